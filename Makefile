@@ -78,16 +78,16 @@ format: venv  ## let ruff order imports and lay out the code
 	$(VENV)/bin/ruff format .
 
 soak: venv  ## ingest, compaction, cleaning and archival, killed at random and checked; SOAK_ARGS="--minutes 60"
-	$(PY) -m tests.soak $(SOAK_ARGS)
+	$(PY) -m tests.programs.soak $(SOAK_ARGS)
 
 fuzz: venv  ## damaged events and files, a minute each kind; what fails is kept; FUZZ_ARGS="--seconds 600 --target log"
-	$(PY) -m tests.fuzz $(FUZZ_ARGS)
+	$(PY) -m tests.programs.fuzz $(FUZZ_ARGS)
 
 mutants: venv  ## each guard removed in turn, and the tests that notice it; writes docs/mutants.md
-	$(PY) -m tests.mutants $(MUTANTS_ARGS)
+	$(PY) -m tests.programs.mutants $(MUTANTS_ARGS)
 
 oracle: venv  ## random schemas, rows and DDL at a real server; the lake must equal it; SEEDS=200 START=1
-	$(PY) -m tests.oracle run --seeds $(SEEDS) --start $(START) $(ORACLE_ARGS)
+	$(PY) -m tests.programs.oracle run --seeds $(SEEDS) --start $(START) $(ORACLE_ARGS)
 
 bench: venv  ## binlake beside Hudi, Delta and Paimon on this machine; BENCH_ARGS="--only small --scale 0.01"
 	$(PY) -m bench $(BENCH_ARGS)

@@ -18,16 +18,16 @@ from bench.kafka_load import table_events
 from bench.model import rows_of
 from bench.peers import ORDER
 from bench.spec import Spec
-from pipeline.hudi.definition.bucket import bucket_ids, file_id
-from pipeline.hudi.definition.config import TableConfig
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import FileGroupWrite, write_file_group
-from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.services.archival import ArchivalConfig, archive
-from pipeline.hudi.services.cleaning import CleaningConfig, clean
-from pipeline.hudi.services.compaction import CompactionConfig, run
-from pipeline.hudi.table.table import HudiTable
-from pipeline.storage import open_storage
+from hudilake.format.definition.bucket import bucket_ids, file_id
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.file_group_write import FileGroupWrite, write_file_group
+from hudilake.metadata.config import MetadataConfig
+from hudilake.services.archival import ArchivalConfig, archive
+from hudilake.services.cleaning import CleaningConfig, clean
+from hudilake.services.compaction import CompactionConfig, run
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 
 _EVERY = 100
 _RETENTION = CleaningConfig(commits=_EVERY)

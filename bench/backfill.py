@@ -25,18 +25,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from hudi import HudiTableBuilder
 
-from pipeline.backfill.inputs import find_input
-from pipeline.backfill.request import BackfillRequest
-from pipeline.backfill.run import Backfill, BackfillReport
-from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
-from pipeline.lake.lake import Lake, locking
-from pipeline.lake.services.table_services import TableServices
-from pipeline.lake.table_commit import TableInput, write_and_commit
-from pipeline.settings import Settings
-from pipeline.source.offsets import NO_RANGES
-from pipeline.storage import open_storage
-from pipeline.tasks.plan import TableReport
-from pipeline.upsert.prepare import TableFacts, prepare
+from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
+from binlake.load.backfill.inputs import find_input
+from binlake.load.backfill.request import BackfillRequest
+from binlake.load.backfill.run import Backfill, BackfillReport
+from binlake.rows.tasks.plan import TableReport
+from binlake.rows.upsert.prepare import TableFacts, prepare
+from binlake.settings import Settings
+from binlake.source.offsets import NO_RANGES
+from binlake.tables.lake import Lake, locking
+from binlake.tables.services.table_services import TableServices
+from binlake.tables.table_commit import TableInput, write_and_commit
+from hudilake.storage import open_storage
 
 SOURCE = SourceTable("shop", "wide")
 _WIDTH = 100

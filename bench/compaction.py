@@ -23,20 +23,20 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from bench.metadata import columns
+from binlake.settings import Settings
+from binlake.stream.spark.java import find_java
+from binlake.stream.spark.session import spark_session
 from embedded.jars import spark_packages
-from pipeline.clock import monotonic_s
-from pipeline.hudi.definition.bucket import file_id
-from pipeline.hudi.definition.config import TableConfig
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import FileGroupWrite, write_file_group
-from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.read.slice import read_table
-from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig, Operation, run
-from pipeline.hudi.table.table import HudiTable
-from pipeline.settings import Settings
-from pipeline.spark.java import find_java
-from pipeline.spark.session import spark_session
-from pipeline.storage import open_storage
+from hudilake.clock import monotonic_s
+from hudilake.format.definition.bucket import file_id
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.file_group_write import FileGroupWrite, write_file_group
+from hudilake.metadata.config import MetadataConfig
+from hudilake.read.slice import read_table
+from hudilake.services.compaction import CompactedFile, CompactionConfig, Operation, run
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 
 NAME, ORDER, LOGS = "bench", "_binlake_order", 10
 CONFIG = CompactionConfig(after_commits=1, tombstone_retention_hours=0)

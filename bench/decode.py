@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.clock import monotonic_s
-from pipeline.decode.changes import RawRecords, SourceTable
-from pipeline.decode.formats.reader import decode
-from pipeline.decode.options import DecodeOptions
-from pipeline.decode.schemas.schemas import DeclaredSchemas, declared_table
+from binlake.decode.changes import RawRecords, SourceTable
+from binlake.decode.formats.reader import decode
+from binlake.decode.options import DecodeOptions
+from binlake.decode.schemas.schemas import DeclaredSchemas, declared_table
+from hudilake.clock import monotonic_s
 
 COLUMNS = {
     "id": "int",

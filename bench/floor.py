@@ -20,8 +20,8 @@ from bench.events import Shape
 from bench.kafka_load import table_events
 from bench.model import cents_of
 from bench.spec import Recorder, Spec
-from pipeline.clock import now_ms
-from pipeline.source.offsets import Offsets
+from binlake.source.offsets import Offsets
+from hudilake.clock import now_ms
 
 _DELETED, _ORDER = "_deleted", "_order"
 

@@ -14,10 +14,10 @@ import fastavro
 import numpy as np
 
 from bench.form_cases import ABSENT, CANAL, DEBEZIUM, MAXWELL, Case
-from pipeline.decode.changes import RawRecords, SourceTable
-from pipeline.decode.formats.reader import decode
-from pipeline.decode.options import DecodeOptions, Format
-from pipeline.decode.schemas.schemas import DeclaredSchemas, SchemaSource, declared_table
+from binlake.decode.changes import RawRecords, SourceTable
+from binlake.decode.formats.reader import decode
+from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.schemas.schemas import DeclaredSchemas, SchemaSource, declared_table
 
 SOURCE = SourceTable("db", "t")
 COLUMNS = 4

@@ -21,18 +21,18 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 import pyarrow as pa
 
-from pipeline.hudi.definition.config import TableConfig
-from pipeline.hudi.definition.kind import TableKind
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import FileGroupWrite, KeyChanges
-from pipeline.hudi.index.base import Located, LookupCost
-from pipeline.hudi.index.open import open_index
-from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.rewrite.form import LOOKUP_FPP, BaseFileForm
-from pipeline.hudi.rewrite.group_writer import BaseWriter
-from pipeline.hudi.table.table import HudiTable
-from pipeline.policies import ExternalStorePolicy, IndexType, LookupPolicy
-from pipeline.storage.local import LocalStorage
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.kind import TableKind
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.file_group_write import FileGroupWrite, KeyChanges
+from hudilake.index.base import Located, LookupCost
+from hudilake.index.open import open_index
+from hudilake.metadata.config import MetadataConfig
+from hudilake.policies import ExternalStorePolicy, IndexType, LookupPolicy
+from hudilake.storage.local import LocalStorage
+from hudilake.table.table import HudiTable
+from hudilake.write.form import LOOKUP_FPP, BaseFileForm
+from hudilake.write.group_writer import BaseWriter
 
 ORDER: Final = "_binlake_order"
 INDEXES: Final[tuple[IndexType, ...]] = ("record_index", "global_bloom", "global_simple", "in_memory", "external")

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from bench.events import COLUMNS, DATABASE, TABLE, events
 from bench.kafka_load import create_topic, produce
+from binlake.settings import Settings
+from binlake.stream.monitoring.progress import ProgressEvent
+from binlake.stream.start import run_stream
 from embedded.jars import spark_packages
 from embedded.kafka import EmbeddedKafka
-from pipeline.monitoring.progress import ProgressEvent
-from pipeline.settings import Settings
-from pipeline.stream.start import run_stream
 
 TOPIC = f"bench.{DATABASE}.{TABLE}"
 WARM_UP = 2

@@ -24,20 +24,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.compaction import CONFIG, with_threads
 from bench.metadata import columns
+from binlake.settings import Settings
+from binlake.stream.spark.bucket_join import TableScan, bucket_join
+from binlake.stream.spark.dataframe import read_dataframe
+from binlake.stream.spark.java import find_java
+from binlake.stream.spark.session import spark_session
 from embedded.jars import spark_packages
-from pipeline.clock import monotonic_s
-from pipeline.hudi.definition.bucketing import split_by_bucket
-from pipeline.hudi.definition.config import TableConfig
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import FileGroupWrite, write_file_group
-from pipeline.hudi.services.compaction import run
-from pipeline.hudi.table.table import HudiTable
-from pipeline.settings import Settings
-from pipeline.spark.bucket_join import TableScan, bucket_join
-from pipeline.spark.dataframe import read_dataframe
-from pipeline.spark.java import find_java
-from pipeline.spark.session import spark_session
-from pipeline.storage import open_storage
+from hudilake.clock import monotonic_s
+from hudilake.format.definition.bucketing import split_by_bucket
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.file_group_write import FileGroupWrite, write_file_group
+from hudilake.services.compaction import run
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 
 ORDER, WIDE, HEAP_MB = "_binlake_order", 6, 3072
 

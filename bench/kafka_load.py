@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from bench.events import Shape, events
 from bench.workloads import Workload
-from pipeline.clock import monotonic_s
-from pipeline.source.offsets import Offsets
+from binlake.source.offsets import Offsets
+from hudilake.clock import monotonic_s
 
 _LEADER_S = 60.0
 

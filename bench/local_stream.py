@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.kafka_load import topic_ends
-from pipeline.clock import now_ms
-from pipeline.lake.lake import Lake, locking
-from pipeline.lake.services.table_services import TableServices
-from pipeline.position.ledger import Ledger
-from pipeline.settings import Settings
-from pipeline.source.offsets import OffsetRange, Offsets
-from pipeline.storage import open_storage
-from pipeline.stream.batch import BatchRunner
-from pipeline.stream.schemas import SchemaRegistry
-from pipeline.tasks.decode_and_route import fetch_and_decode
-from pipeline.tasks.plan import BatchPlan, Item
+from binlake.position.ledger import Ledger
+from binlake.rows.tasks.decode_and_route import fetch_and_decode
+from binlake.rows.tasks.plan import BatchPlan, Item
+from binlake.settings import Settings
+from binlake.source.offsets import OffsetRange, Offsets
+from binlake.stream.batch import BatchRunner
+from binlake.stream.schemas import SchemaRegistry
+from binlake.tables.lake import Lake, locking
+from binlake.tables.services.table_services import TableServices
+from hudilake.clock import now_ms
+from hudilake.storage import open_storage
 
 _PAUSE_S = 0.3
 
@@ -29,7 +29,7 @@ class Here:
     """An engine that runs its one task in this process."""
 
     def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
-        """See pipeline.stream.engine.Engine."""
+        """See binlake.stream.engine.Engine."""
         return list(fetch_and_decode(plan, ranges))
 
 

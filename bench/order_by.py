@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from bench.compaction import CONFIG, Sizes, build
-from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig, Operation, run
-from pipeline.hudi.table.table import HudiTable
-from pipeline.policies import OrderPolicy
-from pipeline.storage import open_storage
+from hudilake.policies import OrderPolicy
+from hudilake.services.compaction import CompactedFile, CompactionConfig, Operation, run
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 
 #: Random whole numbers, and random whole numbers as text.
 COLUMNS: Final = ("c0", "c1")

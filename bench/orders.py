@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.hudi.layout.bounds import bounds_of
-from pipeline.hudi.layout.order import Order, places, sort_keys
-from pipeline.hudi.layout.sketch import sample_size, sketch
-from pipeline.policies import OrderPolicy
+from hudilake.format.layout.bounds import bounds_of
+from hudilake.format.layout.order import Order, places, sort_keys
+from hudilake.format.layout.sketch import sample_size, sketch
+from hudilake.policies import OrderPolicy
 
 Result = TypeVar("Result")
 _BATCH_ROWS = 65_536

@@ -12,20 +12,20 @@ from bench.events import DATABASE
 from bench.kafka_load import topic_ends
 from bench.local_stream import Here
 from bench.spec import MASTER, SPARK_CONF, Recorder, Spec
+from binlake.position.checkpoint import planned_batch
+from binlake.position.ledger import Ledger
+from binlake.settings import Settings
+from binlake.source.offsets import Offsets
+from binlake.stream.batch import BatchRunner
+from binlake.stream.monitoring.progress import ProgressEvent
+from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.start import run_stream
+from binlake.tables.lake import Lake, locking
+from binlake.tables.services.table_services import TableServices
 from demo.readback import read_table
 from embedded.jars import spark_packages
-from pipeline.clock import now_ms
-from pipeline.lake.lake import Lake, locking
-from pipeline.lake.services.table_services import TableServices
-from pipeline.monitoring.progress import ProgressEvent
-from pipeline.position.checkpoint import planned_batch
-from pipeline.position.ledger import Ledger
-from pipeline.settings import Settings
-from pipeline.source.offsets import Offsets
-from pipeline.storage import open_storage
-from pipeline.stream.batch import BatchRunner
-from pipeline.stream.schemas import SchemaRegistry
-from pipeline.stream.start import run_stream
+from hudilake.clock import now_ms
+from hudilake.storage import open_storage
 
 #: binlake's writers: tables with keys, and append tables.
 OURS = ("binlake", "binlake-append")

@@ -18,16 +18,16 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from pipeline.hudi.definition.bucket import file_id
-from pipeline.hudi.definition.config import TableConfig
-from pipeline.hudi.definition.merging import WRITER_ORDER
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteResult, write_file_group
-from pipeline.hudi.files.first_write import write_new_file_group
-from pipeline.hudi.read.slice import read_table
-from pipeline.hudi.services.compaction import CompactedFile, CompactionConfig, Operation, run
-from pipeline.hudi.table.table import HudiTable
-from pipeline.storage.local import LocalStorage
+from hudilake.format.definition.bucket import file_id
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.merging import WRITER_ORDER
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.file_group_write import FileGroupWrite, WriteResult, write_file_group
+from hudilake.format.files.first_write import write_new_file_group
+from hudilake.read.slice import read_table
+from hudilake.services.compaction import CompactedFile, CompactionConfig, Operation, run
+from hudilake.storage.local import LocalStorage
+from hudilake.table.table import HudiTable
 
 ORDER = "_binlake_order"
 T = TypeVar("T")

@@ -18,9 +18,9 @@ from bench.events import Shape
 from bench.hudi_tagging import logged, tags
 from bench.peers import ADDING, DELETED, ORDER, Peer, Table
 from bench.spec import MASTER, SPARK_CONF, Recorder, Spec
-from pipeline.position.checkpoint import planned_batch
-from pipeline.spark.java import java_environment
-from pipeline.storage import open_storage
+from binlake.position.checkpoint import planned_batch
+from binlake.stream.spark.java import java_environment
+from hudilake.storage import open_storage
 
 _THREADS = 8
 _JSON: dict[str, st.DataType] = {

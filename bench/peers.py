@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from bench.events import Shape
+from binlake.stream.spark.jars import SPARK_PROVIDES, resolve
 from embedded.jars import DELTA, PAIMON, spark_packages
-from pipeline.spark.jars import SPARK_PROVIDES, resolve
 
 #: Additional columns of a change: whether the key is deleted, and the order of a key's changes.
 DELETED, ORDER = "_hoodie_is_deleted", "_order"
@@ -51,7 +51,7 @@ class Peer(Protocol):
     """A table format's own way of applying changes on Spark."""
 
     def jars(self) -> list[Path]:
-        """The jars for ``spark.jars``, including the Kafka connector."""
+        """The jars for ``binlake.stream.spark.jars``, including the Kafka connector."""
         ...
 
     def conf(self, lake: Path) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """A table of every kind of value, equal at the source and in the lake, and single differences planted at the source.
 
 The two sides are filled apart from each other: the server reads a file of texts, the lake is written from Arrow columns
-through ``upsert.prepare`` and the table commit, as a first load writes it.
+through ``binlake.rows.upsert.prepare`` and the table commit, as a first load writes it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pc_csv
 
+from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
+from binlake.decode.order import binlog_order
+from binlake.decode.types.mysql_types import UTC_MICROSECONDS
+from binlake.rows.tasks.plan import TableReport
+from binlake.rows.upsert.prepare import TableFacts, prepare
+from binlake.settings import Settings
+from binlake.source.offsets import NO_RANGES
+from binlake.tables.lake import Lake
+from binlake.tables.services.table_services import TableServices
+from binlake.tables.table_commit import TableInput, write_and_commit
 from embedded.mariadb import EmbeddedMariaDB
-from pipeline.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
-from pipeline.decode.order import binlog_order
-from pipeline.decode.types.mysql_types import UTC_MICROSECONDS
-from pipeline.lake.lake import Lake
-from pipeline.lake.services.table_services import TableServices
-from pipeline.lake.table_commit import TableInput, write_and_commit
-from pipeline.settings import Settings
-from pipeline.source.offsets import NO_RANGES
-from pipeline.storage import open_storage
-from pipeline.tasks.plan import TableReport
-from pipeline.upsert.prepare import TableFacts, prepare
+from hudilake.storage import open_storage
 
 DATABASE, TABLE = "bank", "planted"
 USER, PASSWORD = "verifier", "v-" + "8!pQ"

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 
 from bench.spec import Spec
-from pipeline.clock import monotonic_s
+from hudilake.clock import monotonic_s
 
 _RSS_EVERY_S, _PSS_EVERY = 0.2, 3
 _TIMEOUT_S = 4 * 3600.0

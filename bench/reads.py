@@ -22,16 +22,16 @@ from pyspark.sql import SparkSession
 from bench.compaction import Sizes, session_of, with_threads
 from bench.metadata import columns
 from bench.summary import Metrics
-from pipeline.clock import monotonic_s
-from pipeline.hudi.definition.bucket import bucket_ids, file_id
-from pipeline.hudi.definition.config import TableConfig
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import FileGroupWrite, write_file_group
-from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.read import TableReader
-from pipeline.hudi.services.compaction import CompactionConfig, run
-from pipeline.hudi.table.table import HudiTable
-from pipeline.storage import open_storage
+from hudilake.clock import monotonic_s
+from hudilake.format.definition.bucket import bucket_ids, file_id
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.file_group_write import FileGroupWrite, write_file_group
+from hudilake.metadata.config import MetadataConfig
+from hudilake.read import TableReader
+from hudilake.services.compaction import CompactionConfig, run
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 
 NAME, ORDER, PARTITIONS, BUCKETS, COLUMNS = "bench", "_binlake_order", 50, 2, 12
 _REPEATS = 5

@@ -18,19 +18,19 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline.clock import monotonic_s
-from pipeline.hudi.definition.config import TableConfig
-from pipeline.hudi.definition.kind import TableKind
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import FileGroupWrite, KeyChanges
-from pipeline.hudi.files.first_write import write_base_anew
-from pipeline.hudi.index.record import RecordIndex
-from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.metadata.initialise import drop
-from pipeline.hudi.metadata.services.compaction import compact
-from pipeline.hudi.table.table import HudiTable
-from pipeline.policies import IndexType
-from pipeline.storage import open_storage
+from hudilake.clock import monotonic_s
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.kind import TableKind
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.file_group_write import FileGroupWrite, KeyChanges
+from hudilake.format.files.first_write import write_base_anew
+from hudilake.index.record import RecordIndex
+from hudilake.metadata.config import MetadataConfig
+from hudilake.metadata.initialise import drop
+from hudilake.metadata.services.compaction import compact
+from hudilake.policies import IndexType
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 
 ORDER = "_binlake_order"
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("amount", pa.float64()), pa.field(ORDER, pa.int64())])

@@ -18,15 +18,15 @@ from pathlib import Path
 from hudi import HudiTableBuilder
 
 from bench.events import COLUMNS, DATABASE, TABLE, events
-from pipeline.clock import monotonic_s
-from pipeline.hudi.read import TableReader
-from pipeline.replay.engine import LocalEngine, SparkEngine
-from pipeline.replay.replay_dumps import OpenWorkers, Workers, replay_dumps
-from pipeline.settings import Settings
-from pipeline.source.dump_layout import Layout, Window
-from pipeline.source.dump_records import line_of
-from pipeline.spark.session import spark_session
-from pipeline.spark.tasks import map_in_tasks
+from binlake.load.replay.engine import LocalEngine, SparkEngine
+from binlake.load.replay.replay_dumps import OpenWorkers, Workers, replay_dumps
+from binlake.settings import Settings
+from binlake.source.dump_layout import Layout, Window
+from binlake.source.dump_records import line_of
+from binlake.stream.spark.session import spark_session
+from binlake.stream.spark.tasks import map_in_tasks
+from hudilake.clock import monotonic_s
+from hudilake.read import TableReader
 
 HOURS, FIRST_HOUR, TOPIC = 8, 488_888, f"bench.{DATABASE}.{TABLE}"
 _READS = 3

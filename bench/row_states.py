@@ -19,21 +19,21 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline.hudi.definition.bucket import file_id
-from pipeline.hudi.definition.config import TableConfig
-from pipeline.hudi.definition.merging import ColumnGroup, Merging
-from pipeline.hudi.rewrite.group_writer import LogWriter
-from pipeline.hudi.table.table import HudiTable
-from pipeline.merging.mergers import StitchMerger
-from pipeline.merging.row_states import SliceRowStates
-from pipeline.merging.state_cache import StateCache
-from pipeline.merging.states import Merged
-from pipeline.merging.stitch import Layout, Partial
-from pipeline.merging.write import write_merged
-from pipeline.storage import open_storage
-from pipeline.upsert.merge import Place
-from pipeline.upsert.route import GROUP, KEY
-from pipeline.upsert.target import ORDER_FIELD
+from binlake.rows.merging.mergers import StitchMerger
+from binlake.rows.merging.row_states import SliceRowStates
+from binlake.rows.merging.state_cache import StateCache
+from binlake.rows.merging.states import Merged
+from binlake.rows.merging.stitch import Layout, Partial
+from binlake.rows.merging.write import write_merged
+from binlake.rows.upsert.merge import Place
+from binlake.rows.upsert.route import GROUP, KEY
+from binlake.rows.upsert.target import ORDER_FIELD
+from hudilake.format.definition.bucket import file_id
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.merging import ColumnGroup, Merging
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
+from hudilake.write.group_writer import LogWriter
 
 PLACE: Place = ("", 0)
 ASKED = (1_000, 100_000)

@@ -20,10 +20,10 @@ from bench.drift import WINDOW, Drift, drift
 from bench.events import events
 from bench.ingest import TOPIC, Options, settings
 from bench.kafka_load import create_topic, produce
+from binlake.stream.monitoring.progress import ProgressEvent
+from binlake.stream.start import run_stream
 from embedded.kafka import EmbeddedKafka
-from pipeline.clock import monotonic_s
-from pipeline.monitoring.progress import ProgressEvent
-from pipeline.stream.start import run_stream
+from hudilake.clock import monotonic_s
 
 #: Batches that warm up the session.
 WARM_UP = 50

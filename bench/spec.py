@@ -11,8 +11,8 @@ from typing import Any
 
 from bench.events import DATABASE, Shape
 from bench.workloads import Workload
-from pipeline.clock import now_ms
-from pipeline.source.offsets import Offsets
+from binlake.source.offsets import Offsets
+from hudilake.clock import now_ms
 
 #: The Spark master of every session, the same for all writers.
 MASTER = "local[2]"

@@ -22,17 +22,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.clock import monotonic_s
-from pipeline.hudi.definition.bucketing import split_by_bucket
-from pipeline.hudi.definition.config import TableConfig
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import FileGroupWrite, write_file_group
-from pipeline.hudi.read import TableReader
-from pipeline.hudi.services.compaction import CompactionConfig, run
-from pipeline.hudi.sql import Limits, plan_sql, run_sql
-from pipeline.hudi.sql.limits import memory_of
-from pipeline.hudi.table.table import HudiTable
-from pipeline.storage.local import LocalStorage
+from hudilake.clock import monotonic_s
+from hudilake.format.definition.bucketing import split_by_bucket
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.file_group_write import FileGroupWrite, write_file_group
+from hudilake.query.sql import Limits, plan_sql, run_sql
+from hudilake.query.sql.limits import memory_of
+from hudilake.read import TableReader
+from hudilake.services.compaction import CompactionConfig, run
+from hudilake.storage.local import LocalStorage
+from hudilake.table.table import HudiTable
 
 ORDER = "_binlake_order"
 #: Name -> (buckets, share of the rows).

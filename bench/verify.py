@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.planted import Planted, fill_lake, fill_source, plant, settings
+from binlake.proof.verify.result import TableResult
+from binlake.proof.verify.run import Verifier, VerifyOptions
+from binlake.settings import Settings
+from binlake.tables.catalog import CatalogTable, catalog_tables
 from embedded.mariadb import EmbeddedMariaDB
-from pipeline.lake.catalog import CatalogTable, catalog_tables
-from pipeline.settings import Settings
-from pipeline.storage import open_storage
-from pipeline.verify.result import TableResult
-from pipeline.verify.run import Verifier, VerifyOptions
+from hudilake.storage import open_storage
 
 
 def compare(config: Settings, *, repair: bool = False) -> TableResult:

@@ -24,14 +24,14 @@ from pathlib import Path
 import pymysql
 
 from bench.kafka_load import topic_ends
+from binlake.proof.verify.result import TableResult
+from binlake.proof.verify.run import Verifier, VerifyOptions
+from binlake.settings import Settings
+from binlake.tables.catalog import CatalogTable, catalog_tables
 from embedded.connect import EmbeddedConnect, history_in_kafka, mariadb_connector
 from embedded.kafka import EmbeddedKafka
 from embedded.mariadb import EmbeddedMariaDB
-from pipeline.lake.catalog import CatalogTable, catalog_tables
-from pipeline.settings import Settings
-from pipeline.storage import open_storage
-from pipeline.verify.result import TableResult
-from pipeline.verify.run import Verifier, VerifyOptions
+from hudilake.storage import open_storage
 
 DATABASE, PREFIX, TABLES = "live", "live", ("items", "hot")
 USER, PASSWORD = "writer", "w-" + "3!kD"

@@ -26,24 +26,24 @@ from multiprocessing.synchronize import Barrier
 import numpy as np
 import pyarrow as pa
 
-from pipeline.clock import monotonic_s
-from pipeline.decode.changes import Op
-from pipeline.hudi.actions.commit import OvertakenError
-from pipeline.hudi.actions.intent import GroupIntent, Intent
-from pipeline.hudi.definition.bucket import bucket_ids, file_id
-from pipeline.hudi.definition.config import TableConfig
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import write_file_group
-from pipeline.hudi.locking.choose import LockConfig
-from pipeline.hudi.locking.ownership import Locking
-from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.read.slice import read_table
-from pipeline.hudi.services.fsck import fsck
-from pipeline.hudi.table.table import HudiTable
-from pipeline.policies import Conflicts
-from pipeline.storage import open_storage
-from pipeline.upsert.merge import merge
-from pipeline.upsert.target import ORDER_FIELD
+from binlake.decode.changes import Op
+from binlake.rows.upsert.merge import merge
+from binlake.rows.upsert.target import ORDER_FIELD
+from hudilake.clock import monotonic_s
+from hudilake.commit.commit import OvertakenError
+from hudilake.commit.intent import GroupIntent, Intent
+from hudilake.format.definition.bucket import bucket_ids, file_id
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.file_group_write import write_file_group
+from hudilake.locking.choose import LockConfig
+from hudilake.locking.ownership import Locking
+from hudilake.metadata.config import MetadataConfig
+from hudilake.policies import Conflicts
+from hudilake.read.slice import read_table
+from hudilake.services.fsck import fsck
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 
 BUCKETS, COLUMNS = 4, 20
 CONFIG = TableConfig("writers", ("id",), ORDER_FIELD, BUCKETS, partition_fields=("part",))

@@ -12,15 +12,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from binlake.cli.display import Display, LiveDisplay
+from binlake.cli.failure import print_error
+from binlake.cli.logs import console_log
+from binlake.cli.text import duration, terminal
 from demo.report import print_verdicts
 from demo.scenario import Scenario
 from demo.ticker import Ticker
-from pipeline.cli.display import Display, LiveDisplay
-from pipeline.cli.failure import print_error
-from pipeline.cli.logs import console_log
-from pipeline.cli.text import duration, terminal
-from pipeline.clock import monotonic_s
-from pipeline.errors import BinlakeError
+from hudilake.clock import monotonic_s
+from hudilake.errors import BinlakeError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from demo.live import LiveSource
 from demo.messages import Message
-from pipeline.clock import monotonic_s
+from hudilake.clock import monotonic_s
 
 TIMEOUT_S = 30.0
 _TICK_S = 0.05

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from binlake.cli.text import number
 from demo.verdict import TableVerdict
-from pipeline.cli.text import number
 
 
 def print_verdicts(verdicts: Sequence[TableVerdict], console: Console) -> None:

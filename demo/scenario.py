@@ -9,6 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from binlake.settings import Settings
+from binlake.stream.monitoring.progress import ProgressEvent
+from binlake.stream.spark.java import java_environment
+from binlake.stream.spark.session import prepare_spark
 from demo.gone_columns import gone_columns
 from demo.live import PARTITIONS, LiveSource
 from demo.messages import Message
@@ -19,13 +23,9 @@ from demo.stream_process import StreamProcess
 from demo.truth import TruthTable, load_truth
 from demo.verdict import TableVerdict, judge
 from embedded.kafka import EmbeddedKafka
-from pipeline.clock import now_ms
-from pipeline.errors import ConfigError, TransientError
-from pipeline.hudi.definition.column_names import lake_name
-from pipeline.monitoring.progress import ProgressEvent
-from pipeline.settings import Settings
-from pipeline.spark.java import java_environment
-from pipeline.spark.session import prepare_spark
+from hudilake.clock import now_ms
+from hudilake.errors import ConfigError, TransientError
+from hudilake.format.definition.column_names import lake_name
 
 CONF = Path(__file__).parents[1] / "conf" / "demo.yaml"
 #: Database and variant of its recording.

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from binlake.stream.monitoring.progress import ProgressEvent
 from demo.produce import Offsets
-from pipeline.clock import monotonic_s
-from pipeline.errors import TransientError
-from pipeline.monitoring.progress import ProgressEvent
+from hudilake.clock import monotonic_s
+from hudilake.errors import TransientError
 
 _POLL_S = 0.1
 _LAST_WORDS = 3_000
@@ -45,7 +45,7 @@ class StreamProcess:
         self._errors: dict[str, str] = {}
         # The stream has its own session: Ctrl-C reaches the demo first, which stops the stream cleanly.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "pipeline.cli", "run", str(conf), "--json"],
+            [sys.executable, "-m", "binlake.cli", "run", str(conf), "--json"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(environment),

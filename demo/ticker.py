@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-from pipeline.cli.text import duration, number
-from pipeline.cli.totals import Totals
-from pipeline.clock import monotonic_s
-from pipeline.monitoring.progress import ProgressEvent
+from binlake.cli.text import duration, number
+from binlake.cli.totals import Totals
+from binlake.stream.monitoring.progress import ProgressEvent
+from hudilake.clock import monotonic_s
 
 _EVERY_S = 1.0
 

@@ -17,7 +17,7 @@ RUN pip install --no-cache-dir --no-deps --no-build-isolation .
 # Spark's Kafka connector and the archive of Spark's classes are kept in the image: a container needs no way to Maven, and
 # starts at once.
 ENV BINLAKE_CACHE=/opt/binlake/cache
-RUN python -c "from pipeline.spark.session import prepare_spark; prepare_spark()"
+RUN python -c "from binlake.stream.spark.session import prepare_spark; prepare_spark()"
 
 RUN useradd --uid 1000 --create-home binlake && mkdir /lake && chown binlake /lake
 USER binlake

@@ -16,8 +16,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from pipeline.settings import Settings
-from pipeline.settings.metastore.service import MetastoreSettings
+from binlake.settings import Settings
+from binlake.settings.metastore.service import MetastoreSettings
 
 ROOT = Path(__file__).parents[1]
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from pipeline.errors import CorruptDataError, UnsupportedError
-from pipeline.spark.cache import cached
-from pipeline.spark.jars import resolve
+from binlake.stream.spark.cache import cached
+from binlake.stream.spark.jars import resolve
+from hudilake.errors import CorruptDataError, UnsupportedError
 
 _PLATFORM: Final = ("Linux", "x86_64")
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from binlake.stream.spark.jars import resolve
+from binlake.stream.spark.java import find_java
 from embedded.jars import DEBEZIUM
 from embedded.mariadb import EmbeddedMariaDB
 from embedded.process import HOST, EmbeddedService, free_ports, last_words
-from pipeline.errors import TransientError
-from pipeline.spark.jars import resolve
-from pipeline.spark.java import find_java
+from hudilake.errors import TransientError
 
 _ANSWER_S = 5.0
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from binlake.stream.spark.java import find_java
 from embedded.hadoop_configuration import write_configuration
 from embedded.hbase_programs import class_path
 from embedded.process import HOST, EmbeddedService, free_ports, is_free
-from pipeline.errors import ConfigError
-from pipeline.spark.java import find_java
+from hudilake.errors import ConfigError
 
 _SERVES: Final = "HBase serves"
 _OPENED: Final = ("java.nio", "java.lang", "sun.nio.ch")

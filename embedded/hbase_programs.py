@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from binlake.stream.spark.cache import cached
+from binlake.stream.spark.jars import resolve
+from binlake.stream.spark.java import find_java
 from embedded.jars import ECLIPSE_COMPILER, HBASE
 from embedded.process import last_words
-from pipeline.errors import CorruptDataError
-from pipeline.spark.cache import cached
-from pipeline.spark.jars import resolve
-from pipeline.spark.java import find_java
+from hudilake.errors import CorruptDataError
 
 _SOURCES: Final = Path(__file__).parent / "java" / "binlake" / "hbase"
 #: What a region server of a user needs; the other classes are for tests.

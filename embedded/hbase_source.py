@@ -11,10 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, NamedTuple, Self, cast
 
+from binlake.hbase.settings.families import FamilyRule
 from embedded.hbase import EmbeddedHBase, java
 from embedded.hbase_statements import MarkerKind, Statement, as_json
-from pipeline.errors import TransientError, UnsupportedError
-from pipeline.settings.cells.families import FamilyRule
+from hudilake.errors import TransientError, UnsupportedError
 
 CellKind = Literal["Put"] | MarkerKind
 

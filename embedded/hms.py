@@ -19,13 +19,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Literal, Self, get_args
 
+from binlake.stream.spark.jars import resolve
+from binlake.stream.spark.java import find_java
 from embedded.hadoop_configuration import write_configuration
 from embedded.hive_client import answers
 from embedded.jars import HIVE_METASTORES, HIVE_WITHOUT
 from embedded.process import HOST, EmbeddedService, free_ports
-from pipeline.errors import TransientError
-from pipeline.spark.jars import resolve
-from pipeline.spark.java import find_java
+from hudilake.errors import TransientError
 
 Release = Literal["3.1.3", "4.0.1"]
 
@@ -169,7 +169,7 @@ class EmbeddedHiveMetastore(EmbeddedService):
 
 
 def hive_jars(release: Release) -> list[Path]:
-    """The jars of a metastore. Raises as :func:`pipeline.spark.jars.resolve`."""
+    """The jars of a metastore. Raises as :func:`binlake.stream.spark.jars.resolve`."""
     # Hive's dependencies on Hadoop are replaced by Hadoop's own bundle, except for the module that 4.0 needs besides.
     without = [*HIVE_WITHOUT, *(["org.apache.hadoop:hadoop-hdfs"] if release == "3.1.3" else [])]
     return resolve(HIVE_METASTORES[release], f"hms-{release}", exclude=without)

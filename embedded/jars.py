@@ -1,6 +1,6 @@
 """Java libraries of the embedded services, the judges and the benchmark's peers, by their Maven coordinates.
 
-``pipeline/spark/jars.py`` fetches and caches them.
+``pipeline/binlake/stream/spark/jars.py`` fetches and caches them.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipeline.errors import UnsupportedError
-from pipeline.spark.jars import SPARK_PROVIDES, kafka_connector, resolve
-from pipeline.spark.spark_line import spark_line
+from binlake.stream.spark.jars import SPARK_PROVIDES, kafka_connector, resolve
+from binlake.stream.spark.spark_line import spark_line
+from hudilake.errors import UnsupportedError
 
 KAFKA_BROKER = ("org.apache.kafka:kafka_2.13:3.9.1", "org.slf4j:slf4j-simple:1.7.36")
 HDFS = (
@@ -84,7 +84,7 @@ PAIMON = ("org.apache.paimon:paimon-spark-3.5:0.9.0",)
 
 
 def spark_packages(*, hudi: bool = False) -> list[Path]:
-    """Jars for ``spark.jars`` of the installed PySpark: the Kafka connector and, if asked, Hudi's own Spark bundle.
+    """Jars for the installed PySpark (``binlake.stream.spark.jars``): the Kafka connector, and Hudi's bundle if asked.
 
     Raises:
         UnsupportedError: no connector (or no bundle) is known for this line of Spark.

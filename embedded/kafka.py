@@ -8,11 +8,11 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from binlake.stream.spark.jars import resolve
+from binlake.stream.spark.java import find_java
 from embedded.jars import KAFKA_BROKER
 from embedded.process import HOST, EmbeddedService, free_ports, is_free, last_words
-from pipeline.errors import ConfigError, TransientError
-from pipeline.spark.jars import resolve
-from pipeline.spark.java import find_java
+from hudilake.errors import ConfigError, TransientError
 
 # Base64 of the sixteen bytes `binlake-embedded`, because Kafka expects a UUID in this form.
 _CLUSTER_ID = "YmlubGFrZS1lbWJlZGRlZA"

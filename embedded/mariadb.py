@@ -9,7 +9,7 @@ from pathlib import Path
 
 from embedded.mariadb_programs import mariadb_home
 from embedded.process import HOST, EmbeddedService, free_ports
-from pipeline.errors import TransientError
+from hudilake.errors import TransientError
 
 #: Settings that change data capture requires, and settings that keep the server small.
 SETTINGS = {

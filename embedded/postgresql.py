@@ -11,7 +11,7 @@ import psycopg
 
 from embedded.postgresql_programs import postgresql_home
 from embedded.process import HOST, EmbeddedService, free_ports
-from pipeline.errors import TransientError
+from hudilake.errors import TransientError
 
 #: Settings that keep the server small. Commits are not synced to the disk: a test's machine is not cut off.
 SETTINGS: Final = {

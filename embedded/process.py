@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pipeline import clock
-from pipeline.errors import TransientError
+from hudilake import clock
+from hudilake.errors import TransientError
 
 HOST = "127.0.0.1"
 

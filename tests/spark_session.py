@@ -1,7 +1,7 @@
 """The one Spark session of a test run: the stream's own, with the Kafka connector and Hudi's bundle beside it.
 
 A driver's jars and heap cannot change while its JVM lives, so streams under test and the judge share this one.
-``pipeline.spark.session`` makes it: what it sets for a stream is what the tests run on.
+``binlake.stream.spark.session`` makes it: what it sets for a stream is what the tests run on.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from binlake.settings import Settings
+from binlake.stream.spark.java import find_java
+from binlake.stream.spark.session import spark_session
+from binlake.stream.spark.spark_line import spark_line
 from embedded.jars import spark_packages
-from pipeline.settings import Settings
-from pipeline.spark.java import find_java
-from pipeline.spark.session import spark_session
-from pipeline.spark.spark_line import spark_line
 from tests.judges.hudi_spark import HudiSpark
 
 HEAP_MB = 2048

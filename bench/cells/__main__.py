@@ -24,7 +24,7 @@ import numpy as np
 
 from bench.cells.stream import CELLS_A_ROW, Stream
 from bench.cells.table import Shape, touched
-from pipeline.clock import monotonic_s
+from hudilake.clock import monotonic_s
 
 #: Cells of a batch, and how often each side takes one of each kind.
 SIZES = ((20_000, 3), (200_000, 1), (1_000_000, 1))

@@ -14,27 +14,27 @@ import numpy as np
 import pyarrow as pa
 
 from bench.cells.table import FIRST_MS, Shape, load
-from pipeline.decode.changes import RawRecords
-from pipeline.derive.cell_store import CellStore
-from pipeline.derive.derivation import Deriver, derive_stream
-from pipeline.derive.pairs import DerivedPair, derived_pairs
-from pipeline.derive.run import Derived
-from pipeline.derive.touched import newest_moment
-from pipeline.lake.lake import Lake
-from pipeline.lake.quarantine import QuarantineTable
-from pipeline.lake.services.table_services import TableServices
-from pipeline.lake.table_commit import TableInput, commit_without_rows
-from pipeline.position.commit_record import CommitNotes
-from pipeline.position.derived_position import DerivedPosition
-from pipeline.position.ledger import Ledger
-from pipeline.settings import Settings
-from pipeline.source.offsets import NO_RANGES, OffsetRange, Offsets
-from pipeline.storage import open_storage
-from pipeline.stream.batch import BatchRunner
-from pipeline.stream.schemas import SchemaRegistry
-from pipeline.tasks.decode_and_route import decode_records
-from pipeline.tasks.plan import BatchPlan, Item
-from pipeline.upsert.route import Counts
+from binlake.decode.changes import RawRecords
+from binlake.hbase.derive.cell_store import CellStore
+from binlake.hbase.derive.derivation import Deriver, derive_stream
+from binlake.hbase.derive.pairs import DerivedPair, derived_pairs
+from binlake.hbase.derive.run import Derived
+from binlake.hbase.derive.touched import newest_moment
+from binlake.position.commit_record import CommitNotes
+from binlake.position.derived_position import DerivedPosition
+from binlake.position.ledger import Ledger
+from binlake.rows.tasks.decode_and_route import decode_records
+from binlake.rows.tasks.plan import BatchPlan, Item
+from binlake.rows.upsert.route import Counts
+from binlake.settings import Settings
+from binlake.source.offsets import NO_RANGES, OffsetRange, Offsets
+from binlake.stream.batch import BatchRunner
+from binlake.stream.schemas import SchemaRegistry
+from binlake.tables.lake import Lake
+from binlake.tables.quarantine import QuarantineTable
+from binlake.tables.services.table_services import TableServices
+from binlake.tables.table_commit import TableInput, commit_without_rows
+from hudilake.storage import open_storage
 
 TOPIC: Final = "hbase.shop.orders"
 CELLS_A_ROW: Final = 2
@@ -92,7 +92,7 @@ class Entries:
         return Offsets.of_places([(TOPIC, 0, len(self.values))])
 
     def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
-        """See ``pipeline.stream.engine.Engine``."""
+        """See ``binlake.stream.engine.Engine``."""
         return list(decode_records(plan, self._records(ranges)))
 
     def _records(self, ranges: Sequence[OffsetRange]) -> Iterator[RawRecords]:

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.decode.cells import CELL_KEY, ROW, CellKind
-from pipeline.derive.cell_runs import STORED_SCHEMA
-from pipeline.hudi.definition.bucket import bucket_ids
-from pipeline.hudi.definition.keys import record_keys
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
-from pipeline.hudi.rewrite.group_writer import BaseWriter
-from pipeline.lake.lake_table import LakeTable
-from pipeline.upsert.target import ORDER_FIELD
+from binlake.decode.cells import CELL_KEY, ROW, CellKind
+from binlake.hbase.derive.cell_runs import STORED_SCHEMA
+from binlake.rows.upsert.target import ORDER_FIELD
+from binlake.tables.lake_table import LakeTable
+from hudilake.format.definition.bucket import bucket_ids
+from hudilake.format.definition.keys import record_keys
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
+from hudilake.write.group_writer import BaseWriter
 
 Longs = npt.NDArray[np.int64]
 

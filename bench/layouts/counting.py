@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.layouts.rows import SCHEMA
-from pipeline.hudi.read import Filter
-from pipeline.hudi.read.filters.bounds import ColumnBounds, may_match
-from pipeline.hudi.read.filters.expressions import normalised
+from hudilake.read import Filter
+from hudilake.read.filters.bounds import ColumnBounds, may_match
+from hudilake.read.filters.expressions import normalised
 
 ASKED: Final = ("url", "customer", "placed", "paid")
 #: The least and the greatest value; None where they are not known.

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from pipeline.hudi.files.view import file_slices
-from pipeline.hudi.timeline.timeline import Timeline
-from pipeline.storage import open_storage
+from hudilake.format.files.view import file_slices
+from hudilake.format.timeline.timeline import Timeline
+from hudilake.storage import open_storage
 
 
 def bytes_of(files: list[Path]) -> int:

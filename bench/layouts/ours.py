@@ -14,20 +14,20 @@ import pyarrow.parquet as pq
 from bench.layouts.files import bytes_of, hudi_files
 from bench.layouts.rows import SCHEMA
 from bench.layouts.sides import LAYOUTS, Layout, Sizes
-from pipeline.clock import monotonic_s
-from pipeline.hudi.definition.config import TableConfig
-from pipeline.hudi.definition.kind import TableKind
-from pipeline.hudi.definition.schema import RECORD_KEY_FIELD
-from pipeline.hudi.files.file_group_write import FileGroupWrite
-from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.rewrite.group_writer import BaseWriter
-from pipeline.hudi.services.clustering.completion import complete
-from pipeline.hudi.services.clustering.config import ClusteringConfig
-from pipeline.hudi.services.clustering.job import execute, prepare
-from pipeline.hudi.services.clustering.scheduling import schedule
-from pipeline.hudi.table.table import HudiTable
-from pipeline.policies import ClusteringPolicy, FileSizePolicy
-from pipeline.storage import open_storage
+from hudilake.clock import monotonic_s
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.kind import TableKind
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.file_group_write import FileGroupWrite
+from hudilake.metadata.config import MetadataConfig
+from hudilake.policies import ClusteringPolicy, FileSizePolicy
+from hudilake.services.clustering.completion import complete
+from hudilake.services.clustering.config import ClusteringConfig
+from hudilake.services.clustering.job import execute, prepare
+from hudilake.services.clustering.scheduling import schedule
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
+from hudilake.write.group_writer import BaseWriter
 
 T = TypeVar("T")
 R = TypeVar("R")

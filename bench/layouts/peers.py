@@ -15,8 +15,8 @@ from bench.layouts.files import bytes_of, data_bytes_of, hudi_files
 from bench.layouts.sides import Layout, Sizes
 from bench.peers import Delta, Hudi
 from bench.spec import MASTER, SPARK_CONF
-from pipeline.clock import monotonic_s
-from pipeline.spark.java import java_environment
+from binlake.stream.spark.java import java_environment
+from hudilake.clock import monotonic_s
 
 _HEAP_MB: Final = 3072
 #: Hudi's clustering: (order_strategy, build method of the curve).

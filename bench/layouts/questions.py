@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.hudi.read import And, Eq, Filter, Ge, Le, StartsWith
+from hudilake.read import And, Eq, Filter, Ge, Le, StartsWith
 
 #: The columns by which rows are laid out; ``paid`` is asked for as well, and follows ``placed``.
 COLUMNS: Final = ("url", "customer", "placed")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.layouts.questions import COLUMNS
-from pipeline.policies import OrderPolicy
+from hudilake.policies import OrderPolicy
 
 
 @dataclass(frozen=True, slots=True)

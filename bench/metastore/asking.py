@@ -16,7 +16,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TMessageType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from pipeline.clock import monotonic_s
+from hudilake.clock import monotonic_s
 
 _RECEIVE = 1 << 20
 _TIMEOUT_S = 600

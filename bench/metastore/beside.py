@@ -12,7 +12,7 @@ from bench.metastore import hive_sync, tables
 from bench.metastore.asking import Question, connected, latencies, question, request, seconds
 from bench.metastore.sides import Side
 from bench.summary import percentile
-from pipeline.clock import monotonic_s
+from hudilake.clock import monotonic_s
 
 CONNECTIONS = 50
 #: All connections together ask so many times a second, where they do not ask as fast as they can.

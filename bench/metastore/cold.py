@@ -18,12 +18,12 @@ from sqlalchemy.engine import make_url
 
 from bench.metastore.commits import FOLD, Put, Values
 from bench.metastore.log_stores import Place, started_place
-from pipeline.clock import monotonic_s
-from pipeline.metastore.log.policy import LogPolicy
-from pipeline.metastore.log.records import ChangeRecord, EntryRecord, frame
-from pipeline.metastore.log.versioned import VersionedLog
-from pipeline.metastore.stores.sql_tables import ENTRIES, HEADS, make_tables
-from pipeline.storage.local import LocalStorage
+from hudilake.clock import monotonic_s
+from hudilake.storage.local import LocalStorage
+from lakemetastore.log.policy import LogPolicy
+from lakemetastore.log.records import ChangeRecord, EntryRecord, frame
+from lakemetastore.log.versioned import VersionedLog
+from lakemetastore.stores.sql_tables import ENTRIES, HEADS, make_tables
 
 KINDS = ("local", "sqlite", "lmdb", "mariadb", "postgresql")
 LOG = "cold"

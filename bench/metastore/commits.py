@@ -21,9 +21,9 @@ from typing import Any, Final
 import msgspec
 
 from bench.metastore.log_stores import KINDS, Place, started_place
-from pipeline.clock import monotonic_s
-from pipeline.metastore.log.fold import StructFold, Versioned
-from pipeline.metastore.log.versioned import VersionedLog
+from hudilake.clock import monotonic_s
+from lakemetastore.log.fold import StructFold, Versioned
+from lakemetastore.log.versioned import VersionedLog
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["bench.metastore.commits"])

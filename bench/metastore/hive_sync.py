@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from binlake.stream.spark.jars import pyspark_jars
+from binlake.stream.spark.java import find_java
 from embedded.jars import spark_packages
 from embedded.process import last_words
-from pipeline.clock import monotonic_s
-from pipeline.hudi.definition.bucket import file_id
-from pipeline.hudi.definition.config import TableConfig
-from pipeline.hudi.files.file_group_write import FileGroupWrite, write_file_group
-from pipeline.hudi.metadata.config import MetadataConfig
-from pipeline.hudi.table.table import HudiTable
-from pipeline.spark.jars import pyspark_jars
-from pipeline.spark.java import find_java
-from pipeline.storage import open_storage
+from hudilake.clock import monotonic_s
+from hudilake.format.definition.bucket import file_id
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.files.file_group_write import FileGroupWrite, write_file_group
+from hudilake.metadata.config import MetadataConfig
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 
 _TOOL = "org.apache.hudi.hive.HiveSyncTool"
 _OPENED = ("net", "lang", "lang.reflect", "util", "util.concurrent", "io", "nio")

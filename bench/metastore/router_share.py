@@ -21,13 +21,13 @@ from typing import Final
 from hive_metastore import ThriftHiveMetastore as Hive
 from hive_metastore.ttypes import FieldSchema, Partition, SerDeInfo, StorageDescriptor, Table
 
-from pipeline.clock import monotonic_s
-from pipeline.metastore.hive.message import encode, head, reply
-from pipeline.metastore.hive.server import ThriftServer, listen
-from pipeline.metastore.hive.session import Session
-from pipeline.metastore.hive.wire import CALL, Message
-from pipeline.metastore.router.router import Router
-from pipeline.settings.metastore.router import RouterSettings
+from binlake.settings.metastore.router import RouterSettings
+from hudilake.clock import monotonic_s
+from lakemetastore.hive.message import encode, head, reply
+from lakemetastore.hive.server import ThriftServer, listen
+from lakemetastore.hive.session import Session
+from lakemetastore.hive.wire import CALL, Message
+from lakemetastore.router.router import Router
 
 _context = multiprocessing.get_context("spawn")
 _COLUMNS: Final = 12

@@ -14,7 +14,7 @@ from embedded.hive_client import answers
 from embedded.hms import Database, EmbeddedHiveMetastore
 from embedded.mariadb import EmbeddedMariaDB
 from embedded.process import HOST, EmbeddedService, free_ports
-from pipeline.errors import TransientError
+from hudilake.errors import TransientError
 
 _USER, _PASSWORD = "bench", "bench"  # of a server that lives as long as the benchmark
 #: Bytes that MariaDB may keep of the tables, enough for all of them.

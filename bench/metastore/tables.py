@@ -9,7 +9,7 @@ from typing import Any
 from hive_metastore import ttypes
 
 from embedded.hive_client import hive_client
-from pipeline.clock import monotonic_s
+from hudilake.clock import monotonic_s
 
 DATABASE, TABLE = "bench", "orders"
 A_DAY = 1000

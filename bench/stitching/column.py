@@ -15,7 +15,7 @@ from bench.peers import Delta, Hudi
 from bench.process import tree_bytes
 from bench.stitching.peers import start_session
 from bench.summary import Metrics
-from pipeline.clock import monotonic_s
+from hudilake.clock import monotonic_s
 
 COLUMNS = 100
 BUCKETS = 4

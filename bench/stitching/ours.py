@@ -14,23 +14,23 @@ import pyarrow.parquet as pq
 
 from bench.stitching.peers import BUCKETS
 from bench.stitching.streams import KEY, STREAMS, Stream
+from binlake.decode.changes import META_FIELDS, Op, SourceTable, TableSchema
+from binlake.rows.tasks.plan import TableReport
+from binlake.rows.upsert.parcel import Parcel, pack
+from binlake.rows.upsert.route import GROUP, Counts
+from binlake.rows.upsert.route import KEY as RECORD_KEY
+from binlake.rows.upsert.target import Target
+from binlake.settings import MetadataSettings, TableRules
+from binlake.source.offsets import NO_RANGES
+from binlake.tables.lake import Lake
+from binlake.tables.services.table_services import TableServices
+from binlake.tables.table_commit import TableInput, write_and_commit
 from demo.readback import read_table
-from pipeline.decode.changes import META_FIELDS, Op, SourceTable, TableSchema
-from pipeline.hudi.definition.bucket import bucket_ids
-from pipeline.hudi.definition.bucketing import SimpleBuckets
-from pipeline.hudi.definition.merging import ColumnGroup, Merging
-from pipeline.hudi.services.compaction import CompactionConfig, run
-from pipeline.lake.lake import Lake
-from pipeline.lake.services.table_services import TableServices
-from pipeline.lake.table_commit import TableInput, write_and_commit
-from pipeline.settings import MetadataSettings, TableRules
-from pipeline.source.offsets import NO_RANGES
-from pipeline.storage import open_storage
-from pipeline.tasks.plan import TableReport
-from pipeline.upsert.parcel import Parcel, pack
-from pipeline.upsert.route import GROUP, Counts
-from pipeline.upsert.route import KEY as RECORD_KEY
-from pipeline.upsert.target import Target
+from hudilake.format.definition.bucket import bucket_ids
+from hudilake.format.definition.bucketing import SimpleBuckets
+from hudilake.format.definition.merging import ColumnGroup, Merging
+from hudilake.services.compaction import CompactionConfig, run
+from hudilake.storage import open_storage
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

@@ -17,7 +17,7 @@ from bench.peers import Hudi, Paimon
 from bench.peers import Peer as PeerFormat
 from bench.spec import MASTER, SPARK_CONF
 from bench.stitching.streams import KEY, STREAMS, Stream
-from pipeline.spark.java import java_environment
+from binlake.stream.spark.java import java_environment
 
 BUCKETS = 4
 _SQL = {"int64": "bigint", "int32": "int", "double": "double", "string": "string"}

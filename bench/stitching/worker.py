@@ -14,7 +14,7 @@ from bench.stitching.ours import Ours
 from bench.stitching.peers import WRITERS, Writer
 from bench.stitching.streams import Sizes, canonical, expected, numbers, wrong_rows
 from bench.summary import Metrics
-from pipeline.clock import monotonic_s
+from hudilake.clock import monotonic_s
 
 
 def measure(writer: Writer, place: Path, inputs: Path, sizes: Sizes) -> Metrics:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from pipeline.hudi.read import Snapshot, TableReader, instant_of
-from pipeline.spark.bucket_join import TableScan, bucket_join
+from binlake.stream.spark.bucket_join import TableScan, bucket_join
+from hudilake.read import Snapshot, TableReader, instant_of
 
 BEFORE, NOW = "_before", "_now"
 

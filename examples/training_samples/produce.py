@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from confluent_kafka import Producer
 
-from pipeline.clock import now_ms
+from hudilake.clock import now_ms
 
 FEATURES_TOPIC, LABELS_TOPIC = "serving.impressions", "client.clicks"
 #: The weights by which clicks depend on the features; ``train`` should find them.

@@ -23,8 +23,8 @@ from bench.spec import Batch, Recorder, Spec, read_batches
 from bench.suite import Plan, Suite, in_turns, read_runs, writers_of
 from bench.summary import freshness, over_rounds, percentile, summarise
 from bench.workloads import COPY_ON_WRITE, INDEXED, INGEST, Workload, on_large_table
-from pipeline.hudi.read import TableReader
-from pipeline.source.offsets import Offsets
+from binlake.source.offsets import Offsets
+from hudilake.read import TableReader
 
 SHAPES = {"plain": Shape(), "wide": Shape(columns=100), "partitioned": Shape(partitions=100)}
 

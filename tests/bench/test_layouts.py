@@ -17,9 +17,9 @@ from bench.layouts.report import keep, write_report
 from bench.layouts.rows import SCHEMA, batches
 from bench.layouts.run import measure, write_parts
 from bench.layouts.sides import Sizes
-from pipeline.hudi.read import TableReader
-from pipeline.hudi.read.filters.evaluate import matches
-from pipeline.hudi.read.filters.expressions import normalised
+from hudilake.read import TableReader
+from hudilake.read.filters.evaluate import matches
+from hudilake.read.filters.expressions import normalised
 
 ROWS, FILES = 24_000, 12
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from binlake.stream.monitoring.progress import ProgressEvent
 from demo.scenario import Scenario
-from pipeline.monitoring.progress import ProgressEvent
 
 
 @pytest.mark.kafka

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from binlake.stream.monitoring.progress import DdlProgress, ProgressEvent, TableProgress
 from demo.ticker import Ticker
-from pipeline.monitoring.progress import DdlProgress, ProgressEvent, TableProgress
 
 
 class Clock:

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from pipeline.settings import Settings
-from tests.cli.fed_lake import BY_PROCESS, FedLake
-from tests.stream.topic_log import event
+from binlake.settings import Settings
+from tests.binlake.cli.fed_lake import BY_PROCESS, FedLake
+from tests.binlake.stream.topic_log import event
 
 SCHEMAS = {
     "orders": {

@@ -12,9 +12,9 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
-from pipeline.cli.app import app
-from pipeline.cli.lazy import LazyCommand
-from pipeline.errors import BinlakeError
+from binlake.cli.app import app
+from binlake.cli.lazy import LazyCommand
+from hudilake.errors import BinlakeError
 from tests.docs.pages import binlake_arguments, blocks, inline_code, pages, shell_commands
 from tests.docs.shop import copied
 from tests.paths import ROOT

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from binlake.cli.logs import json_log
+from binlake.decode.quarantine import Reason
+from binlake.stream.monitoring.monitor import Monitor
+from binlake.stream.monitoring.progress import DdlProgress, ProgressEvent, TableProgress
+from binlake.stream.monitoring.run_log import RunLog
 from docs import settings_reference
 from docs.settings_reference import Reference
-from pipeline import errors
-from pipeline.cli.logs import json_log
-from pipeline.decode.quarantine import Reason
-from pipeline.monitoring.monitor import Monitor
-from pipeline.monitoring.progress import DdlProgress, ProgressEvent, TableProgress
-from pipeline.monitoring.run_log import RunLog
+from hudilake import errors
 from tests.docs.pages import DOCS, blocks, inline_code, links, pages
 from tests.paths import ROOT
 

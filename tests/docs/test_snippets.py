@@ -10,9 +10,9 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from pipeline.settings import Settings, SettingsError
-from pipeline.settings.document import parse
-from pipeline.settings.metastore.service import MetastoreSettings
+from binlake.settings import Settings, SettingsError
+from binlake.settings.document import parse
+from binlake.settings.metastore.service import MetastoreSettings
 from tests.docs.pages import Block, blocks
 from tests.docs.shop import copied
 from tests.paths import ROOT
@@ -110,6 +110,6 @@ def test_python_runs_on_spark(
 def test_control_a_wrong_snippet_fails(shop: Path) -> None:
     assert PYTHON
     assert ON_SPARK
-    block = Block(ROOT / "README.md", 1, "python", "from pipeline.hudi.read import NoSuchReader\n")
+    block = Block(ROOT / "README.md", 1, "python", "from hudilake.read import NoSuchReader\n")
     with pytest.raises(ImportError, match="NoSuchReader"):
         run(block, shop)

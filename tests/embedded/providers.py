@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from binlake.stream.spark.jars import resolve
+from binlake.stream.spark.java import find_java
 from embedded.hms import hive_jars
 from embedded.jars import DEBEZIUM, ECLIPSE_COMPILER, HBASE, HDFS, KAFKA_BROKER, spark_packages
 from embedded.mariadb_programs import mariadb_home
-from pipeline.spark.jars import resolve
-from pipeline.spark.java import find_java
 from tests.services.kafka import container_problem
 
 

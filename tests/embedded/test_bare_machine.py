@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from binlake.stream.spark.spark_line import KAFKA_CONNECTORS, spark_line
 from embedded.jars import DEBEZIUM, ECLIPSE_COMPILER, HBASE, HDFS, HIVE_METASTORES, HUDI_BUNDLE, KAFKA_BROKER, MARIADB
 from embedded.mariadb_programs import INSIDE
-from pipeline.spark.spark_line import KAFKA_CONNECTORS, spark_line
 from tests.embedded.maven_repository import publish, repository_environment
 from tests.paths import ROOT
 

@@ -9,7 +9,7 @@ from hive_metastore import ttypes
 
 from embedded.hive_client import hive_client
 from embedded.hms import EmbeddedHiveMetastore
-from pipeline.errors import TransientError
+from hudilake.errors import TransientError
 
 
 @pytest.mark.hms

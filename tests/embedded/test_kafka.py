@@ -11,7 +11,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
 from embedded.kafka import EmbeddedKafka
-from pipeline.errors import ConfigError, TransientError
+from hudilake.errors import ConfigError, TransientError
 
 pytestmark = pytest.mark.kafka
 

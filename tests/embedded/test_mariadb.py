@@ -15,7 +15,7 @@ from embedded import mariadb_programs
 from embedded.jars import MARIADB
 from embedded.mariadb import SETTINGS, EmbeddedMariaDB
 from embedded.mariadb_programs import INSIDE, mariadb_home
-from pipeline.errors import CorruptDataError, TransientError, UnsupportedError
+from hudilake.errors import CorruptDataError, TransientError, UnsupportedError
 from tests.embedded.maven_repository import publish, repository_environment
 
 _FILES = {

@@ -10,7 +10,7 @@ import pytest
 from embedded.jars import POSTGRESQL
 from embedded.postgresql import EmbeddedPostgreSQL
 from embedded.postgresql_programs import INSIDE, postgresql_home
-from pipeline.errors import CorruptDataError, TransientError, UnsupportedError
+from hudilake.errors import CorruptDataError, TransientError, UnsupportedError
 from tests.embedded.maven_repository import publish, repository_environment
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from examples.changed_rows.changes import changes
-from tests.hudi.join.lakes import make_table, rows_from, upsert
+from tests.hudilake.query.join.lakes import make_table, rows_from, upsert
 
 pytestmark = pytest.mark.spark
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from binlake.cli.app import app
+from binlake.position.ledger import Ledger
+from binlake.settings import Settings
+from binlake.stream.batch import BatchRunner
+from binlake.stream.schemas import SchemaRegistry
+from binlake.tables.lake import Lake
 from examples.page_views.produce import TOPIC, views
-from pipeline.cli.app import app
-from pipeline.clock import now_ms
-from pipeline.lake.lake import Lake
-from pipeline.position.ledger import Ledger
-from pipeline.settings import Settings
-from pipeline.storage import open_storage
-from pipeline.stream.batch import BatchRunner
-from pipeline.stream.schemas import SchemaRegistry
+from hudilake.clock import now_ms
+from hudilake.storage import open_storage
+from tests.binlake.stream.topic_log import LocalEngine, TopicLog, services
 from tests.paths import ROOT
-from tests.stream.topic_log import LocalEngine, TopicLog, services
 
 PLACE = ROOT / "examples" / "page_views"
 CONF, QUERIES = PLACE / "settings.yaml", PLACE / "queries.sql"

@@ -12,19 +12,19 @@ import pytest
 
 from bench.kafka_load import create_topic, delete_topics
 from bench.local_stream import follow
+from binlake.position.ledger import Ledger
+from binlake.settings import Settings
+from binlake.stream.batch import BatchRunner
+from binlake.stream.schemas import SchemaRegistry
+from binlake.tables.lake import Lake
 from examples.training_samples.produce import BIAS, FEATURES_TOPIC, LABELS_TOPIC, WEIGHTS, Fact, facts, send
 from examples.training_samples.train import FEATURES, train
-from pipeline.clock import now_ms
-from pipeline.lake.lake import Lake
-from pipeline.position.ledger import Ledger
-from pipeline.samples import Samples
-from pipeline.settings import Settings
-from pipeline.storage import open_storage
-from pipeline.stream.batch import BatchRunner
-from pipeline.stream.schemas import SchemaRegistry
+from hudilake.clock import now_ms
+from hudilake.samples import Samples
+from hudilake.storage import open_storage
+from tests.binlake.stream.topic_log import LocalEngine, TopicLog, services
 from tests.paths import ROOT
 from tests.services.kafka import Broker
-from tests.stream.topic_log import LocalEngine, TopicLog, services
 
 CONF = ROOT / "examples" / "training_samples" / "settings.yaml"
 TOPICS = (FEATURES_TOPIC, LABELS_TOPIC)

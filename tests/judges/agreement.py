@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from pipeline.hudi.read.slice import read_table
-from pipeline.storage import open_storage
+from hudilake.read.slice import read_table
+from hudilake.storage import open_storage
 from tests.judges import hudi_rs
 from tests.judges.hudi_spark import HudiSpark
 from tests.judges.rows import Row, canonical

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from tests.binlake.rows.upsert.history import KEYED, KEYLESS, ROUNDS, Plan, Round, World, plans, world
 from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same, read_ourselves
 from tests.judges.hudi_spark import HudiSpark
 from tests.model import Row
-from tests.upsert.history import KEYED, KEYLESS, ROUNDS, Plan, Round, World, plans, world
 
 # Shrinking costs a Spark query each step: a failure is printed as it was found. The same histories every run; random
-# ones are fed to our reader and hudi-rs in tests/upsert.
+# ones are fed to our reader and hudi-rs in tests/binlake/rows/upsert.
 _SETTINGS = settings(
     derandomize=True,
     max_examples=scaled(10, least=3),

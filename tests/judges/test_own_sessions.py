@@ -16,7 +16,7 @@ import pytest
 from tests.hypothesis_profile import NIGHTLY, is_nightly
 from tests.paths import ROOT
 
-MODULES = ("tests/backfill", "tests/hudi/partial_rows", "tests/merging")
+MODULES = ("tests/binlake/load/backfill", "tests/hudilake/partial_rows", "tests/binlake/rows/merging")
 
 
 @pytest.mark.spark

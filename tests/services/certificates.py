@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
-from pipeline.clock import now_ms
+from hudilake.clock import now_ms
 
 STORE_PASSWORD = "store-pass-0815"
 _DAY = datetime.timedelta(days=1)

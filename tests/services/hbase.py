@@ -10,11 +10,11 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from binlake.decode.changes import RawRecords
+from binlake.source.fetch import consumer_for, fetch
+from binlake.source.offsets import OffsetRange
 from embedded.hbase import EmbeddedHBase
 from embedded.hbase_source import HBaseSource
-from pipeline.decode.changes import RawRecords
-from pipeline.source.fetch import consumer_for, fetch
-from pipeline.source.offsets import OffsetRange
 from tests.services.kafka import Broker
 
 PREFIX = "hbase"

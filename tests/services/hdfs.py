@@ -14,12 +14,12 @@ from pathlib import Path
 
 from hdfs_native import Client, WriteOptions
 
+from binlake.stream.spark.jars import resolve
+from binlake.stream.spark.java import find_java
 from embedded.hadoop_configuration import write_configuration
 from embedded.jars import HDFS
 from embedded.process import EmbeddedService, free_ports
-from pipeline import clock
-from pipeline.spark.jars import resolve
-from pipeline.spark.java import find_java
+from hudilake import clock
 
 _NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"

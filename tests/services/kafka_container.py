@@ -16,8 +16,8 @@ from docker.client import DockerClient
 from docker.errors import DockerException
 from testcontainers.core.container import DockerContainer
 
-from pipeline import clock
-from pipeline.spark.cache import locked
+from binlake.stream.spark.cache import locked
+from hudilake import clock
 from tests.paths import ROOT
 
 IMAGE = "binlake/kafka:3.9.1"

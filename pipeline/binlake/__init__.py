@@ -1,0 +1,1 @@
+"""Change events of MySQL and HBase kept as Apache Hudi tables."""

@@ -1,0 +1,224 @@
+"""The ``binlake`` command: arguments in, exit code out."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from binlake.cli.lazy import Lazy, lazy_group
+from hudilake.errors import BinlakeError
+
+COMMANDS = (
+    Lazy(
+        "check",
+        "binlake.cli.commands.check",
+        "check",
+        "Check everything that would stop the stream: settings, Kafka, rights, storage, buckets. Changes nothing.",
+    ),
+    Lazy(
+        "run",
+        "binlake.cli.commands.run",
+        "run_command",
+        "Run the stream. SIGTERM and Ctrl-C finish the batch in hand, then stop.",
+    ),
+    Lazy(
+        "inspect",
+        "binlake.cli.commands.inspect",
+        "inspect",
+        "Print a table's configuration, timeline and file slices.",
+    ),
+    Lazy(
+        "config-schema",
+        "binlake.cli.commands.config_schema",
+        "config_schema",
+        "Print the JSON schema of the settings file.",
+    ),
+    Lazy("query", "binlake.cli.commands.query", "query", "Run an SQL query over one or several tables."),
+    Lazy(
+        "explain",
+        "binlake.cli.commands.explain",
+        "explain",
+        "Print what an SQL query would read of each table and why, without reading data.",
+    ),
+    Lazy(
+        "layout",
+        "binlake.cli.commands.layout.propose",
+        "layout",
+        "Propose the order of a table's rows by the overlap of its files and by queries. Changes nothing.",
+    ),
+    Lazy(
+        "fsck",
+        "binlake.cli.commands.fsck",
+        "fsck",
+        "Check a table against itself: timeline, files, rows, metadata table, offsets. Changes nothing.",
+    ),
+    Lazy(
+        "repair",
+        "binlake.cli.commands.fsck",
+        "repair",
+        "Repair what fsck finds, as far as that loses no rows; what it removes is kept. Stop the stream first.",
+    ),
+    Lazy(
+        "audit",
+        "binlake.cli.commands.audit",
+        "audit",
+        "Account for every record of every commit: read = applied + superseded + filtered + quarantined.",
+    ),
+    Lazy(
+        "verify",
+        "binlake.cli.commands.verify",
+        "verify",
+        "Compare tables with the live source at one position of its binlog, and repair them on demand.",
+    ),
+    Lazy(
+        "status",
+        "binlake.cli.commands.status",
+        "status",
+        "Print the position and lag of the stream, and the state of each table. Changes nothing.",
+    ),
+    Lazy(
+        "table",
+        "binlake.cli.commands.table",
+        "table",
+        "Pause, resume, fetch anew or forget one table while the stream runs.",
+    ),
+    Lazy(
+        "compact",
+        "binlake.cli.commands.compact",
+        "compact",
+        "Compact the tables that are due, then clean and archive them. The stream may run at the same time.",
+    ),
+    Lazy(
+        "cluster",
+        "binlake.cli.commands.layout.cluster",
+        "cluster_tables",
+        "Lay out anew the rows of the tables that are due. The stream may run at the same time.",
+    ),
+    Lazy(
+        "rebucket",
+        "binlake.cli.commands.rows.rebucket",
+        "rebucket_table",
+        "Move the rows of a table to another number of buckets, in one commit. The stream may run at the same time.",
+    ),
+    Lazy(
+        "replay",
+        "binlake.cli.commands.replay",
+        "replay",
+        "Apply dumped change events or exported scans to the tables, each file once. The stream may run at the same "
+        "time. SIGTERM and Ctrl-C finish the portion in hand, then stop.",
+    ),
+    Lazy(
+        "backfill",
+        "binlake.cli.commands.rows.backfill",
+        "backfill",
+        "Fill columns of rows from files or a query, each portion once. The stream may run at the same time. "
+        "SIGTERM and Ctrl-C finish the portion in hand, then stop; the same command goes on from there.",
+    ),
+    Lazy(
+        "derive",
+        "binlake.cli.commands.rows.derive",
+        "derive",
+        "Derive the rows of wide tables that their tables of cells have changed since, and those whose cells have "
+        "expired. The stream does it by itself and may run at the same time.",
+    ),
+    Lazy(
+        "dump",
+        "binlake.cli.commands.dump",
+        "dump",
+        "Write the records of the topics to files under dump.uri, each once; binlake replay reads them. Needs "
+        "no Spark. SIGTERM and Ctrl-C finish the files in hand, then stop.",
+    ),
+    Lazy(
+        "clean",
+        "binlake.cli.commands.retire",
+        "clean_tables",
+        "Delete files that neither the retention, a savepoint nor a pending compaction needs.",
+    ),
+    Lazy(
+        "archive",
+        "binlake.cli.commands.retire",
+        "archive_tables",
+        "Move old instants of the timeline into the table's history, if there are more than the retention needs.",
+    ),
+    Lazy(
+        "restore",
+        "binlake.cli.commands.restore",
+        "restore_table",
+        "Take back every later write of a table, for good. Stop its writers first; its stream delivers again "
+        "what went.",
+    ),
+    Lazy(
+        "why",
+        "binlake.cli.commands.rows.why",
+        "why",
+        "Print every version of a row, where it comes from, and why it won or lost. Changes nothing.",
+    ),
+    Lazy(
+        "revert",
+        "binlake.cli.commands.rows.revert",
+        "revert",
+        "Undo transactions of the source in the lake, each table in a commit. Later changes are kept.",
+    ),
+    Lazy(
+        "cells",
+        "binlake.cli.commands.rows.cells",
+        "cells",
+        "Print the visible cells of a table of cells, or its wide rows, as JSON lines: all versions that a read of the "
+        "store has.",
+    ),
+    Lazy("savepoint", "binlake.cli.commands.savepoint", "savepoint", "Create, delete and list protected commits."),
+    Lazy(
+        "quarantine",
+        "binlake.cli.commands.quarantine",
+        "quarantine",
+        "List, show and replay records that could not be applied.",
+    ),
+    Lazy(
+        "metastore",
+        "binlake.cli.commands.metastore",
+        "metastore",
+        "Serve the metastore that tells engines which tables there are.",
+    ),
+)
+
+app = typer.Typer(
+    name="binlake",
+    cls=lazy_group(COMMANDS),
+    help="Keep Apache Hudi tables in step with MySQL, by its change events.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+@app.callback()
+def common(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log details too, on standard error.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only warnings and errors.")] = False,
+) -> None:
+    """Options before the command; ``main`` evaluates --debug itself."""
+    from binlake.cli.logs import console_log  # not above: the list of commands imports none of this
+
+    if verbose and quiet:
+        raise typer.BadParameter("--verbose and --quiet exclude each other")
+    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    context.with_resource(console_log(level))
+
+
+def main() -> None:
+    """Run the command; an error that binlake raised on purpose becomes its text and its exit code."""
+    try:
+        app()
+    except BinlakeError as error:
+        if "--debug" in sys.argv[1:]:
+            raise
+        from binlake.cli.failure import print_error  # only an error needs it, as it needs half a second of imports
+        from binlake.cli.text import terminal
+
+        print_error(error, terminal(stderr=True))
+        sys.exit(error.exit_code)

@@ -1,0 +1,67 @@
+"""``binlake metastore check``: the metastore against its lakes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from binlake.cli.commands.metastore.options import MetastoreConf
+from binlake.cli.lake_options import told
+from binlake.cli.text import say
+from binlake.settings.metastore.service import MetastoreSettings
+from hudilake.errors import BinlakeError, CorruptDataError
+from lakemetastore.lake.check import Check, Finding
+from lakemetastore.lake.opening import Metastore, opened_metastore
+
+Repair = Annotated[
+    bool, typer.Option("--repair", help="Put right what the timelines say otherwise, and drop what is left over.")
+]
+
+
+def check(
+    conf: MetastoreConf,
+    repair: Repair = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every finding.")] = False,
+) -> None:
+    """Compare the metastore with its lakes: states, Hive tables, partitions, names, and what is left over."""
+    with opened_metastore(MetastoreSettings.load(conf)) as metastore:
+        found = list(_checker(metastore).findings())
+        for finding in found:
+            _print(finding, as_json=as_json)
+        code = _repaired(metastore, found) if repair else 0
+        left = list(_checker(metastore).findings()) if repair and found else found
+    if not as_json:
+        done = f", {len(found) - len(left)} put right" if repair else ""
+        say(f"{len(found)} findings{done}" if found else "the metastore says what its lakes say")
+    raise typer.Exit(code or (CorruptDataError.exit_code if left else 0))
+
+
+def _checker(metastore: Metastore) -> Check:
+    return Check(metastore.registration, metastore.reconciler.lakes)
+
+
+def _repaired(metastore: Metastore, found: list[Finding]) -> int:
+    """Do the repairs, each once; returns the exit code. One that fails does not stop the others."""
+    code = 0
+    done: set[tuple[str, str]] = set()
+    for finding in found:
+        if finding.repair is None or (finding.where, finding.next) in done:
+            continue
+        done.add((finding.where, finding.next))
+        try:
+            finding.repair()
+        except BinlakeError as error:
+            code = told(finding.where, error, code)
+    return code
+
+
+def _print(finding: Finding, *, as_json: bool) -> None:
+    if as_json:
+        told_of = {"where": finding.where, "what": finding.what, "next": finding.next}
+        sys.stdout.write(json.dumps(told_of, ensure_ascii=False) + "\n")
+        return
+    say(f"{finding.where}: {finding.what}")
+    say(f"  next: {finding.next}")

@@ -1,0 +1,109 @@
+"""``binlake metastore push``: copies of the catalog's tables in other catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from binlake.cli.commands.metastore.options import MetastoreConf
+from binlake.cli.lake_options import AsJson, told
+from binlake.cli.service_reports import print_line
+from binlake.cli.text import say
+from binlake.settings.metastore.service import MetastoreSettings
+from hudilake.clock import monotonic_s
+from hudilake.errors import BinlakeError, ConfigError
+from lakemetastore.catalog.catalog import Catalog
+from lakemetastore.lake.opening import opened_metastore
+
+if TYPE_CHECKING:
+    from lakemetastore.sync.glue import GluePush
+
+Tables = Annotated[
+    list[str] | None, typer.Argument(help="Tables, as database.table; all of all databases if none.", metavar="TABLE")
+]
+Region = Annotated[str | None, typer.Option("--region", help="The region; by default that of AWS' own settings.")]
+Endpoint = Annotated[str | None, typer.Option("--endpoint-url", help="Another address of Glue.")]
+Prune = Annotated[bool, typer.Option("--prune", help="Delete pushed copies whose tables are gone or renamed, too.")]
+
+push = typer.Typer(help="Push copies of tables to another catalog.", no_args_is_help=True, add_completion=False)
+
+
+@push.callback()
+def targets() -> None:
+    """Push copies of tables to another catalog."""
+
+
+@dataclass
+class PushReport:
+    """What a push did for a table. ``added``, ``altered``, ``removed``: partitions."""
+
+    table: str
+    change: str
+    added: int
+    altered: int
+    removed: int
+    seconds: float
+    error: BinlakeError | None = None
+
+    def parts(self) -> list[str]:
+        """For people."""
+        counts = {"added": self.added, "altered": self.altered, "removed": self.removed}
+        return [self.change, *(f"{count} partitions {what}" for what, count in counts.items() if count)]
+
+
+@push.command()
+def glue(
+    conf: MetastoreConf,
+    tables: Tables = None,
+    region: Region = None,
+    endpoint_url: Endpoint = None,
+    prune: Prune = False,
+    as_json: AsJson = False,
+) -> None:
+    """Copy tables and their partitions to AWS Glue's Data Catalog. Credentials are those of AWS' own settings. A table
+    of Glue that was not pushed from here is left alone."""
+    code = 0
+    with opened_metastore(MetastoreSettings.load(conf)) as metastore:
+        pushing = _glue(metastore.catalog, region, endpoint_url)
+        for report in _reports(pushing, metastore.catalog, tables, prune=prune):
+            if report.error is not None:
+                code = told(report.table, report.error, code)
+            if as_json or report.error is None:
+                print_line(report, report.parts(), as_json=as_json)
+    if not as_json:
+        say("readers of Glue see these copies as of now; push again after changes")
+    raise typer.Exit(code)
+
+
+def _glue(catalog: Catalog, region: str | None, endpoint: str | None) -> GluePush:
+    try:
+        import boto3  # an extra: most installations push nowhere
+        from botocore.exceptions import BotoCoreError
+
+        from lakemetastore.sync.glue import GluePush
+    except ImportError as error:
+        raise ConfigError("boto3 is not installed", do_next="install binlake[glue]") from error
+    try:
+        client: Any = boto3.client("glue", region_name=region, endpoint_url=endpoint)
+    except BotoCoreError as error:
+        raise ConfigError(f"Glue cannot be asked: {error}", do_next="give --region, or AWS' own settings") from error
+    return GluePush(catalog, client)
+
+
+def _reports(pushing: GluePush, catalog: Catalog, tables: list[str] | None, *, prune: bool) -> Iterator[PushReport]:
+    wanted = tables or [f"{database}.{name}" for database in catalog.databases() for name in catalog.tables(database)]
+    for table in wanted:
+        database, _, name = table.partition(".")
+        began = monotonic_s()
+        try:
+            done = pushing.push(database, name)
+        except BinlakeError as error:
+            yield PushReport(table, "failed", 0, 0, 0, monotonic_s() - began, error)
+            continue
+        yield PushReport(table, done.change, done.added, done.altered, done.removed, monotonic_s() - began)
+    for database in sorted({table.partition(".")[0] for table in wanted}) if prune else ():
+        for gone in pushing.prune(database):
+            yield PushReport(gone.table, gone.change, 0, 0, 0, 0.0)

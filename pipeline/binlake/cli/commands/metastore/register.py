@@ -1,0 +1,115 @@
+"""``binlake metastore register`` and ``rebuild``: lake tables in the catalog, and their states read anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import typer
+
+from binlake.cli.commands.metastore.options import LakeTables, MetastoreConf
+from binlake.cli.lake_options import AsJson, told
+from binlake.cli.service_reports import print_line
+from binlake.cli.text import say
+from binlake.settings.metastore.service import MetastoreSettings
+from binlake.tables.catalog import BrokenTable
+from hudilake.clock import monotonic_s
+from hudilake.errors import BinlakeError
+from lakemetastore.lake.named import NamedTable, chosen
+from lakemetastore.lake.opening import Metastore, opened_metastore
+from lakemetastore.lake.reconcile import Reconciled
+
+
+@dataclass
+class RegisterReport:
+    """What a registration did for a table. ``created``, ``altered``: Hive tables. ``added``, ``dropped``: partitions of
+    all of them."""
+
+    table: str
+    created: tuple[str, ...]
+    altered: tuple[str, ...]
+    added: int
+    dropped: int
+    seconds: float
+    error: BinlakeError | None = None
+
+    @classmethod
+    def of(cls, told_of: Reconciled) -> RegisterReport:
+        """From what the reconciler tells."""
+        done = told_of.done
+        counts = done.created, done.altered, done.added, done.dropped
+        return cls(told_of.table, *counts, told_of.seconds, told_of.error)
+
+    def parts(self) -> list[str]:
+        """For people."""
+        said = [
+            f"{len(self.created)} Hive tables created" if self.created else "",
+            f"{len(self.altered)} altered" if self.altered else "",
+            f"{self.added} partitions added" if self.added else "",
+            f"{self.dropped} partitions dropped" if self.dropped else "",
+        ]
+        return [part for part in said if part] or ["as it should be"]
+
+
+@dataclass
+class RebuildReport:
+    """What was wrong in the state of a table."""
+
+    table: str
+    differences: tuple[str, ...]
+    seconds: float
+    error: BinlakeError | None = None
+
+    def parts(self) -> list[str]:
+        """For people."""
+        return [f"{len(self.differences)} differences put right", *self.differences] if self.differences else ["equal"]
+
+
+def register(conf: MetastoreConf, tables: LakeTables = None, as_json: AsJson = False) -> None:
+    """Register tables of the metastore's lakes, and bring those that are up to their timelines and names."""
+
+    def reports(metastore: Metastore) -> Iterator[RegisterReport]:
+        return map(RegisterReport.of, metastore.reconciler.run_once(tables or ()))
+
+    _run(conf, reports, as_json=as_json)
+
+
+def rebuild(conf: MetastoreConf, tables: LakeTables = None, as_json: AsJson = False) -> None:
+    """Read the states of tables anew from their timelines and files."""
+
+    def reports(metastore: Metastore) -> Iterator[RebuildReport]:
+        for found in chosen(metastore.reconciler.lakes, tables or ()):
+            for table in found:
+                yield _rebuilt(metastore, table)
+
+    _run(conf, reports, as_json=as_json)
+
+
+def _rebuilt(metastore: Metastore, table: NamedTable | BrokenTable) -> RebuildReport:
+    if isinstance(table, BrokenTable):
+        return RebuildReport(table.name, (), 0.0, table.error)
+    began = monotonic_s()
+    try:
+        found = metastore.lakes.rebuild(table.storage)
+    except BinlakeError as error:
+        return RebuildReport(table.full_name, (), monotonic_s() - began, error)
+    return RebuildReport(table.full_name, tuple(found), monotonic_s() - began)
+
+
+def _run(
+    conf: MetastoreConf,
+    reports: Callable[[Metastore], Iterator[RegisterReport] | Iterator[RebuildReport]],
+    *,
+    as_json: bool,
+) -> None:
+    code, count = 0, 0
+    with opened_metastore(MetastoreSettings.load(conf)) as metastore:
+        for report in reports(metastore):
+            count += 1
+            if report.error is not None:
+                code = told(report.table, report.error, code)
+            if as_json or report.error is None:
+                print_line(report, report.parts(), as_json=as_json)
+    if not count and not as_json:
+        say("the lakes of the metastore hold no such tables")
+    raise typer.Exit(code)

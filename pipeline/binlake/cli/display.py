@@ -1,0 +1,172 @@
+"""Progress for people (live table or plain lines) and for programs (JSON lines)."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol, Self
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from binlake.cli.text import duration, number, one_line, size
+from binlake.cli.totals import TableTotals, Totals
+from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
+from hudilake.clock import monotonic_s
+
+#: Heading, cell, and whether a narrow terminal shows it too.
+_COLUMNS: tuple[tuple[str, Callable[[TableTotals], str], bool], ...] = (
+    ("read", lambda t: number(t.events_read), True),
+    ("applied", lambda t: number(t.applied), True),
+    ("superseded", lambda t: number(t.superseded), True),
+    ("filtered", lambda t: number(t.filtered), False),
+    ("quarantined", lambda t: number(t.quarantined), True),
+    ("seen before", lambda t: number(t.already_applied), False),
+    ("commits", lambda t: number(t.commits), False),
+    ("latency", lambda t: t.error or t.warning or duration(t.commit_latency_ms), True),
+    ("freshness", lambda t: duration(t.freshness_newest_ms), True),
+    ("written", lambda t: size(t.bytes_written), False),
+)
+_WIDE = 132
+_FRAME_LINES = 8
+
+
+class Display(Protocol):
+    """Where progress goes; a context manager around the run."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def update(self, event: ProgressEvent) -> None:
+        """Show a finished batch. Called from the stream's thread."""
+        ...
+
+
+class LiveDisplay(AbstractContextManager["LiveDisplay"]):
+    """A table on the terminal that is redrawn in place."""
+
+    def __init__(self, name: str, console: Console) -> None:
+        self._name = name
+        self._console = console
+        self._totals = Totals()
+        self._lock = threading.Lock()
+        self._started_s = monotonic_s()
+        self._live = Live(console=console, get_renderable=self.render, refresh_per_second=4, transient=False)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def update(self, event: ProgressEvent) -> None:
+        """Show a finished batch."""
+        for notice in (*event.notices, *event.ddl):
+            self._console.print(one_line(f"NOTICE: {notice}"), markup=False, highlight=False, soft_wrap=True)
+        with self._lock:
+            self._totals.add(event)
+
+    def render(self) -> RenderableType:
+        """The picture of the moment."""
+        with self._lock:
+            return self._picture()
+
+    def _picture(self) -> Table:
+        totals = self._totals
+        columns = [c for c in _COLUMNS if c[2] or self._console.width >= _WIDE]
+        table = Table(title=self._title(), caption=self._caption(), title_justify="left", caption_justify="left")
+        table.add_column("table", no_wrap=True)
+        for heading, _, _ in columns:
+            table.add_column(heading, justify="right", no_wrap=True)
+        room = max(1, self._console.height - _FRAME_LINES)
+        busiest = sorted(totals.tables.values(), key=lambda t: (t.error is None, -t.events_read))[:room]
+        for row in sorted(busiest, key=lambda t: t.table):
+            cells = [cell(row) for _, cell, _ in columns]
+            table.add_row(*(Text(one_line(cell)) for cell in (row.table, *cells)), style="red" if row.error else None)
+        if len(totals.tables) > room:
+            table.add_row(f"and {len(totals.tables) - room} more")
+        return table
+
+    def _title(self) -> Text:
+        seconds = max(monotonic_s() - self._started_s, 0.001)
+        read = self._totals.events_read
+        running = f"{duration(seconds * 1000)}, {number(read)} events, {number(int(read / seconds))}/s"
+        return Text(f"binlake {self._name}: {self._totals.batches} batches in {running}")
+
+    def _caption(self) -> Text:
+        event = self._totals.last
+        return Text(_batch_line(event) if event else "waiting for the first batch")
+
+
+class PlainDisplay(AbstractContextManager["PlainDisplay"]):
+    """Lines of text: one for a batch and one for each table it touched."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def update(self, event: ProgressEvent) -> None:
+        """Print a finished batch."""
+        notices = [f"  NOTICE: {notice}" for notice in (*event.notices, *event.ddl)]
+        lines = [_batch_line(event), *notices, *(_table_line(t) for t in event.tables)]
+        self._console.print("\n".join(map(one_line, lines)), markup=False, highlight=False, soft_wrap=True)
+
+
+class JsonDisplay(AbstractContextManager["JsonDisplay"]):
+    """One JSON object a line for every batch, as ``ProgressEvent.to_json`` gives it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def update(self, event: ProgressEvent) -> None:
+        """Print a finished batch."""
+        line = json.dumps(event.to_json(), separators=(",", ":"))
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._console.file.flush()
+
+
+def make_display(name: str, console: Console, *, live: bool, as_json: bool) -> Display:
+    """The display asked for; plain lines where the console is no terminal."""
+    if as_json:
+        return JsonDisplay(console)
+    return LiveDisplay(name, console) if live and console.is_terminal else PlainDisplay(console)
+
+
+def _batch_line(event: ProgressEvent) -> str:
+    stages = ", ".join(f"{name} {duration(ms)}" for name, ms in event.stage_ms.items())
+    took = f"{duration(event.latency_ms)} ({stages})" if stages else duration(event.latency_ms)
+    stray = f", {number(event.quarantined)} quarantined without a table" if event.quarantined else ""
+    return f"batch {event.batch_id}: {number(event.events_read)} events in {took}, lag {number(event.lag)}{stray}"
+
+
+def _table_line(part: TableProgress) -> str:
+    counts = (
+        f"read {part.events_read}, applied {part.applied}, superseded {part.superseded}, filtered {part.filtered}, "
+        f"quarantined {part.quarantined}, seen before {part.already_applied}"
+    )
+    if (derived := part.derived) is not None:
+        counts = (
+            f"derived {derived.rows} rows: written {derived.upserts}, deleted {derived.deletes}, "
+            f"quarantined {derived.faults}"
+        )
+    if part.error is not None:
+        return f"  {part.table}: {counts}; FAILED: {part.error}"
+    if part.commit_instant is None:
+        return f"  {part.table}: {counts}; no commit"
+    fresh = f"freshness {duration(part.freshness_newest_ms)} to {duration(part.freshness_oldest_ms)}"
+    commit = f"commit {part.commit_instant} after {duration(part.commit_latency_ms)}, {size(part.bytes_written)}"
+    compacted = f"; compaction {part.compaction_instant}" if part.compaction_instant is not None else ""
+    clustered = f"; clustering {part.clustering_instant}" if part.clustering_instant is not None else ""
+    warning = f"; WARNING: {part.warning}" if part.warning is not None else ""
+    return f"  {part.table}: {counts}; {commit}, {fresh}{compacted}{clustered}{warning}"

@@ -1,0 +1,95 @@
+"""Numbers as people read them, and where they are printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from hudilake.errors import ConfigError
+
+#: Width of what is printed into a file or a pipe, so that no table is folded.
+FILE_WIDTH = 180
+_UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
+
+
+def duration(millis: float | None) -> str:
+    """``640 ms``, ``1.2 s``, ``3.4 min``, ``2.0 h``, ``5.1 d``; ``-`` for None."""
+    if millis is None:
+        return "-"
+    for unit_ms, name in _UNITS_MS:
+        if abs(millis) >= unit_ms:
+            return f"{millis / unit_ms:.1f} {name}"
+    return f"{millis / 1000:.1f} s" if abs(millis) >= 1000 else f"{millis:.0f} ms"
+
+
+def size(count: int) -> str:
+    """``512 B``, ``1.5 KB``, ``2.0 MB``, ``3.1 GB`` (powers of 1000)."""
+    value = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def number(count: int) -> str:
+    """``12,345``."""
+    return f"{count:,}"
+
+
+def moment(epoch_ms: int | None) -> str:
+    """``2026-11-21 05:30:00+00:00``; ``-`` for None."""
+    return "-" if epoch_ms is None else datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(" ", "seconds")
+
+
+#: Characters that steer a terminal or reorder its text; line breaks are the layout's own.
+_STEERING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """The text with escapes (``\\x1b``) in place of characters that steer a terminal. Line breaks stay."""
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str) -> str:
+    """As ``printable``, and with escapes in place of line breaks: what comes from a topic can forge no line."""
+    return printable(text).replace("\n", "\\n")
+
+
+class Terminal(Console):
+    """A console that prints text as it is: names from topics are no markup, and steer no terminal."""
+
+    def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
+        super().__init__(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of anything printed, made printable; rich's own control codes stay."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
+def epoch_ms(text: str | None) -> int | None:
+    """A time as a user writes it (UTC unless it names a zone), in ms since the epoch; None for None. Raises
+    ConfigError."""
+    if text is None:
+        return None
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError("this is not a time", do_next="write 2026-11-21 or 2026-11-21T05:30", time=text) from error
+    return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """Standard output (or error): as wide as the terminal, or wide enough for any table when it is none."""
+    console = Terminal(stderr=stderr)
+    return console if console.is_terminal else Terminal(stderr=stderr, width=FILE_WIDTH)
+
+
+def say(line: str) -> None:
+    """Print a line as it is."""
+    terminal().print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,102 @@
+"""What a DDL statement does to tables, as values: its clauses, and its effect on each table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from binlake.decode.changes import SourceTable
+from binlake.decode.ddl.columns import ColumnDefinition
+from binlake.decode.ddl.foreign_keys import Cascade
+from binlake.decode.ddl.partitions import ChangePartitions
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """ADD COLUMN."""
+
+    column: ColumnDefinition
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """DROP COLUMN."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """RENAME COLUMN, or the rename in CHANGE COLUMN. ``column``: the definition that CHANGE gives."""
+
+    old: str
+    new: str
+    column: ColumnDefinition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModifyColumn:
+    """MODIFY COLUMN, or the definition in a CHANGE that keeps the name."""
+
+    column: ColumnDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeKey:
+    """The primary key is dropped or replaced. ``columns``: those of the new key, empty for none."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertCharset:
+    """CONVERT TO CHARACTER SET: of all text columns."""
+
+    charset: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnloggedChange:
+    """Rows change without an event. ``column``: the one whose values change; "" for whole rows. ``why``: in words."""
+
+    column: str
+    why: str
+
+
+Clause = (
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | ModifyColumn
+    | ChangeKey
+    | ConvertCharset
+    | ChangePartitions
+    | Cascade
+    | UnloggedChange
+)
+
+
+#: The table name that stands for all tables of a database in DROP DATABASE.
+EVERY_TABLE = ""
+
+
+class Action(StrEnum):
+    """What a statement does to a table."""
+
+    ALTER = "alter"
+    CREATE = "create"
+    DROP = "drop"
+    RENAME = "rename"
+    TRUNCATE = "truncate"
+
+
+@dataclass(frozen=True, slots=True)
+class TableDdl:
+    """A statement's effect on one table. ``to``: the new name in RENAME. ``like``: the model in CREATE ... LIKE."""
+
+    action: Action
+    source: SourceTable
+    clauses: tuple[Clause, ...] = ()
+    to: SourceTable | None = None
+    like: SourceTable | None = None

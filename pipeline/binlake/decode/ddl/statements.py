@@ -1,0 +1,164 @@
+"""Effects of a MySQL or MariaDB DDL statement on tables: only those on rows and columns, in order.
+
+Every format carries the statement's text (Debezium, Canal, Maxwell). Only the text distinguishes a rename from a drop
+and an add. sqlglot is not used, because sqlglot 30 failed on 5 of 13 real statements (measured).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from binlake.decode.changes import SourceTable
+from binlake.decode.ddl.alter import added, clauses_of, renamed_column
+from binlake.decode.ddl.clauses import EVERY_TABLE, Action, Clause, TableDdl
+from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction, partition_clause
+from binlake.decode.ddl.tokens import AbsurdStatementError, Reader, Token, split_at_commas, statement_tokens
+from binlake.decode.ddl.unlogged import unlogged_changes
+
+
+def parse_ddl(statement: str, database: str) -> tuple[TableDdl, ...]:
+    """The effects of the statement, table by table in order; empty for a statement that does not change tables, and for
+    one that no server executes (``AbsurdStatementError``).
+
+    Args:
+        statement: the text as in the source's log.
+        database: the database of names that are written without one.
+    """
+    try:
+        return tuple(_effects(Reader(statement_tokens(statement)), database))
+    except AbsurdStatementError:
+        return ()
+
+
+def _effects(reader: Reader, database: str) -> Iterable[TableDdl]:
+    while reader.take("SET", "STATEMENT"):  # MariaDB: SET STATEMENT x=y FOR ALTER ...
+        while reader.left and not reader.take("FOR"):
+            reader.skip()
+    if reader.take("ALTER"):
+        return _alter(reader, database)
+    if reader.take("RENAME"):
+        return _rename(reader, database) if reader.take_any("TABLE", "TABLES") else ()
+    if reader.take("TRUNCATE"):
+        reader.take("TABLE")
+        source = _table(reader, database)
+        return (TableDdl(Action.TRUNCATE, source),) if source else ()
+    if reader.take("DROP"):
+        return _drop(reader, database)
+    return _create(reader, database) if reader.take("CREATE") else ()
+
+
+def _table(reader: Reader, database: str) -> SourceTable | None:
+    first = reader.name()
+    if first is None:
+        return None
+    second = reader.name() if reader.take_sign(".") else None
+    return SourceTable(database, first) if second is None else SourceTable(first, second)
+
+
+def _rename(reader: Reader, database: str) -> Iterator[TableDdl]:
+    reader.take("IF", "EXISTS")
+    for part in split_at_commas(reader.rest):
+        pair = Reader(part)
+        old = _table(pair, database)
+        while pair.left and not pair.take("TO"):  # WAIT n, NOWAIT
+            pair.skip()
+        new = _table(pair, database)
+        if old and new:
+            yield TableDdl(Action.RENAME, old, to=new)
+
+
+def _drop(reader: Reader, database: str) -> Iterator[TableDdl]:
+    if reader.take_any("DATABASE", "SCHEMA"):
+        reader.take("IF", "EXISTS")
+        name = reader.name()
+        if name:
+            yield TableDdl(Action.DROP, SourceTable(name, EVERY_TABLE))
+        return
+    if reader.take("TEMPORARY") or not reader.take_any("TABLE", "TABLES"):
+        return
+    reader.take("IF", "EXISTS")
+    for part in split_at_commas(reader.rest):
+        source = _table(Reader(part), database)
+        if source:
+            yield TableDdl(Action.DROP, source)
+
+
+def _create(reader: Reader, database: str) -> Iterator[TableDdl]:
+    replaces = reader.take("OR", "REPLACE")
+    if reader.take("TEMPORARY") or not reader.take("TABLE"):
+        return
+    reader.take("IF", "NOT", "EXISTS")
+    source = _table(reader, database)
+    if source is None:
+        return
+    if replaces:
+        yield TableDdl(Action.DROP, source)
+    like = _table(reader, database) if reader.take("LIKE") else None
+    inside = Reader(reader.bracketed() or [])
+    if inside.take("LIKE"):
+        like = _table(inside, database)
+    clauses = [] if like else [c for part in split_at_commas(inside.rest) for c in added(Reader(part))]
+    partitions = partition_clause(reader.rest)
+    clauses += [partitions] if partitions is not None else []
+    yield TableDdl(Action.CREATE, source, tuple(clauses), like=like)
+
+
+def _alter(reader: Reader, database: str) -> Iterator[TableDdl]:
+    ignores = False
+    while reader.left and reader.next.is_word("ONLINE", "OFFLINE", "IGNORE"):
+        ignores |= reader.next.is_word("IGNORE")
+        reader.skip()
+    if not reader.take("TABLE"):
+        return
+    reader.take("IF", "EXISTS")
+    source = _table(reader, database)
+    if source is None:
+        return
+    while reader.take_any("WAIT", "NOWAIT"):
+        if reader.left and reader.next.kind == "number":
+            reader.skip()
+    partitions = partition_clause(reader.rest)
+    clauses: list[Clause] = [partitions] if partitions is not None else []
+    renamed, rest = None, list(reader.rest)
+    for part in split_at_commas(_without_partitions(reader.rest, partitions)):
+        clause = Reader(part)
+        if clause.take("RENAME"):
+            column = renamed_column(clause)
+            if column is not None:
+                clauses.append(column)
+            elif not clause.take_any("INDEX", "KEY", "COLUMN"):
+                clause.take_any("TO", "AS") or clause.take_sign("=")
+                renamed = _table(clause, database) or renamed
+        else:
+            clauses += clauses_of(clause)
+    clauses += unlogged_changes(rest, clauses, ignores=ignores)
+    yield TableDdl(Action.ALTER, source, tuple(clauses))
+    if partitions is not None and partitions.action is PartitionAction.EXCHANGE:
+        yield from _exchanged(reader.rest, database)
+    if renamed is not None:
+        yield TableDdl(Action.RENAME, source, to=renamed)
+
+
+def _exchanged(tokens: Sequence[Token], database: str) -> Iterator[TableDdl]:
+    """The other table of EXCHANGE PARTITION: its rows change, too."""
+    for at in range(len(tokens) - 2):
+        other = (
+            _table(Reader(tokens[at + 2 : at + 5]), database) if _are(tokens[at : at + 2], "WITH", "TABLE") else None
+        )
+        if other is not None:
+            yield TableDdl(Action.ALTER, other, (ChangePartitions(PartitionAction.EXCHANGE),))
+
+
+def _without_partitions(tokens: Sequence[Token], clause: ChangePartitions | None) -> Sequence[Token]:
+    """The tokens before a partition clause: PARTITION BY and REMOVE PARTITIONING follow others without a comma."""
+    if clause is None:
+        return tokens
+    if clause.action not in (PartitionAction.DEFINE, PartitionAction.REMOVE):
+        return ()
+    words = [("PARTITION", "BY"), ("REMOVE", "PARTITIONING")]
+    starts = (at for at in range(len(tokens) - 1) for one, two in words if _are(tokens[at : at + 2], one, two))
+    return tokens[: next(starts, len(tokens))]
+
+
+def _are(tokens: Sequence[Token], *words: str) -> bool:
+    return all(token.is_word(word) for token, word in zip(tokens, words, strict=True))

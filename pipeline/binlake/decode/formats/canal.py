@@ -1,0 +1,286 @@
+"""Canal's flat JSON -> change batches. One message holds the rows of one rows event, with every value as text.
+
+The messages have no binlog place. Kafka's offset orders the messages; the index in the message orders its rows. So all
+messages of a key must be in one partition of one topic, and a topic that is created again needs a higher
+``source.epoch``. ``old`` holds the changed values of an update. It is the only sign of a changed key, so an update that
+changes its key always gets its before image and the row under the old key is deleted. Each message has its types
+(``mysqlType``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+
+from binlake.decode import order
+from binlake.decode.changes import ControlKind, SourceTable
+from binlake.decode.ddl.clauses import EVERY_TABLE
+from binlake.decode.events import NO_PLACE, NO_POSITION, Places, RowEvents
+from binlake.decode.messages.chunk import IGNORED, Chunk, TableEvents
+from binlake.decode.messages.duplicates import with_duplicate_members
+from binlake.decode.messages.envelopes import TOMBSTONE, Long
+from binlake.decode.messages.images import before_of
+from binlake.decode.messages.invalid import reject_invalid, reject_misfit
+from binlake.decode.messages.part import decode_rows
+from binlake.decode.options import CanalForm, Format
+from binlake.decode.quarantine import Buffer, Fault, Reason, json_fault
+from binlake.decode.schemas.schemas import ALWAYS, SchemaVersion
+from binlake.decode.types.mysql_types import parse_type
+from hudilake.errors import UnsupportedError
+
+_NULL = b"null"
+_ROW_OPS = {"INSERT": "c", "UPDATE": "u", "DELETE": "d"}
+_DDL = frozenset({"CREATE", "ALTER", "ERASE", "RENAME", "CINDEX", "DINDEX"})
+#: Types of messages that change nothing, and the kind that each is counted as.
+_NO_CHANGE = {
+    "QUERY": "query",
+    "GTID": "transaction",
+    "XACOMMIT": "transaction",
+    "XAROLLBACK": "transaction",
+    "MHEARTBEAT": "heartbeat",
+}
+_MEMBERS = dict.fromkeys(
+    (b'"data":', b'"old":', b'"database":', b'"table":', b'"type":', b'"mysqlType":', b'"pkNames":'), 1
+)
+_MOST_ROWS = 100_000
+_BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+
+class _Loose(msgspec.Struct, gc=False, rename="camel"):
+    """A message. ``data`` and ``old`` hold a row image for every row."""
+
+    type: str
+    database: str | None = None
+    table: str | None = None
+    data: list[msgspec.Raw] | None = None
+    old: list[msgspec.Raw] | None = None
+    mysql_type: msgspec.Raw = msgspec.Raw(_NULL)
+    pk_names: tuple[str, ...] | None = None
+    is_ddl: bool | None = None
+    sql: str | None = None
+    gtid: str | None = None
+    es: Long | None = None
+    sql_type: msgspec.Raw = msgspec.Raw(_NULL)
+
+
+class _Message(msgspec.Struct, gc=False, rename="camel"):
+    """The same with every member that distinguishes it from messages of other formats."""
+
+    type: str
+    database: str | None
+    table: str | None
+    data: list[msgspec.Raw] | None
+    old: list[msgspec.Raw] | None
+    mysql_type: msgspec.Raw
+    pk_names: tuple[str, ...] | None
+    is_ddl: bool | None
+    sql: str | None
+    es: Long | None
+    sql_type: msgspec.Raw
+    gtid: str | None = None
+
+
+_Any = _Message | _Loose
+_STRICT = msgspec.json.Decoder(_Message).decode
+_LOOSE = msgspec.json.Decoder(_Loose).decode
+_TYPES = msgspec.json.Decoder(dict[str, str]).decode
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A group of rows that are decoded together: one table, the same types and key."""
+
+    source: SourceTable
+    types: bytes
+    key: tuple[str, ...] | None
+
+
+def read(chunk: Chunk) -> None:
+    """Decode the chunk's records. With automatic detection, records of other formats are left."""
+    found: dict[_Kind, list[tuple[int, _Any]]] = {}
+    heads = _heads(chunk)
+    values = [chunk.records.values[at] or b"" for at, _ in heads]
+    doubled = set(with_duplicate_members(values, [head for _, head in heads], _MEMBERS, _inner))
+    for i, (at, head) in enumerate(heads):
+        fault = json_fault(values[i], chunk.options.max_nesting) if i in doubled else None
+        if fault is not None:
+            chunk.refuse(at, fault, _source(head))
+        elif (kind := _settled(chunk, at, head)) is not None:
+            found.setdefault(kind, []).append((at, head))
+    for kind, messages in found.items():
+        for some in _portions(messages):
+            _decode_table(chunk, kind, some)
+    if chunk.tombstones:
+        chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
+
+
+def _inner(message: _Any) -> Iterator[Buffer]:
+    """The parts of a message in which a member name is data."""
+    yield from message.data or ()
+    yield from message.old or ()
+    yield message.mysql_type
+    yield message.sql_type
+
+
+def _heads(chunk: Chunk) -> list[tuple[int, _Any]]:
+    heads: list[tuple[int, _Any]] = []
+    for at in chunk.live():
+        value = chunk.records.values[at] or b""
+        try:
+            heads.append((at, _STRICT(value)))
+        except _BAD:
+            if (head := _loose(chunk, at, value)) is not None:
+                heads.append((at, head))
+    return heads
+
+
+def _loose(chunk: Chunk, at: int, value: bytes) -> _Any | None:
+    """A message with missing members; None for any other value, which is settled here."""
+    if not reject_invalid(chunk, at, value, Format.CANAL):
+        try:
+            return _LOOSE(value)
+        except _BAD as error:
+            reject_misfit(chunk, at, value, str(error))
+    return None
+
+
+def _source(message: _Any) -> SourceTable | None:
+    return _named(message.database, message.table)
+
+
+@lru_cache(maxsize=4096)
+def _named(database: str | None, table: str | None) -> SourceTable | None:
+    return SourceTable.named(_bare(database), _bare(table)) if database and table else None
+
+
+def _bare(name: str) -> str:
+    """A name without backticks."""
+    quoted = len(name) > 2 and name[0] == name[-1] == "`"
+    return name[1:-1].replace("``", "`") if quoted else name
+
+
+def _settled(chunk: Chunk, at: int, message: _Any) -> _Kind | None:
+    """The kind of a message with rows; None for any other message, which is settled here."""
+    source, what = _source(message), message.type
+    if what == "QUERY" and message.is_ddl and message.database:
+        _statement(chunk, at, message, SourceTable(_bare(message.database), EVERY_TABLE))
+    elif what in _NO_CHANGE:
+        chunk.decoded.count_filtered(None, _NO_CHANGE[what])
+    elif what not in _ROW_OPS and what not in _DDL and what != "TRUNCATE":
+        chunk.refuse(at, Fault(Reason.UNKNOWN_OP, f"type {what[:50]!r} is not known"), source)
+    elif source is None:
+        chunk.refuse(at, Fault(Reason.UNKNOWN_TABLE, "the message names no table that MySQL can have"))
+    elif source in chunk.options.ignored_tables:
+        chunk.decoded.count_filtered(source, IGNORED)
+    elif what in _ROW_OPS:
+        if (fault := _shape_fault(message)) is None:
+            return _Kind(source, bytes(message.mysql_type), message.pk_names)
+        chunk.refuse(at, fault, source)
+    else:
+        _statement(chunk, at, message, source)
+    return None
+
+
+def _shape_fault(message: _Any) -> Fault | None:
+    rows = len(message.data or ())
+    if not rows:
+        return Fault(Reason.MISSING_IMAGE, f"{message.type} without data")
+    if message.type == "UPDATE" and len(message.old or ()) != rows:
+        return Fault(Reason.MISSING_IMAGE, f"UPDATE of {rows} rows with {len(message.old or ())} in old")
+    return None
+
+
+def _statement(chunk: Chunk, at: int, message: _Any, source: SourceTable) -> None:
+    place = int(_orders(chunk, [at], [message])[0])
+    if place == order.OUT_OF_RANGE:
+        chunk.refuse(at, _ORDER, source)
+    elif message.type == "TRUNCATE":
+        chunk.control(at, ControlKind.TRUNCATE, source, place, message.sql or "")
+    else:
+        chunk.control(at, ControlKind.DDL, source, place, message.sql or "")
+
+
+_ORDER = Fault(Reason.ORDER_OUT_OF_RANGE, "the Kafka offset does not fit the ordering value")
+
+
+def _orders(chunk: Chunk, at: list[int], messages: list[_Any]) -> order.Int64s:
+    options = chunk.options
+    epochs = np.array([options.epoch_for(None, message.gtid) for message in messages], dtype=np.int64)
+    return order.offset_orders(epochs, chunk.records.offsets[at])
+
+
+def _portions(messages: list[tuple[int, _Any]]) -> Iterator[list[tuple[int, _Any]]]:
+    """The messages in portions by rows, so that a portion needs no more memory than a chunk of single rows."""
+    portion: list[tuple[int, _Any]] = []
+    rows = 0
+    for pair in messages:
+        portion.append(pair)
+        rows += len(pair[1].data or ())
+        if rows >= _MOST_ROWS:
+            yield portion
+            portion, rows = [], 0
+    if portion:
+        yield portion
+
+
+def _decode_table(chunk: Chunk, kind: _Kind, messages: list[tuple[int, _Any]]) -> None:
+    known = _version(kind.types, kind.key)
+    if isinstance(known, Fault):
+        for at, _ in messages:
+            chunk.refuse(at, known, kind.source)
+        return
+    versions = (known,) if known is not None else chunk.schemas.versions(kind.source)
+    key = chunk.schemas.key(kind.source) or kind.key or (versions[-1].key if versions else ())
+    whole = chunk.options.wants_before(kind.source)
+    events = RowEvents.none(traced=False)
+    for at, message in messages:
+        _add_rows(events, at, message, key, whole)
+    orders = _orders(chunk, [at for at, _ in messages], [message for _, message in messages])
+    each = np.repeat(orders, [len(message.data or ()) for _, message in messages])
+    good = np.flatnonzero(each != order.OUT_OF_RANGE)
+    for n in np.flatnonzero(orders == order.OUT_OF_RANGE).tolist():
+        chunk.refuse(messages[n][0], _ORDER, kind.source)
+    group = TableEvents(kind.source, None, kind.key, events)
+    place = Places(each, np.full(len(each), NO_PLACE, dtype=np.int64))
+    decode_rows(chunk, group, place, good, form=CanalForm(chunk.options.time_zone), versions=versions)
+
+
+def _add_rows(events: RowEvents, at: int, message: _Any, key: tuple[str, ...], whole: bool) -> None:
+    rows = message.data or []
+    n = len(rows)
+    events.at += [at] * n
+    events.ops += [_ROW_OPS[message.type]] * n
+    events.databases += [message.database] * n
+    events.tables += [message.table] * n
+    events.files += [None] * n
+    events.positions += [NO_POSITION] * n
+    events.rows += range(n)
+    events.source_ms += [message.es or 0] * n
+    befores: list[Buffer] = [_NULL] * n
+    if message.type == "UPDATE":
+        befores = [before_of(row, old, key, whole) for row, old in zip(rows, message.old or (), strict=True)]
+    events.add_images(rows, befores)
+
+
+@lru_cache(maxsize=1024)
+def _version(types: bytes, key: tuple[str, ...] | None) -> SchemaVersion | Fault | None:
+    """The schema that ``mysqlType`` describes; None where there is none."""
+    if types == _NULL:
+        return None
+    if (fault := json_fault(types, 2)) is not None:
+        return fault
+    try:
+        texts = _TYPES(types)
+    except _BAD as error:
+        return Fault(Reason.BAD_VALUE, f"mysqlType: {error}")
+    columns, unsupported = [], []
+    for name, text in texts.items():
+        try:
+            columns.append((name, parse_type(text)))
+        except UnsupportedError:
+            unsupported.append(name)
+    return SchemaVersion(ALWAYS, tuple(columns), key or (), tuple(unsupported)) if texts else None

@@ -1,0 +1,241 @@
+"""Maxwell's JSON -> change batches: one row in each message, typed, with only the members that apply.
+
+``position`` (``output_binlog_position``) orders the rows, and ``xoffset`` those of one event; the last row of a
+transaction has ``commit`` instead. Where Maxwell writes no positions, ``source.maxwell.order: offset`` uses Kafka's
+offset. Rows of a bootstrap are snapshot rows. ``old`` is the only sign of a changed key, as with Canal. Types come from
+Maxwell's own DDL (``output_ddl``), selected by position, or from the settings. There is no TRUNCATE: Maxwell does not
+write it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from binlake.decode import order
+from binlake.decode.changes import ControlKind, SourceTable
+from binlake.decode.events import NO_PLACE, NO_POSITION, Places, RowEvents, places
+from binlake.decode.formats.debezium import decode_table
+from binlake.decode.formats.maxwell_schema import definition_changes
+from binlake.decode.messages.chunk import IGNORED, Chunk, TableEvents
+from binlake.decode.messages.duplicates import with_duplicate_members
+from binlake.decode.messages.envelopes import TOMBSTONE, Long
+from binlake.decode.messages.format_detection import MAXWELL_DDL
+from binlake.decode.messages.images import before_of
+from binlake.decode.messages.invalid import reject_invalid, reject_misfit
+from binlake.decode.options import Format, MaxwellForm, MaxwellOrder
+from binlake.decode.quarantine import Fault, Reason, json_fault
+
+_NULL = b"null"
+_Time = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+_OPS = {"insert": "c", "update": "u", "delete": "d", "bootstrap-insert": "r"}
+_BOOTSTRAP = frozenset({"bootstrap-start", "bootstrap-complete"})
+#: The table that users insert bootstrap requests into; Maxwell writes these inserts as any other.
+_ASKS_FOR_BOOTSTRAP = SourceTable("maxwell", "bootstrap")
+_MEMBERS = (b'"data":', b'"database":', b'"table":', b'"type":')
+_LAST_ROW = (1 << 31) - 1
+_BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+_PK = "pk."
+
+
+class _Message(msgspec.Struct, gc=False):
+    """A message about a row or a bootstrap. Of a DDL message only the head is read."""
+
+    type: str
+    database: str | None
+    ts: _Time
+    table: str | None = None
+    position: str | None = None
+    xoffset: Long | None = None
+    commit: bool | None = None
+    server_id: Long | None = None
+    gtid: str | None = None
+    primary_key_columns: tuple[str, ...] | None = None
+    data: msgspec.Raw = msgspec.Raw(_NULL)
+    old: msgspec.Raw = msgspec.Raw(_NULL)
+    sql: str | None = None
+
+
+_MESSAGE = msgspec.json.Decoder(_Message).decode
+_Group = tuple[SourceTable, tuple[str, ...] | None]
+
+
+def read(chunk: Chunk) -> None:
+    """Decode the chunk's records. With automatic detection, records of other formats are left."""
+    found: dict[_Group, list[tuple[int, _Message]]] = {}
+    heads = _heads(chunk)
+    doubled = _doubled(chunk, heads)
+    for at, head in heads:
+        if at in doubled:
+            chunk.refuse(at, doubled[at], _source(head))
+        elif (source := _settled(chunk, at, head)) is not None:
+            found.setdefault((source, _key(chunk, at, head)), []).append((at, head))
+    for (source, key), messages in found.items():
+        _decode_table(chunk, source, key, messages)
+    if chunk.tombstones:
+        chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
+
+
+def _doubled(chunk: Chunk, heads: list[tuple[int, _Message]]) -> dict[int, Fault]:
+    """Faults of rows that name a member twice, searched among messages with the same members."""
+    alike: dict[tuple[bool, bool], list[tuple[int, _Message]]] = {}
+    for pair in heads:
+        if pair[1].type in _OPS:
+            alike.setdefault((pair[1].type == "update", pair[1].position is None), []).append(pair)
+    found: dict[int, Fault] = {}
+    for (update, placeless), pairs in alike.items():
+        members = dict.fromkeys(_MEMBERS, 1) | {b'"old":': int(update), b'"position":': int(not placeless)}
+        values = [chunk.records.values[at] or b"" for at, _ in pairs]
+        for i in with_duplicate_members(values, [m for _, m in pairs], members, lambda m: (m.data, m.old)):
+            if (fault := json_fault(values[i], chunk.options.max_nesting)) is not None:
+                found[pairs[i][0]] = fault
+    return found
+
+
+def _heads(chunk: Chunk) -> list[tuple[int, _Message]]:
+    heads = []
+    for at in chunk.live():
+        value = chunk.records.values[at] or b""
+        try:
+            head = _MESSAGE(value)
+            if bytes(head.data)[:1] != b"{" and head.type not in MAXWELL_DDL:
+                raise msgspec.ValidationError("a message whose data is no object")
+            heads.append((at, head))
+        except _BAD as error:
+            _other(chunk, at, value, str(error))
+    return heads
+
+
+def _other(chunk: Chunk, at: int, value: bytes, error: str) -> None:
+    """Settle a record that is not a valid Maxwell message."""
+    if not reject_invalid(chunk, at, value, Format.MAXWELL):
+        reject_misfit(chunk, at, value, error)
+
+
+def _source(message: _Message) -> SourceTable | None:
+    return SourceTable.named(message.database, message.table) if message.database and message.table else None
+
+
+def _key(chunk: Chunk, at: int, message: _Message) -> tuple[str, ...] | None:
+    """The key's columns: from the message, else from the Kafka key (``pk.<column>``)."""
+    if message.primary_key_columns is not None:
+        return message.primary_key_columns
+    fields = chunk.keys.fields_at(at) or ()
+    return tuple(name[len(_PK) :] for name in fields if name.startswith(_PK)) or None
+
+
+def _settled(chunk: Chunk, at: int, message: _Message) -> SourceTable | None:
+    """The table of a message with a row; None for any other message, which is settled here."""
+    source, what = _source(message), message.type
+    if what in MAXWELL_DDL:
+        _statement(chunk, at, message)
+    elif source is not None and (what in _BOOTSTRAP or source == _ASKS_FOR_BOOTSTRAP):
+        chunk.decoded.count_filtered(source if what in _BOOTSTRAP else None, "bootstrap")
+    elif what not in _OPS:
+        chunk.refuse(at, Fault(Reason.UNKNOWN_OP, f"type {what[:50]!r} is not known"), source)
+    elif source is None:
+        chunk.refuse(at, Fault(Reason.UNKNOWN_TABLE, "the message names no table that MySQL can have"))
+    elif source in chunk.options.ignored_tables:
+        chunk.decoded.count_filtered(source, IGNORED)
+    elif (fault := _position_fault(chunk, message)) is not None:
+        chunk.refuse(at, fault, source)
+    else:
+        return source
+    return None
+
+
+def _position_fault(chunk: Chunk, message: _Message) -> Fault | None:
+    if message.position is not None or message.type == "bootstrap-insert" or _by_offset(chunk):
+        return None
+    detail = "the message has no position: set output_binlog_position=true at Maxwell, or source.maxwell.order: offset"
+    return Fault(Reason.NO_POSITION, detail)
+
+
+def _by_offset(chunk: Chunk) -> bool:
+    return chunk.options.maxwell_order is MaxwellOrder.OFFSET
+
+
+def _statement(chunk: Chunk, at: int, message: _Message) -> None:
+    """DDL: a definition of a table goes to the driver, which gives its schema to the rows that follow."""
+    if message.type in ("database-create", "database-alter"):
+        chunk.decoded.count_filtered(None, "ddl")
+        return
+    value = chunk.records.values[at] or b""
+    try:
+        change = definition_changes(value)[-1]
+        place = order.binlog_order(chunk.options.epoch_for(change.server_id, change.gtid), change.file, change.position)
+    except (*_BAD, IndexError) as error:
+        fault = json_fault(value, chunk.options.max_nesting) or Fault(Reason.BAD_VALUE, f"a definition: {error}")
+        chunk.refuse(at, fault, _source(message))
+    except OverflowError as error:
+        chunk.refuse(at, Fault(Reason.ORDER_OUT_OF_RANGE, str(error)), _source(message))
+    else:
+        chunk.control(at, ControlKind.DDL, change.source, place, message.sql or "", bytes(value))
+
+
+def _decode_table(
+    chunk: Chunk, source: SourceTable, key: tuple[str, ...] | None, messages: list[tuple[int, _Message]]
+) -> None:
+    versions = chunk.schemas.versions(source)
+    keys = chunk.schemas.key(source) or key or (versions[-1].key if versions else ())
+    if not keys and not _by_offset(chunk):
+        messages = [pair for pair in messages if _has_row_number(chunk, source, *pair)]
+    events = _events(chunk, messages, keys, chunk.options.wants_before(source))
+    if not len(events):
+        return
+    offsets = chunk.records.offsets[events.at]
+    placed = places(events, offsets, chunk.options)
+    if _by_offset(chunk):
+        placed = _placed_by_offset(chunk, events, placed)
+    group = TableEvents(source, None, key, events)
+    decode_table(chunk, group, placed, MaxwellForm(chunk.options.time_zone))
+
+
+def _has_row_number(chunk: Chunk, source: SourceTable, at: int, message: _Message) -> bool:
+    """Whether the row's number is known: rows of a table without a key differ by their place alone."""
+    if message.xoffset is not None or message.commit or message.type == "bootstrap-insert":
+        return True
+    detail = "a row of a table without a key has no xoffset: set output_xoffset=true at Maxwell"
+    chunk.refuse(at, Fault(Reason.NO_POSITION, detail), source)
+    return False
+
+
+def _events(chunk: Chunk, messages: list[tuple[int, _Message]], keys: tuple[str, ...], whole: bool) -> RowEvents:
+    heads = [message for _, message in messages]
+    split = [_place(message.position) for message in heads]
+    traced = bool(chunk.options.epoch_of_server or chunk.options.epoch_of_gtid_domain)
+    return RowEvents(
+        at=[at for at, _ in messages],
+        ops=[_OPS[m.type] for m in heads],
+        databases=[m.database for m in heads],
+        tables=[m.table for m in heads],
+        files=[file for file, _ in split],
+        positions=[position for _, position in split],
+        rows=[_LAST_ROW if m.xoffset is None and m.commit else min(m.xoffset or 0, _LAST_ROW) for m in heads],
+        source_ms=[m.ts * 1000 for m in heads],
+        servers=[m.server_id for m in heads] if traced else None,
+        gtids=[m.gtid for m in heads] if traced else None,
+        images=[m.data for m in heads],
+        befores=[before_of(m.data, m.old, keys, whole) if m.type == "update" else _NULL for m in heads],
+    )
+
+
+def _place(position: str | None) -> tuple[str, int]:
+    """``file:position`` as (file, position)."""
+    file, _, number = (position or "").rpartition(":")
+    fits = number.isascii() and number.isdigit() and len(number) < 19
+    return file, int(number) if fits else NO_POSITION
+
+
+def _placed_by_offset(chunk: Chunk, events: RowEvents, placed: Places) -> Places:
+    """Kafka's offset as order. A row without a position gets its schema by its second, unless it is a snapshot row."""
+    epochs = np.full(len(events), chunk.options.epoch, dtype=np.int64)
+    seconds = order.snapshot_orders(epochs, np.array(events.source_ms, dtype=np.int64))
+    snapshot = np.array([op == "r" for op in events.ops])
+    found = np.where(placed.positions != order.OUT_OF_RANGE, placed.positions, np.where(snapshot, NO_PLACE, seconds))
+    return dataclasses.replace(
+        placed, orders=order.offset_orders(epochs, chunk.records.offsets[events.at]), positions=found
+    )

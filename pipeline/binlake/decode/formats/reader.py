@@ -1,0 +1,92 @@
+"""Entry point: records of any format -> change batches, by the declared format or by that of each message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from binlake.decode.changes import Decoded, RawRecords
+from binlake.decode.formats import (
+    avro,
+    canal,
+    debezium,
+    maxwell,
+    maxwell_schema,
+    plain_avro,
+    plain_json,
+)
+from binlake.decode.messages.chunk import Chunk
+from binlake.decode.messages.format_detection import detect_format, is_avro
+from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.schemas import schema_change
+from binlake.decode.schemas.schema_change import SchemaChange
+from binlake.decode.schemas.schemas import SchemaSource
+from binlake.hbase.formats import bigtable, cell_scan, hbase_avro, hbase_wal
+
+_READERS: Mapping[Format, Callable[[Chunk], None]] = MappingProxyType(
+    {
+        Format.DEBEZIUM: debezium.read,
+        Format.CANAL: canal.read,
+        Format.MAXWELL: maxwell.read,
+        Format.DEBEZIUM_AVRO: avro.read,
+        Format.JSON: plain_json.read,
+        Format.AVRO: plain_avro.read,
+        Format.HBASE_WAL: hbase_wal.read,
+        Format.HBASE_AVRO: hbase_avro.read,
+        Format.BIGTABLE: bigtable.read,
+    }
+)
+
+
+def decode(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> Decoded:
+    """Decode one chunk: consecutive records of one topic partition (10,000 to 200,000 is a good size).
+
+    Every record is in exactly one place of the result. Bad input raises nothing. Raises TransientError where the schema
+    registry gives no answer.
+    """
+    if (source := cell_scan.scanned_table(records.topic)) is not None:
+        chunk = Chunk(records, schemas, options)
+        cell_scan.read(chunk, source)
+        return _settled(chunk.decoded)
+    if options.format is not Format.AUTO:
+        return _settled(_read(records, schemas, options, options.format).decoded)
+    decoded = Decoded()
+    rest = records
+    while True:
+        first = next((value for value in rest.values if value is not None), b"")
+        chunk = _read(rest, schemas, options, detect_format(first))
+        if rest is records and not chunk.foreign:
+            return _settled(chunk.decoded)
+        decoded.extend([chunk.decoded])
+        if not chunk.foreign:
+            return _settled(decoded)
+        rest = rest.select(sorted(chunk.foreign))
+
+
+def _read(records: RawRecords, schemas: SchemaSource, options: DecodeOptions, format_: Format) -> Chunk:
+    """Run one reader. It takes all records that detect_format assigns to it, so each reader runs at most once."""
+    chunk = Chunk(records, schemas, options)
+    _READERS[format_](chunk)
+    return chunk
+
+
+def _settled(decoded: Decoded) -> Decoded:
+    decoded.quarantined.sort(key=lambda record: record.offset)
+    decoded.controls.sort(key=lambda control: control.offset)
+    return decoded
+
+
+def as_json(value: bytes, options: DecodeOptions) -> bytes:
+    """A DDL record as JSON, from any format. Raises as ``table_changes`` does."""
+    return avro.as_json(value, options) if is_avro(value) else value
+
+
+def table_changes(value: bytes, options: DecodeOptions) -> list[SchemaChange]:
+    """The table changes of a DDL record: Debezium's (JSON or Avro) or Maxwell's; [] if it defines no table.
+
+    Raises msgspec.MsgspecError if it is not a record of a topic with DDL, TransientError as ``decode`` does.
+    """
+    value = as_json(value, options)
+    if detect_format(value) is Format.MAXWELL:
+        return maxwell_schema.definition_changes(value)
+    return schema_change.schema_changes(value)

@@ -1,0 +1,222 @@
+"""One chunk during decoding: opened, sorted by kind of record, grouped by table. Other records are settled here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from binlake.decode.changes import Control, ControlKind, Decoded, RawRecords, SourceTable
+from binlake.decode.events import RowEvents, deletes_by_key, from_flats
+from binlake.decode.messages.envelopes import DDL_OF_TABLE, FOREIGN, FRAMED, TOMBSTONE, MessageShape, sort_messages
+from binlake.decode.messages.frames import Frames, open_loose
+from binlake.decode.messages.keys import Keys, read_keys
+from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.order import binlog_order
+from binlake.decode.quarantine import Buffer, Fault, Reason
+from binlake.decode.schemas.schema_change import statement_of
+from binlake.decode.schemas.schemas import SchemaSource
+from binlake.decode.types.connect_schema import ConnectField
+
+IGNORED = "ignored"
+_NO_TABLE = "neither the message nor the topic names a table that MySQL can have"
+
+
+@dataclass(frozen=True)
+class TableEvents:
+    """Row events of one table, all with the same embedded schema (None: none) and the same key names."""
+
+    source: SourceTable
+    schema: ConnectField | None
+    key_fields: tuple[str, ...] | None
+    events: RowEvents
+
+
+@dataclass
+class Chunk:
+    """The records, the context for decoding them, and the results so far.
+
+    ``foreign``: indices of records that belong to another format's reader; used only with automatic detection.
+    ``opened``: the payloads by record where they were not JSON.
+    """
+
+    records: RawRecords
+    schemas: SchemaSource
+    options: DecodeOptions
+    decoded: Decoded = field(default_factory=Decoded)
+    keys: Keys = field(init=False)
+    tombstones: list[int] = field(default_factory=list)
+    foreign: list[int] = field(default_factory=list)
+    opened: dict[int, Buffer] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.keys = read_keys(self.records.keys)
+
+    def refuse(self, at: int, fault: Fault, source: SourceTable | None = None) -> None:
+        """Quarantine one record."""
+        self.decoded.quarantined.append(self.records.quarantined(at, fault.reason.value, fault.detail, source))
+        if fault.columns and source is not None:
+            self.decoded.unknown_columns.setdefault(source, set()).update(fault.columns)
+
+    def tables(self) -> list[TableEvents]:
+        """Settle all records that are not row events; group the row events by table."""
+        live, values = self.live(), self.records.values
+        whole = len(live) == len(values)
+        payloads, schemas = Frames().open_all(values if whole else [values[at] for at in live])  # type: ignore[arg-type, misc]
+        return self.tables_of(live, payloads, schemas)
+
+    def tables_of(
+        self, live: list[int], payloads: list[Buffer], schemas: list[ConnectField | None] | None
+    ) -> list[TableEvents]:
+        """As ``tables``, for records whose payloads (JSON) and schemas are already out of their frames."""
+        found = list(self._by_table(live, payloads, schemas))
+        self._settle_tombstones(found)
+        return found
+
+    def live(self) -> list[int]:
+        """Indices of the records with a value of allowed size; others are settled, or noted as tombstones."""
+        values, sizes = self.records.values, self.records.sizes
+        if len(sizes) == len(values) and max(sizes, default=0) <= self.options.max_message_bytes:
+            return list(range(len(values)))
+        live = []
+        for at, value in enumerate(values):
+            if value is None:
+                self.tombstones.append(at)
+            elif len(value) > self.options.max_message_bytes:
+                self.refuse(at, Fault(Reason.TOO_LARGE, f"{len(value)} bytes"))
+            else:
+                live.append(at)
+        return live
+
+    def _by_table(
+        self, live: list[int], payloads: list[Buffer], schemas: list[ConnectField | None] | None
+    ) -> Iterator[TableEvents]:
+        """``live``: record indices of the payloads. ``schemas``: of the payloads; None where no message has one."""
+        if not live:
+            return
+        found = sort_messages(payloads, live, self._shape())
+        for at, fault in found.faults:
+            self.refuse(live[at], fault)
+        framed = [at for at, kind in found.others if kind == FRAMED]
+        for at, kind in found.others:
+            self._settle(live[at], payloads[at], kind)
+        if len(found.events):
+            yield from self._grouped(found.events, schemas and [schemas[at] for at in found.event_at])
+        if found.flats:
+            rows = [payloads[at] for at in found.flat_at]
+            events = from_flats(found.flats, [live[at] for at in found.flat_at], rows, self._shape().traced)
+            yield from self._grouped(events, schemas and [schemas[at] for at in found.flat_at])
+        opened = [open_loose(bytes(payloads[at])) for at in framed]
+        yield from self._by_table([live[at] for at in framed], [p for p, _ in opened], [s for _, s in opened])
+
+    def _shape(self) -> MessageShape:
+        topic_table = self._table_of_topic()
+        mapped = any(topic == self.records.topic for topic, _ in self.options.topic_tables)
+        return MessageShape(
+            traced=bool(self.options.epoch_of_server or self.options.epoch_of_gtid_domain),
+            flat_prefix=self.options.flat_prefix,
+            flat_topic=mapped or (topic_table is not None and bool(self.schemas.versions(topic_table))),
+            max_nesting=self.options.max_nesting,
+            one_of_many=self.options.format is Format.AUTO,
+        )
+
+    def _settle(self, at: int, payload: Buffer, kind: str) -> None:
+        """Settle a record that changes no row."""
+        if kind == TOMBSTONE:
+            self.tombstones.append(at)
+        elif kind == FOREIGN:
+            self.foreign.append(at)
+        elif kind == DDL_OF_TABLE:
+            self._settle_statement(at, payload)
+        elif kind != FRAMED:
+            self.decoded.count_filtered(None, kind)
+
+    def _settle_statement(self, at: int, payload: Buffer) -> None:
+        try:
+            statement = statement_of(payload)
+            epoch = self.options.epoch_for(statement.server_id, statement.gtid)
+            order = binlog_order(epoch, statement.file, statement.position)
+        except msgspec.ValidationError:
+            self.decoded.count_filtered(None, "ddl")
+        except OverflowError as error:
+            self.refuse(at, Fault(Reason.ORDER_OUT_OF_RANGE, str(error)))
+        else:
+            self.control(at, ControlKind.DDL, statement.source, order, statement.text, bytes(payload))
+
+    def control(
+        self, at: int, kind: ControlKind, source: SourceTable, order: int, text: str = "", record: bytes = b""
+    ) -> None:
+        """Note one record that concerns a whole table."""
+        place = (self.records.topic, self.records.partition, int(self.records.offsets[at]))
+        self.decoded.controls.append(Control(kind, source, order, *place, text, record=record))
+
+    def _settle_tombstones(self, found: list[TableEvents]) -> None:
+        sources = {group.source for group in found}
+        source = next(iter(sources)) if len(sources) == 1 else None
+        target = source or self._table_of_topic()
+        if not (self.options.flat_tombstone_deletes and target is not None):
+            if self.tombstones:
+                self.decoded.count_filtered(source, TOMBSTONE, len(self.tombstones))
+            return
+        keyed = [at for at in self.tombstones if self.keys.fields_at(at)]
+        if len(keyed) < len(self.tombstones):
+            self.decoded.count_filtered(source, TOMBSTONE, len(self.tombstones) - len(keyed))
+        rows = [self.keys.payloads[at] or b"" for at in keyed]
+        found += self._grouped(deletes_by_key(keyed, rows, target), None)
+
+    def _grouped(self, events: RowEvents, schemas: list[ConnectField | None] | None) -> Iterator[TableEvents]:
+        fields = self.keys.fields
+        same_table = _all_equal(events.databases) and _all_equal(events.tables)
+        uniform = same_table and not isinstance(fields, list) and _all_equal(list(map(id, schemas or ())))
+        if uniform and len(events):
+            schema = schemas[0] if schemas else None
+            groups = [((events.databases[0], events.tables[0], schema, self.keys.fields_at(events.at[0])), events)]
+        else:
+            groups = self._parted(events, schemas)
+        for (database, table, schema, key_fields), group in groups:
+            source = self._source(database, table)
+            if source is None:
+                for at in group.at:
+                    self.refuse(at, Fault(Reason.UNKNOWN_TABLE, _NO_TABLE))
+            elif source in self.options.ignored_tables:
+                self.decoded.count_filtered(source, IGNORED, len(group))
+            else:
+                yield TableEvents(source, schema, key_fields, group)
+
+    def _parted(self, events: RowEvents, schemas: list[ConnectField | None] | None) -> list[tuple[_Group, RowEvents]]:
+        parts: dict[tuple[object, ...], list[int]] = {}
+        for i, at in enumerate(events.at):
+            identity = id(schemas[i]) if schemas else 0
+            parts.setdefault((events.databases[i], events.tables[i], identity, self.keys.fields_at(at)), []).append(i)
+        out = []
+        for chosen in parts.values():
+            i = chosen[0]
+            schema = schemas[i] if schemas else None
+            head = (events.databases[i], events.tables[i], schema, self.keys.fields_at(events.at[i]))
+            out.append((head, events.select(chosen)))
+        return out
+
+    def _source(self, database: str | None, table: str | None) -> SourceTable | None:
+        if database is not None and table is not None:
+            return SourceTable.named(database, table)
+        named = self._table_of_topic()
+        if named is None:
+            return None
+        return SourceTable.named(
+            named.database if database is None else database, named.table if table is None else table
+        )
+
+    def _table_of_topic(self) -> SourceTable | None:
+        """The table from the settings, else from ``<prefix>.<database>.<table>``."""
+        topic = self.records.topic
+        mapped = next((table for name, table in self.options.topic_tables if name == topic), None)
+        parts = topic.split(".")
+        return mapped or (SourceTable.named(parts[-2], parts[-1]) if len(parts) > 2 else None)
+
+
+_Group = tuple[str | None, str | None, ConnectField | None, tuple[str, ...] | None]
+
+
+def _all_equal(values: Sequence[object]) -> bool:
+    return not values or values.count(values[0]) == len(values)

@@ -1,0 +1,59 @@
+"""Detects the format of a message by its shape alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from binlake.decode.options import Format
+from binlake.decode.quarantine import Buffer
+
+_ANY = msgspec.json.Decoder().decode
+_CANAL = frozenset({"database", "table", "type", "data"})
+_CANAL_ALONE = frozenset({"isDdl", "mysqlType", "pkNames"})
+_MAXWELL = frozenset({"database", "type", "ts"})
+_BIGTABLE = frozenset({"rowKey", "modType", "columnFamily", "commitTimestamp", "sourceTable"})
+#: Types of Maxwell's messages without a row.
+MAXWELL_DDL = frozenset(
+    {"database-create", "database-alter", "database-drop", "table-create", "table-alter", "table-drop"}
+)
+_DDL_TYPES = tuple(MAXWELL_DDL)  # a type may be any value, hashable or not
+#: A zero byte, a schema id of four bytes, and the record.
+AVRO_HEAD_BYTES = 5
+
+
+def is_avro(value: Buffer) -> bool:
+    """Whether a value has the head of Confluent's wire format. JSON never begins with a zero byte."""
+    return len(value) > AVRO_HEAD_BYTES and value[0] == 0
+
+
+def format_of(document: dict[str, Any]) -> Format:
+    """The format of a decoded JSON object. One of no other format goes to Debezium's reader."""
+    names = document.keys()
+    if "source" in names and "op" in names:
+        return Format.DEBEZIUM
+    if names >= _CANAL and names & _CANAL_ALONE and isinstance(document["data"], list | None):
+        return Format.CANAL
+    if names >= _MAXWELL and (isinstance(document.get("data"), dict) or document["type"] in _DDL_TYPES):
+        return Format.MAXWELL
+    if _is_wal_entry(document):
+        return Format.HBASE_WAL
+    return Format.BIGTABLE if names >= _BIGTABLE else Format.DEBEZIUM
+
+
+def _is_wal_entry(document: dict[str, Any]) -> bool:
+    """Whether an object looks like a WAL entry of HBase. Columns of MySQL are no objects in any format."""
+    key, edit = document.get("key"), document.get("edit")
+    return isinstance(key, dict) and isinstance(edit, dict) and "tablename" in key and "cells" in edit
+
+
+def detect_format(value: Buffer) -> Format:
+    """The format of one message. An invalid message goes to Debezium's reader, which finds the fault."""
+    if is_avro(value):
+        return Format.DEBEZIUM_AVRO
+    try:
+        document = _ANY(value)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return Format.DEBEZIUM
+    return format_of(document) if isinstance(document, dict) else Format.DEBEZIUM

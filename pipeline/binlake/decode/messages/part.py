@@ -1,0 +1,228 @@
+"""Rows of one table, in any format -> change batches; bad rows are refused record by record.
+
+A record with several rows is refused as a whole when one of its rows is bad: it is one line of the quarantine, and its
+replay applies all of its rows or none. Its good rows wait for that replay; rows of other records do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from binlake.decode.changes import META_FIELDS, ChangeBatch, Op, TableSchema
+from binlake.decode.events import Places, RowEvents, selected
+from binlake.decode.messages.bit_keys import by_byte_order
+from binlake.decode.messages.chunk import Chunk, TableEvents
+from binlake.decode.messages.rows import RowReader, Rows
+from binlake.decode.options import Form, JsonForm
+from binlake.decode.quarantine import Buffer, Fault, Reason
+from binlake.decode.schemas.schemas import SchemaVersion
+from binlake.decode.schemas.table_schema import Asked, schemas_in_force
+from binlake.decode.slices import Slices
+
+_I64 = npt.NDArray[np.int64]
+_NULL = b"null"
+#: ``op`` of events that add a row; Maxwell's and Canal's come under Debezium's letters. "r": a row of a snapshot.
+_INSERTS = frozenset("cr")
+_CHANGES = {"u": "the event changes a row", "d": "the event deletes a row"}
+_ANY = msgspec.json.Decoder().decode
+
+
+def decode_rows(
+    chunk: Chunk,
+    group: TableEvents,
+    order: Places,
+    chosen: _I64,
+    *,
+    form: Form,
+    versions: tuple[SchemaVersion, ...] | None = None,
+) -> None:
+    """Decode the events ``chosen`` of one table under the schemas in force at their positions.
+
+    ``versions``: the table's schemas; None means those of the chunk's schema source.
+    """
+    if not len(chosen):
+        return
+    events, flat = group.events, group.events.befores is None
+    deletes = events.deletes()
+    asked = Asked(
+        source=group.source,
+        embedded=group.schema,
+        declared_key=chunk.schemas.key(group.source),
+        message_key=group.key_fields,
+        flat_prefix=chunk.options.flat_prefix if flat else None,
+        form=form,
+        zero_dates=chunk.options.zero_dates,
+    )
+    known = chunk.schemas.versions(group.source) if versions is None else versions
+    for schema, among in schemas_in_force(asked, known, order.positions[chosen]):
+        part = chosen[among]
+        if isinstance(schema, Fault):
+            for at in dict.fromkeys(events.at[i] for i in part.tolist()):
+                chunk.refuse(at, schema, group.source)
+        elif not isinstance(form, JsonForm):
+            _Part(chunk, schema, schema, events, order, part, deletes, whole_befores=False).decode()
+        else:
+            for read_as, some in by_byte_order(chunk, group, schema, part):
+                _Part(chunk, schema, read_as, events, order, some, deletes, whole_befores=True).decode()
+
+
+@dataclass
+class _Part:
+    """Events of one table under one schema: ``chosen`` of ``events``; ``deletes`` marks those that delete.
+
+    ``read_as``: the schema with the form of these events' values. ``whole_befores``: every update has its before image;
+    otherwise only the updates that need one.
+    """
+
+    chunk: Chunk
+    schema: TableSchema
+    read_as: TableSchema
+    events: RowEvents
+    order: Places
+    chosen: _I64
+    deletes: npt.NDArray[np.bool_]
+    whole_befores: bool
+
+    def decode(self) -> None:
+        """Append one change batch (none if no row is good) and refuse the bad records."""
+        reader = RowReader(self.read_as, self.chunk.options.max_nesting, self._added_prefix())
+        rows = reader.read(self._images())
+        faults = rows.faults | self._key_faults(rows)
+        if self.schema.source in self.chunk.options.inserts_of:
+            self._refuse_changes(faults)
+        before, before_of = self._before(reader, faults)
+        good = ~np.isin(rows.at, self._refuse(faults)) if faults else None
+        table = rows.table if good is None else rows.table.filter(pa.array(good))
+        kept = rows.at if good is None else rows.at[good]
+        if not len(kept):
+            return
+        batch = ChangeBatch(self.schema, self.chunk.records.topic, self._with_meta(table, kept))
+        if before is not None:
+            stays = np.isin(before_of, kept)
+            at = np.searchsorted(kept, before_of[stays])
+            batch = replace(batch, before=before.filter(pa.array(stays)), before_at=at.astype(np.int64))
+        self.chunk.decoded.changes.append(batch)
+
+    def _refuse(self, faults: dict[int, Fault]) -> _I64:
+        """Quarantine the records of these rows; returns all rows of these records."""
+        at = np.array(self.events.at, dtype=np.int64)[self.chosen]
+        by_record: dict[int, list[int]] = {}
+        for i in sorted(faults):
+            by_record.setdefault(int(at[i]), []).append(i)
+        rows = np.isin(at, list(by_record))
+        if rows.sum() == len(faults):
+            for record, (i, *_) in by_record.items():
+                self.chunk.refuse(record, faults[i], self.schema.source)
+        else:
+            counts = dict(zip(*np.unique(at[rows], return_counts=True), strict=True))
+            for record, bad in by_record.items():
+                self.chunk.refuse(record, self._fault_of(bad, faults, counts[record]), self.schema.source)
+        return np.flatnonzero(rows)
+
+    def _fault_of(self, bad: list[int], faults: dict[int, Fault], count: int) -> Fault:
+        """The fault of a record with ``count`` rows: that of the first bad row, with a list of the bad rows."""
+        first = faults[bad[0]]
+        columns = tuple(sorted({name for i in bad for name in faults[i].columns}))
+        if count == 1:
+            return first
+        places = ", ".join(str(self.events.rows[self.chosen[i]]) for i in bad[:20])
+        more = f" and {len(bad) - 20} more" if len(bad) > 20 else ""
+        return replace(
+            first, detail=f"rows {places}{more} of {count} (from 0), the first: {first.detail}", columns=columns
+        )
+
+    def _added_prefix(self) -> str | None:
+        return self.chunk.options.flat_prefix if self.events.befores is None else None
+
+    def _images(self) -> Sequence[Buffer]:
+        """The row images; for deletes without one, the Kafka key."""
+        events, keys = self.events, self.chunk.keys.payloads
+        whole = len(self.chosen) == len(events)
+        images = events.images if whole else selected(events.images, self.chosen.tolist())
+        deletes = np.flatnonzero(self.deletes[self.chosen]).tolist()
+        keyed = {n: keys[events.at[self.chosen[n]]] or images[n] for n in deletes if bytes(images[n]) == _NULL}
+        if isinstance(images, Slices):
+            return images.replaced(keyed) if keyed else images
+        return [keyed.get(n, image) for n, image in enumerate(images)] if keyed else images
+
+    def _key_faults(self, rows: Rows) -> dict[int, Fault]:
+        """Faults of rows of a keyed table that lack a value for a part of the key."""
+        faults: dict[int, Fault] = {}
+        for name in self.schema.key:
+            absent = name not in rows.table.column_names
+            if absent or rows.table[name].null_count:
+                nulls = np.ones(len(rows.at), dtype=bool) if absent else rows.table[name].is_null().to_numpy()
+                for i in rows.at[nulls].tolist():
+                    faults.setdefault(i, self._key_fault(i, name))
+        return faults
+
+    def _key_fault(self, i: int, name: str) -> Fault:
+        image = self.events.images[self.chosen[i]]
+        row = _ANY(image)
+        if isinstance(row, dict) and name in row:
+            return Fault(Reason.NULL_KEY, f"key column {name} is null")
+        return Fault(Reason.MISSING_KEY, f"the row has no key column {name}")
+
+    def _before(self, reader: RowReader, faults: dict[int, Fault]) -> tuple[pa.Table | None, _I64]:
+        """Before images of updates where required, and the rows of each; their faults are added to ``faults``."""
+        befores = self.events.befores
+        if self.schema.source in self.chunk.options.facts_of:
+            self._refuse_without_before(faults)
+        wanted = not self.whole_befores or self.chunk.options.wants_before(self.schema.source)
+        if befores is None or not wanted:
+            return None, np.empty(0, dtype=np.int64)
+        events = self.events
+        of = [
+            n
+            for n, i in enumerate(self.chosen.tolist())
+            if events.ops[i] == "u" and n not in faults and bytes(befores[i]) != _NULL
+        ]
+        if not of and not self.whole_befores:
+            return None, np.empty(0, dtype=np.int64)
+        rows = reader.read([befores[self.chosen[n]] for n in of])
+        owners = np.array(of, dtype=np.int64)
+        for i, fault in rows.faults.items():
+            faults.setdefault(int(owners[i]), replace(fault, detail=f"before image: {fault.detail}"))
+        return rows.table, owners[rows.at]
+
+    def _refuse_changes(self, faults: dict[int, Fault]) -> None:
+        """Add a fault for every event that changes or deletes a row, or does not say whether it does: rows of the lake
+        table are never changed."""
+        ops = self.events.ops
+        if _INSERTS.issuperset(ops):
+            return
+        for n, i in enumerate(self.chosen.tolist()):
+            if ops[i] not in _INSERTS:
+                what = _CHANGES.get(ops[i], "the event does not say whether it is an insert")
+                faults.setdefault(n, Fault(Reason.NO_INSERT, f"{what}, and the lake table takes inserts only"))
+
+    def _refuse_without_before(self, faults: dict[int, Fault]) -> None:
+        """Add a fault for every update that has no before image: what the fact was is not known."""
+        events = self.events
+        for n, i in enumerate(self.chosen.tolist()):
+            without = events.befores is None or bytes(events.befores[i]) == _NULL
+            if without and events.ops[i] in ("u", ""):
+                faults.setdefault(n, Fault(Reason.MISSING_IMAGE, "an update of a fact has no before image"))
+
+    def _with_meta(self, table: pa.Table, kept: _I64) -> pa.Table:
+        """The value columns followed by META_FIELDS."""
+        events, chosen = self.events, self.chosen[kept]
+        at = np.array(events.at, dtype=np.int64)[chosen]
+        columns = (
+            np.where(self.deletes[chosen], np.int8(Op.DELETE), np.int8(Op.UPSERT)),
+            self.order.orders[chosen],
+            np.array(events.rows, dtype=np.int32)[chosen],
+            np.full(len(kept), self.chunk.records.partition, dtype=np.int32),
+            self.chunk.records.offsets[at],
+            np.array(events.source_ms, dtype=np.int64)[chosen],
+            self.order.binlog(chosen),
+        )
+        for field, values in zip(META_FIELDS, columns, strict=True):
+            table = table.append_column(field, pa.array(values, field.type))
+        return table

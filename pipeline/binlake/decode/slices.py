@@ -1,0 +1,95 @@
+"""Row images as slices of one text, copied only on access, with their values if these are already read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from binlake.decode.quarantine import Buffer
+
+_I64 = npt.NDArray[np.int64]
+_ELSEWHERE = -1
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A column to be read. ``types``: candidate types for the JSON reader, the column's own first."""
+
+    name: str
+    types: tuple[pa.DataType, ...]
+
+
+#: One column as read: for each type the values of that type, null elsewhere; None (never the first) if there are none.
+Arrays = tuple[pa.Array | None, ...]
+
+
+class Cells(Protocol):
+    """The values of images, by their rows in the text."""
+
+    def read(self, rows: _I64, wanted: Sequence[Wanted]) -> tuple[npt.NDArray[np.bool_], list[Arrays]]:
+        """Which of ``rows`` have no other columns and only values of these types; and each column of those rows."""
+
+
+@dataclass(frozen=True)
+class Slices(Sequence[Buffer]):
+    """Images: slice ``rows[i]`` of ``text``, or ``others[i]`` where that row is -1.
+
+    Attributes:
+        starts, ends: int64, by row. rows: int64, by image.
+        cells: the values that were read from the slices.
+    """
+
+    text: bytes
+    starts: _I64
+    ends: _I64
+    rows: _I64
+    cells: Cells | None = None
+    others: Mapping[int, Buffer] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Buffer: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Buffer]: ...
+
+    def __getitem__(self, at: int | slice) -> Buffer | Sequence[Buffer]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        row = self.rows[at]
+        return self.others[int(at)] if row == _ELSEWHERE else self.text[self.starts[row] : self.ends[row]]
+
+    def __iter__(self) -> Iterator[Buffer]:
+        return (self[i] for i in range(len(self)))
+
+    def select(self, chosen: Sequence[int]) -> Slices:
+        """The images at these indices."""
+        others = {i: self.others[at] for i, at in enumerate(chosen) if at in self.others} if self.others else {}
+        return replace(self, rows=self.rows[np.asarray(chosen, dtype=np.int64)], others=others)
+
+    def replaced(self, images: Mapping[int, Buffer]) -> Slices:
+        """With other images at some indices."""
+        rows = self.rows.copy()
+        rows[list(images)] = _ELSEWHERE
+        return replace(self, rows=rows, others={**self.others, **images})
+
+    def extended(self, images: Sequence[Buffer]) -> Slices:
+        """These images followed by ``images``."""
+        more = dict(enumerate(images, len(self)))
+        rows = np.concatenate([self.rows, np.full(len(images), _ELSEWHERE)])
+        return replace(self, rows=rows, others={**self.others, **more})
+
+    def read(self, wanted: Sequence[Wanted]) -> tuple[_I64, list[Arrays]]:
+        """Indices of the images whose values were read and are of the wanted types, and each column of these images."""
+        at = np.flatnonzero(self.rows != _ELSEWHERE) if self.cells is not None else np.empty(0, dtype=np.int64)
+        if self.cells is None or not len(at):
+            return at[:0], []
+        good, columns = self.cells.read(self.rows[at], wanted)
+        return at[good], columns

@@ -1,0 +1,1 @@
+"""Change events of HBase-like stores: their formats, rules, settings, and the wide tables derived of them."""

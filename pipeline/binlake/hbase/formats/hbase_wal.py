@@ -1,0 +1,227 @@
+"""HBase's WAL entries as JSON -> tables of cells. A message is one entry: cells of one table, of one row or of many.
+
+The shape is that of the streaming replication endpoint of awslabs: ``key`` has the table, the write time and the
+sequence id, ``edit.cells`` the cells with their exact types; bytes are base64. A message is taken or refused whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from binlake.decode import order
+from binlake.decode.cells import CellKind
+from binlake.decode.changes import SourceTable
+from binlake.decode.messages.chunk import IGNORED, Chunk
+from binlake.decode.messages.duplicates import with_duplicate_members
+from binlake.decode.messages.envelopes import TOMBSTONE, Long
+from binlake.decode.messages.invalid import reject_invalid
+from binlake.decode.options import Format
+from binlake.decode.quarantine import Fault, Reason, json_fault
+from binlake.decode.types.encoded_bytes import decode_base64
+from binlake.decode.types.mysql_types import UTC_MICROSECONDS
+from binlake.hbase.formats.cell_rows import (
+    CellRows,
+    Refused,
+    add_cells,
+    cell_table,
+    in_halves,
+    portions,
+    require,
+    store_table,
+)
+
+_I64 = npt.NDArray[np.int64]
+_BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+#: Cells of messages that are parsed at once, in bytes of JSON. A single message may have more.
+_PORTION_BYTES = 32 << 20
+#: The last moment that readers show, 9999-12-31, in milliseconds.
+_LAST_MS = 253_402_300_799_999
+#: HBase's mark for "now", which no stored cell has.
+_NO_TIMESTAMP = np.iinfo(np.int64).max
+_CELL = pa.struct(
+    [
+        ("row", pa.string()),
+        ("family", pa.string()),
+        ("qualifier", pa.string()),
+        ("timeStamp", pa.int64()),
+        ("type", pa.string()),
+        ("value", pa.string()),
+    ]
+)
+_PARSE = pj.ParseOptions(
+    explicit_schema=pa.schema([pa.field("cells", pa.list_(_CELL))]), unexpected_field_behavior="ignore"
+)
+_TYPES = pa.array([kind.value for kind in CellKind if kind is not CellKind.DELETE_RANGE])
+#: The family of HBase's own notes in the WAL, and the qualifier of those about files that were added to a table.
+_NOTES, _BULK_LOAD = b"METAFAMILY", b"HBASE::BULK_LOAD"
+_NO_CELLS = "no_cells"
+_MEMBERS = {b'"key":': 1, b'"edit":': 1, b'"cells":': 1, b'"writeTime":': 1, b'"sequenceId":': 1, b'"tablename":': 1}
+
+
+class _Key(msgspec.Struct, gc=False):
+    writeTime: Long
+    tablename: str
+    sequenceId: Long
+
+
+class _Edit(msgspec.Struct, gc=False):
+    cells: msgspec.Raw
+
+
+class _Entry(msgspec.Struct, gc=False):
+    key: _Key
+    edit: _Edit
+
+
+_ENTRY = msgspec.json.Decoder(_Entry).decode
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """n entries of one table.
+
+    Attributes:
+        source: the table.
+        at: the index of each entry's record, int64.
+        sequences, written_ms: the sequence id and the write time of each, int64.
+        cells: the JSON list of each one's cells.
+    """
+
+    source: SourceTable
+    at: _I64
+    sequences: _I64
+    written_ms: _I64
+    cells: list[msgspec.Raw]
+
+    def part(self, chosen: slice) -> _Entries:
+        """Some of the entries."""
+        columns = (self.at[chosen], self.sequences[chosen], self.written_ms[chosen])
+        return _Entries(self.source, *columns, self.cells[chosen])
+
+
+def read(chunk: Chunk) -> None:
+    """Decode the chunk's records. With automatic detection, records of other formats are left."""
+    at, entries = _entries(chunk)
+    by_name: dict[str, list[int]] = {}
+    for i, entry in enumerate(entries):
+        by_name.setdefault(entry.key.tablename, []).append(i)
+    for name, chosen in by_name.items():
+        source = store_table(name)
+        if source is None:
+            for i in chosen:
+                chunk.refuse(at[i], Fault(Reason.UNKNOWN_TABLE, f"{name[:100]!r} is no name of a table"))
+        elif source in chunk.options.ignored_tables:
+            chunk.decoded.count_filtered(source, IGNORED, len(chosen))
+        else:
+            found = _in_range(chunk, source, [(at[i], entries[i]) for i in chosen])
+            for part in portions([len(memoryview(cells)) for cells in found.cells], _PORTION_BYTES):
+                _decode(chunk, found.part(part))
+    if chunk.tombstones:
+        chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
+
+
+def _entries(chunk: Chunk) -> tuple[list[int], list[_Entry]]:
+    """The records that are WAL entries: their indices, and the entries. All others are settled."""
+    at: list[int] = []
+    entries: list[_Entry] = []
+    values = chunk.records.values
+    for i in chunk.live():
+        value = values[i] or b""
+        try:
+            entries.append(_ENTRY(value))
+            at.append(i)
+        except _BAD as error:
+            if not reject_invalid(chunk, i, value, Format.HBASE_WAL):
+                reason = Reason.NO_POSITION if "sequenceId" in str(error) else Reason.UNKNOWN_MESSAGE
+                chunk.refuse(i, Fault(reason, f"no WAL entry: {error}"))
+    payloads = [values[i] or b"" for i in at]
+    doubled = set(with_duplicate_members(payloads, entries, _MEMBERS, lambda entry: (entry.edit.cells,)))
+    for i in doubled:
+        chunk.refuse(at[i], Fault(Reason.DUPLICATE_KEY, "a member of the entry occurs twice"))
+    once = [i for i in range(len(at)) if i not in doubled] if doubled else range(len(at))
+    return [at[i] for i in once], [entries[i] for i in once]
+
+
+def _in_range(chunk: Chunk, source: SourceTable, found: Sequence[tuple[int, _Entry]]) -> _Entries:
+    """The entries whose sequence id and write time can be stored; the others are refused."""
+    at = np.array([i for i, _ in found], dtype=np.int64)
+    sequences = np.array([entry.key.sequenceId for _, entry in found], dtype=np.int64)
+    written = np.array([entry.key.writeTime for _, entry in found], dtype=np.int64)
+    ordered = (sequences >= 0) & (sequences < 1 << order.OFFSET_BITS)
+    timely = (written >= 0) & (written <= _LAST_MS)
+    for i in np.flatnonzero(~ordered).tolist():
+        fault = Fault(Reason.ORDER_OUT_OF_RANGE, f"sequenceId {sequences[i]} does not fit the ordering value")
+        chunk.refuse(int(at[i]), fault, source)
+    for i in np.flatnonzero(ordered & ~timely).tolist():
+        fault = Fault(Reason.BAD_VALUE, f"writeTime {written[i]} is no time in milliseconds")
+        chunk.refuse(int(at[i]), fault, source)
+    good = ordered & timely
+    cells = [entry.edit.cells for (_, entry), fine in zip(found, good.tolist(), strict=True) if fine]
+    return _Entries(source, at[good], sequences[good], written[good], cells)
+
+
+def _decode(chunk: Chunk, portion: _Entries) -> None:
+    """Add the cells of the entries; bad entries are refused."""
+
+    def take(part: slice) -> None:
+        rows = _rows(chunk, portion.part(part))
+        add_cells(chunk, portion.source, rows)
+        if empty := part.stop - part.start - len(np.unique(rows.at)):
+            chunk.decoded.count_filtered(portion.source, _NO_CELLS, empty)
+
+    def refuse(number: int, fault: Fault) -> None:
+        at = int(portion.at[number])
+        of_text = json_fault(chunk.records.values[at] or b"", chunk.options.max_nesting)
+        chunk.refuse(at, of_text or fault, portion.source)
+
+    in_halves(len(portion.at), take, refuse)
+
+
+def _rows(chunk: Chunk, portion: _Entries) -> CellRows:
+    """The cells of the entries. Raises one of BAD_CELLS if one of them is bad."""
+    counts, parsed = _parsed(portion.cells)
+    _check(parsed)
+    row, family, qualifier, timestamps, kinds, value = parsed
+    families, qualifiers = decode_base64(family), decode_base64(qualifier)
+    noted = pc.equal(families, pa.scalar(_NOTES))
+    if pc.any(pc.and_(noted, pc.starts_with(qualifiers, _BULK_LOAD))).as_py():
+        raise Refused(Reason.UNKNOWN_MESSAGE, "files were added to the table by a bulk load; no event has their cells")
+    of = np.repeat(np.arange(len(counts)), counts)
+    starts = np.cumsum(counts) - counts
+    written = portion.written_ms[of]
+    logged = pa.array(written * 1000).cast(UTC_MICROSECONDS)
+    cells = cell_table(decode_base64(row), families, qualifiers, timestamps, kinds, decode_base64(value), logged)
+    orders = order.offset_orders(np.full(len(counts), chunk.options.epoch), portion.sequences)
+    numbers = (np.arange(len(of)) - starts[of]).astype(np.int32)
+    return CellRows(cells, portion.at[of], numbers, orders[of], written).where(~noted.to_numpy(zero_copy_only=False))
+
+
+def _parsed(cells: list[msgspec.Raw]) -> tuple[_I64, list[pa.Array]]:
+    """How many cells each entry has, and the columns of _CELL of all cells. Raises as ``_rows``."""
+    texts = b'{"cells":' + b'}\n{"cells":'.join(cells) + b"}"
+    reading = pj.ReadOptions(use_threads=False, block_size=len(texts) + 1)
+    table = pj.read_json(pa.BufferReader(texts), reading, _PARSE)
+    lists = table.column("cells").combine_chunks()
+    if len(lists) != len(cells) or lists.null_count:
+        raise Refused(Reason.UNKNOWN_MESSAGE, "edit.cells is no list")
+    counts = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    return counts, lists.flatten().flatten()
+
+
+def _check(columns: list[pa.Array]) -> None:
+    """Raise Refused for cells that lack a member, or whose timestamp or type does not exist."""
+    *_, timestamps, kinds, values = columns
+    for column, field in zip(columns[:-1], _CELL, strict=False):
+        require(column.is_valid(), Reason.UNKNOWN_MESSAGE, f"a cell has no {field.name}")
+    puts = pc.equal(kinds, CellKind.PUT.value)
+    require(pc.or_(pc.invert(puts), values.is_valid()), Reason.UNKNOWN_MESSAGE, "a Put has no value")
+    require(pc.not_equal(timestamps, pa.scalar(_NO_TIMESTAMP)), Reason.BAD_VALUE, "a timestamp is out of range")
+    require(pc.is_in(kinds, _TYPES), Reason.UNKNOWN_OP, "a cell has an unknown type", kinds)

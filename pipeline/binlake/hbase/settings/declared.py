@@ -1,0 +1,153 @@
+"""Declarations of columns: ``place#storage type``, as ``d:user_id#b long``.
+
+Place and storage are Hive's (HBase storage handler, "Column Mapping"): ``#`` and any beginning of ``binary`` or
+``string``, or ``-`` for the table's default. A map may say the storage of its keys before that of its values
+(``m:#s:b``). The types are those of ``Bytes``, since the lake's column types follow from them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from binlake.hbase.settings.columns import CELL_TYPES, CellType, WideColumn
+from binlake.hbase.settings.qualifiers import qualifier_bytes, text_form
+
+Storage = Literal["binary", "string"]
+
+#: The types that a row key may have: of the others, two stored keys can be one value.
+KEY_TYPES: Final[tuple[CellType, ...]] = ("utf8", "bytes", "long", "int", "short")
+MAX_DIGITS: Final = 38
+_TIMESTAMP: Final = ":timestamp"
+_KEY: Final = ":key"
+_DECLARED: Final = re.compile(
+    r"\s*(?P<place>[^\s#]+)(?:#(?P<storage>[^\s]*))?"
+    r"(?:\s+(?P<type>\w+)(?:\s*\(\s*(?P<precision>\d+)\s*(?:,\s*(?P<scale>\d+)\s*)?\))?)?\s*"
+)
+#: Hive's names of types that are often written here.
+_HIVE_TYPES: Final = {"string": "utf8", "varchar": "utf8", "bigint": "long", "smallint": "short", "binary": "bytes"}
+_FORM: Final = "must be a place, as :key, family:qualifier or family:, with #b or #s and a type behind it"
+
+
+class DeclarationError(ValueError):
+    """Why a text declares no column. The message does not quote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    family: str | None
+    qualifier: str | None = None
+    prefix: bytes = b""
+    is_timestamp: bool = False
+
+    @property
+    def is_map(self) -> bool:
+        return self.family is not None and self.qualifier is None
+
+
+def wide_column(name: str, declared: str, default: Storage | None = None) -> WideColumn:
+    """A column by its declaration.
+
+    Args:
+        name: in the lake.
+        declared: as in the settings.
+        default: what ``#-`` and a declaration without ``#`` mean; None if they may only stand where it is all one.
+
+    Raises DeclarationError.
+    """
+    found = _DECLARED.fullmatch(declared)
+    if found is None:
+        raise DeclarationError(_FORM)
+    place = _place(found["place"])
+    type_ = _type(found["type"], place)
+    precision, scale = _digits(type_, found["precision"], found["scale"])
+    as_text = _as_text(found["storage"], place, type_, default)
+    return WideColumn(
+        name, place.family, place.qualifier, type_, as_text, precision, scale, place.prefix, place.is_timestamp
+    )
+
+
+def _place(spelled: str) -> _Place:
+    if spelled in (_KEY, _TIMESTAMP):
+        return _Place(None, is_timestamp=spelled == _TIMESTAMP)
+    family, colon, name = spelled.partition(":")
+    if not colon:
+        raise DeclarationError(_FORM)
+    if not family:
+        raise DeclarationError("the places without a family are :key and :timestamp")
+    if name.endswith(".*"):
+        return _Place(family, prefix=_bytes(name.removesuffix(".*")))
+    return _Place(family, text_form(_bytes(name)) if name else None)
+
+
+def _bytes(spelled: str) -> bytes:
+    data = qualifier_bytes(spelled)
+    if data is None:
+        raise DeclarationError(r"a backslash must begin \xHH, the code of a byte; a backslash itself is \x5C")
+    return data
+
+
+def _type(named: str | None, place: _Place) -> CellType:
+    if place.is_timestamp:
+        if named not in (None, "long"):
+            raise DeclarationError(":timestamp is a long: the number that the store keeps")
+        return "long"
+    type_ = next((known for known in CELL_TYPES if known == (named or "utf8")), None)
+    if type_ is None:
+        instead = _HIVE_TYPES.get(named or "")
+        hint = f"; Hive's type of that name is {instead} here" if instead else ""
+        raise DeclarationError(f"the type must be one of {', '.join(CELL_TYPES)}{hint}")
+    if place.family is None and type_ not in KEY_TYPES:
+        raise DeclarationError(
+            f"the row key must be one of {', '.join(KEY_TYPES)}: of other types, two keys of the store can be one value"
+        )
+    return type_
+
+
+def _digits(type_: CellType, precision: str | None, scale: str | None) -> tuple[int, int]:
+    if type_ != "decimal":
+        if precision is not None:
+            raise DeclarationError("only a decimal has digits in ( )")
+        return MAX_DIGITS, 0
+    if precision is None:
+        raise DeclarationError("a decimal needs its digits, as decimal(12,2): a value with more of them is none")
+    found = int(precision), int(scale or 0)
+    if not 1 <= found[0] <= MAX_DIGITS or found[1] > found[0]:
+        raise DeclarationError(f"a decimal has 1 to {MAX_DIGITS} digits, and no more of them behind the point")
+    return found
+
+
+def _as_text(spelled: str | None, place: _Place, type_: CellType, default: Storage | None) -> bool:
+    if place.is_timestamp:
+        if spelled is not None:
+            raise DeclarationError(":timestamp is no stored value: leave #b and #s out")
+        return False
+    storage = _storage(spelled, place, default)
+    if type_ == "bytes" and storage == "string" and spelled not in (None, "-"):
+        raise DeclarationError("bytes have no text: leave #s out")
+    if storage is None and type_ not in ("utf8", "bytes"):
+        raise DeclarationError(
+            "say #b for bytes as HBase's Bytes writes them, or #s for text: one is easily read as the other; "
+            "storage says it for all columns"
+        )
+    return storage == "string" and type_ != "bytes"
+
+
+def _storage(spelled: str | None, place: _Place, default: Storage | None) -> Storage | None:
+    """The storage of values; None if neither the declaration nor the default says it."""
+    if spelled is None:
+        return default
+    of_keys, colon, of_values = spelled.rpartition(":")
+    if colon:
+        if not place.is_map:
+            raise DeclarationError("only a map has two storages, of its keys and of its values")
+        if not of_keys or not ("string".startswith(of_keys) or of_keys == "-"):
+            raise DeclarationError("the keys of a map are the texts of qualifiers: say #s:b or #s:s")
+    if of_values == "-":
+        return default
+    if of_values and "binary".startswith(of_values):
+        return "binary"
+    if of_values and "string".startswith(of_values):
+        return "string"
+    raise DeclarationError("behind # stands b (binary), s (string) or - (the table's default)")

@@ -1,0 +1,1 @@
+"""Dumps replayed, and stored columns filled."""

@@ -1,0 +1,187 @@
+"""Carries out a backfill: its portions in order, each once, beside the running stream.
+
+Every portion is a commit that names the backfill, its run and the portion's number. A run that died goes on behind the
+newest portion in the table. The commits belong to another stream, ``<name>.backfill``: they cover no offsets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+
+from binlake.load.backfill.inputs import Input
+from binlake.load.backfill.pieces import Portion
+from binlake.load.backfill.portion_commit import Backfilled, PortionCommitter
+from binlake.load.backfill.read_rows import RowCounts
+from binlake.load.backfill.request import BackfillRequest
+from binlake.load.backfill.stored_plan import StoredPlan
+from binlake.load.backfill.work import Work, WorkPlanner
+from binlake.load.backfill.workers import LocalWorkers, Workers
+from binlake.position.lease import StreamLease
+from binlake.settings import Settings, TableRules
+from binlake.settings.schema_changes import SchemaChangeSettings
+from binlake.stream.monitoring.progress import ProgressEvent
+from binlake.tables.catalog import CatalogTable, catalog_table
+from binlake.tables.lake import locking
+from binlake.tables.lake_table import LakeTable
+from binlake.tables.store_tables import refuse_of_store
+from hudilake.format.definition.kind_support import Operation
+from hudilake.storage import Storage, open_storage
+
+#: Creates the workers of a large input; called only if there is work.
+OpenWorkers = Callable[[], AbstractContextManager[Workers]]
+#: So many rows are worth a Spark session.
+SPARK_FROM_ROWS = 500_000
+
+
+def backfill_stream(name: str) -> str:
+    """The stream name in the commits of a backfill. No stream of the settings can have this name."""
+    return f"{name}.backfill"
+
+
+@dataclass
+class BackfillReport:
+    """The result of a backfill.
+
+    Args:
+        table: its name.
+        columns: the columns that were written.
+        group: the column group that they belong to.
+        portions: how many there are.
+        before: how many of them an earlier run had committed.
+        rows: of the whole input.
+        counts: what became of the rows of this run.
+        bytes_written: the size of the files of this run.
+        events: the progress events.
+        stopped: whether a stop was requested before all portions were committed.
+        dry_run: whether nothing was written.
+        held: whether the table held all of the input, so that there was nothing to do.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    group: str = ""
+    portions: int = 0
+    before: int = 0
+    rows: int = 0
+    counts: RowCounts = field(default_factory=RowCounts)
+    bytes_written: int = 0
+    events: list[ProgressEvent] = field(default_factory=list)
+    stopped: bool = False
+    dry_run: bool = False
+    held: bool = False
+
+
+@dataclass
+class Backfill:
+    """A backfill of one table.
+
+    Args:
+        settings: of the stream that writes the table; it may be running.
+        table: its name, as for ``catalog_table``.
+        request: what to write.
+        workers: creates the workers of a large input; None to use this process alone.
+        root: the lake's root; None for the root in the settings.
+        on_progress: called after every portion.
+        stop: set it to end after the current portion.
+    """
+
+    settings: Settings
+    table: str
+    request: BackfillRequest
+    workers: OpenWorkers | None = None
+    root: Storage | None = None
+    on_progress: Callable[[ProgressEvent], None] = lambda event: None
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, given: Input) -> BackfillReport:
+        """Write the rows of an input that the table does not have yet.
+
+        Raises ConfigError, UnsupportedError, BadInputError for an input that has changed or cannot be converted,
+        LostOwnershipError if another backfill of the table is running, StorageError; commits stay, and the same command
+        goes on from there.
+        """
+        self.request.check()
+        found = self._found()
+        state = self._state(found)
+        with StreamLease(state, f"{backfill_stream(self.settings.name)} of {found.name}"):
+            own = locking(self.settings.locking, f"stream {backfill_stream(self.settings.name)}")
+            table = LakeTable.open(found.storage, _rules(found), own)
+            plans = state.sub(self.request.name(given.text))
+            options = self.settings.state_options()
+            declared = self._declared(found)
+            work = WorkPlanner(table, found.source, self.request, given, plans, options, declared).left()
+            if work is None:
+                return BackfillReport(found.name, self.request.columns, held=True)
+            report = self._carry_out(table, found, work)
+            if not report.stopped:
+                StoredPlan.forget(plans)
+            return report
+
+    def dry_run(self, given: Input, scratch: Storage) -> BackfillReport:
+        """What ``run`` would write; changes nothing. ``scratch``: for the rows of inputs that are no Parquet files."""
+        self.request.check()
+        found = self._found()
+        table = LakeTable.look(found.storage, _rules(found))
+        declared = self._declared(found)
+        work = WorkPlanner(table, found.source, self.request, given, scratch, {}, declared).whole()
+        return self._carry_out(table, found, work, dry=True)
+
+    def _found(self) -> CatalogTable:
+        lake = self.settings.lake
+        root = self.root or open_storage(lake.uri, lake.storage_options())
+        found = catalog_table(self.settings, root, self.table)
+        refuse_of_store(found.rules, Operation.BACKFILL, found.name)
+        return found
+
+    def _declared(self, found: CatalogTable) -> tuple[str, ...]:
+        declared = self.settings.source.schemas.get(str(found.source))
+        return tuple(declared.columns) if declared is not None else ()
+
+    def _state(self, found: CatalogTable) -> Storage:
+        root = open_storage(self.settings.state_uri, self.settings.state_options())
+        return root.sub(f"backfills/{hashlib.blake2b(found.rules.path.encode(), digest_size=8).hexdigest()}")
+
+    def _carry_out(self, table: LakeTable, found: CatalogTable, work: Work, *, dry: bool = False) -> BackfillReport:
+        report = BackfillReport(
+            found.name,
+            self.request.columns,
+            portions=len(work.portions),
+            before=work.first,
+            rows=sum(portion.rows for portion in work.portions),
+            dry_run=dry,
+        )
+        stream = backfill_stream(self.settings.name)
+        with self._workers(work.left) as workers:
+            committer = PortionCommitter(table, found.name, stream, self.request, work.rows, work.place, workers)
+            for portion in work.left:
+                if self.stop.is_set():
+                    report.stopped = True
+                    return report
+                recorded = dataclasses.replace(work.recorded, portion=portion.number)
+                done = committer.count(portion) if dry else committer.commit(portion, recorded)
+                self._note(report, done)
+        return report
+
+    def _note(self, report: BackfillReport, done: Backfilled) -> None:
+        report.group = done.group
+        report.counts.add(done.counts)
+        report.bytes_written += done.bytes_written
+        report.events.append(done.event)
+        self.on_progress(done.event)
+
+    @contextmanager
+    def _workers(self, left: tuple[Portion, ...]) -> Iterator[Workers]:
+        if self.workers is None or sum(portion.rows for portion in left) < SPARK_FROM_ROWS:
+            yield LocalWorkers()
+            return
+        with self.workers() as workers:
+            yield workers
+
+
+def _rules(found: CatalogTable) -> TableRules:
+    return dataclasses.replace(found.rules, compaction=None, retention=None, schema_changes=SchemaChangeSettings())

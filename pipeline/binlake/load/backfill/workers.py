@@ -1,0 +1,87 @@
+"""Where a portion is carried out: in Spark tasks, or in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from pyspark import SparkContext
+
+from binlake.load.backfill.pieces import Portion
+from binlake.load.backfill.portion_write import PortionPlan, PortionResult
+from binlake.load.backfill.read_rows import RowCounts
+from binlake.rows.tasks.plan import TaskFailed
+from binlake.rows.upsert.parcel import Parcel
+from hudilake.errors import BinlakeError, TransientError
+
+_Item = Parcel | RowCounts | TaskFailed
+
+
+class Workers(Protocol):
+    """Carries out portions."""
+
+    def run(self, plan: PortionPlan, portion: Portion) -> PortionResult:
+        """Read a portion and write it. Raises BinlakeError."""
+        ...
+
+
+class LocalWorkers:
+    """Everything in this process, one file group after the other."""
+
+    def run(self, plan: PortionPlan, portion: Portion) -> PortionResult:
+        """See Workers."""
+        return plan.write(plan.read(portion, range(len(portion.pieces))))
+
+
+class SparkWorkers:
+    """Tasks read pieces; after a shuffle by file group, other tasks look the rows up and write them."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+
+    def run(self, plan: PortionPlan, portion: Portion) -> PortionResult:
+        """See Workers."""
+        shared = self._context.broadcast((plan, portion))
+        slots = self._context.defaultParallelism
+        count = len(portion.pieces)
+        try:
+            numbers = self._context.parallelize(range(count), min(count, slots))
+            items = numbers.mapPartitions(lambda mine: _read(*shared.value, iter(mine)))
+            placed = items.map(lambda item: (_slot(item, slots), item)).partitionBy(slots, lambda slot: slot)
+            parts = placed.mapPartitions(lambda mine: _write(shared.value[0], (item for _, item in mine))).collect()
+        finally:
+            shared.unpersist()
+        result = PortionResult()
+        for part in parts:
+            if isinstance(part, TaskFailed):
+                raise part.error
+            result.add(part)
+        return result
+
+
+def _slot(item: _Item, slots: int) -> int:
+    return item.slot(slots) if isinstance(item, Parcel) else 0
+
+
+def _read(plan: PortionPlan, portion: Portion, at: Iterator[int]) -> Iterator[_Item]:
+    try:
+        yield from plan.read(portion, at)
+    except TransientError:
+        raise  # Spark tries the task again
+    except BinlakeError as error:
+        yield TaskFailed(error)
+
+
+def _write(plan: PortionPlan, items: Iterator[_Item]) -> Iterator[PortionResult | TaskFailed]:
+    usable: list[Parcel | RowCounts] = []
+    for item in items:
+        if isinstance(item, TaskFailed):
+            yield item
+        else:
+            usable.append(item)
+    try:
+        yield plan.write(usable)
+    except TransientError:
+        raise
+    except BinlakeError as error:
+        yield TaskFailed(error)

@@ -1,0 +1,143 @@
+"""The policy of portions of a dump: their commits name the files they hold, and cover no offsets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+from binlake.decode.changes import ControlKind, SourceTable
+from binlake.load.replay.coverage import Portion, with_hours
+from binlake.load.replay.truncates import EarlyTruncates
+from binlake.position.commit_record import CommitNotes
+from binlake.position.ledger import Ledger
+from binlake.rows.tasks.plan import BatchPlan, TableState
+from binlake.rows.upsert.fanout import destination, truncates_of
+from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
+from binlake.settings import Settings
+from binlake.source.dump_layout import DumpFile
+from binlake.source.offsets import NO_OFFSETS, NO_RANGES, Offsets
+from binlake.stream.policy import Batch
+from binlake.stream.table_inputs import Outcome
+from binlake.tables.lake import Lake
+from binlake.tables.lake_table import LakeTable
+from binlake.tables.table_commit import TableInput
+from hudilake.errors import BinlakeError
+from hudilake.storage import Storage
+
+
+class DumpPolicy:
+    """See BatchPolicy. The ledger holds the tables that this replay has met, and is never saved.
+
+    Args:
+        settings: as returned by ``replaying``.
+        lake: the tables.
+        state: the state directory of the replays.
+        uri: the dump's root.
+        step: the hours that one directory of the dump holds.
+    """
+
+    holds = False
+
+    def __init__(self, settings: Settings, lake: Lake, state: Storage, uri: str, step: int) -> None:
+        self.ledger = Ledger(settings.name)
+        self._settings, self._lake = settings, lake
+        self._uri, self._step = uri, step
+        self._truncates = EarlyTruncates(state)
+        self._portion = Portion(())
+        self._touched: frozenset[SourceTable] = frozenset()
+
+    def begin(self, portion: Portion, number: int) -> None:
+        """Begin a portion. Raises BinlakeError if a table cannot be opened."""
+        self._portion = portion
+        self.ledger.number(number)
+        self._open_hinted(portion.files)
+
+    def tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
+        """See BatchPolicy: all tables that this replay has met; a file's tables are unknown before it is read."""
+        return {*self.ledger.tables, *self._portion.done, *self._truncates}
+
+    def table_state(self, source: SourceTable, table: LakeTable | None, batch: Batch) -> TableState:
+        """See BatchPolicy: tables that have the portion are skipped; the positions are those of the stream only."""
+        truncates = table.truncates if table else NOTHING_TRUNCATED
+        return TableState(
+            truncates=truncates.merged(self._truncates.of(source)),
+            skipped=source in self._portion.done,
+            bucketing=table.own_bucketing if table else None,
+        )
+
+    def met(self, source: SourceTable, table: LakeTable) -> None:
+        """See BatchPolicy."""
+        self.ledger.table_met(source, table.rules.path)
+
+    def executed(self, plan: BatchPlan, outcome: Outcome) -> None:
+        """See BatchPolicy: notes the tables that the portion touches, and TRUNCATEs of tables that do not exist yet."""
+        if plan.only is None:
+            self._touched = self._touched_by(outcome) | self._portion.done
+        truncates = truncates_of(outcome.report.controls, self._settings.tables)
+        self._truncates.keep({source: one for source, one in truncates.items() if self._table(source) is None})
+
+    def quarantine_notes(self, plan: BatchPlan) -> CommitNotes:
+        """See BatchPolicy: the portion, and the table without a commit because all its records are in quarantine."""
+        state = plan.states.get(plan.only) if plan.only is not None else None
+        settled = {plan.only} if plan.only is not None and state is not None and state.refused is not None else set()
+        return CommitNotes(portion=self._portion.recorded(self._uri, self._touched, settled))
+
+    def commit_input(self, table_input: TableInput) -> TableInput | None:
+        """See BatchPolicy: a table that does not exist is not created if none of its rows is left."""
+        source = table_input.report.target.source
+        table = self._table(source)
+        if table is None and not table_input.parcels and not table_input.written:
+            return None
+        before = table.recorded.hours if table is not None else None
+        notes = dataclasses.replace(
+            table_input.notes,
+            portion=self._portion.recorded(self._uri, self._touched),
+            portion_table=source,
+            hours=with_hours(before or {}, self._uri, self._portion.span(self._step)),
+        )
+        truncates = table_input.truncates.merged(self._truncates.of(source))
+        return dataclasses.replace(table_input, ranges=NO_RANGES, truncates=truncates, notes=notes)
+
+    def commits_without_rows(self, source: SourceTable) -> bool:
+        """See BatchPolicy: a portion is done when each table that it touches has its commit."""
+        return source in self._touched
+
+    def committed(self, source: SourceTable, table: LakeTable) -> None:
+        """See BatchPolicy."""
+        self.ledger.table_met(source, table.rules.path)
+
+    def derives(self, wide: SourceTable) -> bool:
+        """See BatchPolicy: a table that the stream holds back is derived all the same, as its cells are replayed."""
+        return True
+
+    def derived(self, wide: SourceTable, path: str) -> None:
+        """See BatchPolicy: nothing to note, because no record of a dump belongs to a wide table."""
+
+    def cannot_go_on(self, source: SourceTable, error: BinlakeError, waiting: Offsets = NO_OFFSETS) -> None:
+        """See BatchPolicy: the stream, or the next replay, derives what is missing, and tells tables that stop."""
+
+    def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
+        """See BatchPolicy: no table is behind, because a portion that is not done is repeated."""
+
+    def _table(self, source: SourceTable) -> LakeTable | None:
+        return self._lake.get(self._settings.table_rules(source))
+
+    def _touched_by(self, outcome: Outcome) -> frozenset[SourceTable]:
+        """The tables that will have a commit, with rows or without: tables with rows, and existing tables."""
+        report = outcome.report
+        truncated = {c.source for c in report.controls if c.kind is ControlKind.TRUNCATE}
+        found = set()
+        for source in {*report.tables, *truncated}:
+            path = self._settings.table_rules(source).path
+            if path in outcome.parcels or path in outcome.written or self._table(source) is not None:
+                found.add(source)
+        return frozenset(found)
+
+    def _open_hinted(self, files: Iterable[DumpFile]) -> None:
+        """Open the tables that paths name, so that the first plan has them. The records decide, not the paths."""
+        tables = self._settings.tables
+        named = {SourceTable(f.database, f.table) for f in files if f.database is not None and f.table is not None}
+        for source in {destination(s, tables) for s in named if tables.selects(s)} - self.ledger.tables.keys():
+            table = self._table(source)
+            if table is not None:
+                self.ledger.table_met(source, table.rules.path)

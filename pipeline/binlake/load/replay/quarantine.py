@@ -1,0 +1,271 @@
+"""Replays quarantined records: through the same steps as the stream, exactly once, and never over a newer row.
+
+Each record passes the steps of the stream (decode, prepare, ``write_and_commit``) with the ordering value of its own
+binlog position, so a newer row stays. The stream would drop the records, because they lie below the table's position.
+Here the plan holds no positions, so they are applied, and the commit belongs to another stream, ``<name>.quarantine``,
+which covers no offsets and moves no position.
+
+A replay is not a batch of ``binlake.stream.sequence``: the records come table by table, no new facts are kept, no DDL
+is carried out, records that fail are restated in the quarantine table and not added to it, and no position advances.
+
+Exactly once: the commit records the names of the records it contains, so the table itself holds them. If a run dies
+between that commit and the mark in the quarantine table, the next run finds the names and only sets the mark. A table
+that is restored loses the commit together with its rows, and the records wait again. Records that the stream will
+deliver itself (its table is behind, or the batch is not finished) are left to the stream.
+
+A record that fails again stays in the quarantine table with its new reason.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from binlake.decode.changes import ControlKind, Quarantined, SourceTable
+from binlake.decode.formats.reader import decode
+from binlake.hbase.derive.faults import is_cell
+from binlake.load.replay.quarantine_records import Held, Replayed, Selection, chunks, held_records
+from binlake.load.replay.quarantine_table import (
+    LiveKeys,
+    commit_times,
+    forgets_deletes_since,
+    replayed_records,
+    replaying_rules,
+)
+from binlake.load.replay.quarantine_write import RecordWriter
+from binlake.position.lease import StreamLease
+from binlake.position.ledger import Ledger
+from binlake.rows.upsert.fanout import fan_out
+from binlake.schema.apply.keeper import DdlKeeper
+from binlake.schema.rules.plan import named
+from binlake.settings import Settings, TableRules
+from binlake.source.offsets import NO_OFFSETS
+from binlake.stream.schemas import SchemaRegistry
+from binlake.tables.lake import Lake, locking
+from binlake.tables.lake_table import LakeTable
+from binlake.tables.presence import known_tables
+from binlake.tables.quarantine import QuarantineTable
+from binlake.tables.seal import Seal
+from binlake.tables.services.table_services import TableServices
+from hudilake.clock import now_ms
+from hudilake.errors import BinlakeError, ConfigError
+from hudilake.services.map_tasks import one_by_one
+from hudilake.storage import Storage, open_storage
+from hudilake.table.table import HudiTable
+
+_AT_ONCE = 5_000
+_THREADS = 4
+
+
+@dataclass
+class _Split:
+    """Records, split by the result of decoding."""
+
+    by_table: dict[SourceTable, list[Held]] = field(default_factory=dict)
+    failed: dict[tuple[str, int, int], Quarantined] = field(default_factory=dict)
+    filtered: list[Held] = field(default_factory=list)
+
+
+def replay(settings: Settings, selection: Selection, *, even_too_old: bool = False) -> Replayed:
+    """Replay the selected records that were not replayed yet.
+
+    Args:
+        settings: of the stream; it may be running.
+        selection: the records to replay.
+        even_too_old: also replay records that may be older than a delete which a compaction has dropped since.
+
+    Raises ConfigError if the stream has no ledger, LostOwnershipError if another replay is running, StorageError,
+    TransientError. Errors of single tables are in the result.
+    """
+    state = open_storage(settings.state_uri, settings.state_options())
+    with StreamLease(state.sub("replay"), replay_stream(settings.name)):
+        return _Replay(settings, state, even_too_old).run(selection)
+
+
+def replay_stream(name: str) -> str:
+    """The stream name in the commits of a replay. No stream of the settings can have this name."""
+    return f"{name}.quarantine"
+
+
+class _Replay:
+    def __init__(self, settings: Settings, state: Storage, even_too_old: bool) -> None:
+        self._settings = settings
+        self._stream = replay_stream(settings.name)
+        self._even_too_old = even_too_old
+        ledger = Ledger.load(state, settings.name)
+        if ledger is None:
+            raise ConfigError(
+                "the stream has no ledger, so the records that it will deliver again are not known",
+                do_next="run the stream first, then replay",
+                path=state.uri,
+            )
+        self._ledger = ledger
+        self._root = open_storage(settings.lake.uri, settings.lake.storage_options())
+        self._held = self._root.sub(settings.quarantine_path)
+        self._lake = Lake(self._root, locking(settings.locking, f"replay {settings.name}"))
+        for known in known_tables(settings, ledger):
+            self._lake.expect(known)  # a lost table is not begun anew with these records
+        self._services = TableServices(one_by_one)
+        self._quarantine = QuarantineTable(settings, self._lake, self._services)
+        self._seal = Seal(settings.quarantine.secret())
+        self._registry = SchemaRegistry(settings)
+        self._ddl = DdlKeeper(settings, self._lake, self._registry)
+        self._writer = RecordWriter(
+            settings, self._stream, self._lake, self._registry, self._ddl, ledger.tables, self._services
+        )
+        self._done = Replayed()
+
+    def run(self, selection: Selection) -> Replayed:
+        self._registry.refresh()
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-replay") as pool:
+            self._restate(self._taken_back(selection), pool)
+            waiting = held_records(self._held, dataclasses.replace(selection, replayed=False), self._seal, payload=True)
+            self._done.selected = len(waiting)
+            if waiting:
+                self._open_known(pool)
+            records = [held for held in waiting if not is_cell(held.topic)]
+            for start in range(0, len(records), _AT_ONCE):
+                self._restate(self._some(records[start : start + _AT_ONCE], pool), pool)
+            self._derive([held for held in waiting if is_cell(held.topic)], pool)
+        self._services.close()
+        return self._done
+
+    def _derive(self, cells: Sequence[Held], pool: ThreadPoolExecutor) -> None:
+        """Derive the rows of quarantined cells, and the wide tables of those tables of cells that took records."""
+        if not (cells or any(store.cells_table in self._done.commits for store in self._settings.tables.cells)):
+            return
+        from binlake.hbase.derive.session import deriving  # the rules of cells are compiled when they are imported
+        from binlake.load.replay.derived_rows import derive_after, derive_again
+
+        with deriving(self._settings, self._root) as deriver:
+            derive_after(deriver, self._settings, tuple(self._done.commits), self._done)
+            changed = derive_again(deriver, self._settings, cells, self._done)
+        self._restate(changed, pool)
+
+    def _open_known(self, pool: ThreadPoolExecutor) -> None:
+        """Open the tables that the stream has met: their commits name the statements that were carried out, and a
+        RENAME TABLE in one of them decides where the records of another name belong. Raises BinlakeError."""
+        for _ in pool.map(self._lake.get, map(self._rules_of, self._ledger.tables)):
+            pass
+
+    def _rules_of(self, source: SourceTable) -> TableRules:
+        return replaying_rules(self._settings.table_rules(source))
+
+    def _restate(self, changed: Sequence[Held], pool: ThreadPoolExecutor) -> None:
+        if changed:
+            self._quarantine.restate([held.row() for held in changed], self._stream, pool)
+
+    def _taken_back(self, selection: Selection) -> list[Held]:
+        """Records whose commit was removed by a restore of their table: they wait again."""
+        marked = held_records(self._held, dataclasses.replace(selection, replayed=True), self._seal, payload=False)
+        gone: set[str] = set()
+        for source, path in self._ledger.tables.items():
+            mine = [held for held in marked if held.replayed_to is not None and held.source_table == str(source)]
+            if mine and HudiTable.exists(self._root.sub(path)):
+                known = commit_times(HudiTable.open(self._root.sub(path)))
+                gone |= {held.name for held in mine if held.replayed_to not in known}
+        if not gone:
+            return []
+        again = Selection(names=frozenset(gone), replayed=True)
+        return [held.waiting() for held in held_records(self._held, again, self._seal, payload=True)]
+
+    def _some(self, records: Sequence[Held], pool: ThreadPoolExecutor) -> list[Held]:
+        """Replay records; returns those whose row in the quarantine table has changed."""
+        split = self._split(records)
+        self._done.filtered += len(split.filtered)
+        changed = [held.replayed(now_ms(), None, None) for held in split.filtered]
+        for source, mine in split.by_table.items():
+            try:
+                changed += self._table(source, mine, split, pool)
+            except BinlakeError as error:
+                self._lake.forget(self._settings.table_rules(source).path)
+                self._done.errors[str(source)] = error
+        self._done.failed += len(split.failed)
+        again = [h.failed_again(split.failed[h.place]) for h in records if h.place in split.failed]
+        before = {held.place: held for held in records}
+        return changed + [held for held in again if held != before[held.place]]
+
+    # -- the decision for each record -------------------------------------------------------------------------------
+
+    def _split(self, records: Sequence[Held]) -> _Split:
+        found = _Split()
+        source_of: dict[tuple[str, int, int], SourceTable] = {}
+        topics = {held.topic for held in records}
+        schemas, ddl = self._registry.schemas_for(topics), self._ddl.consult(self._ledger.tables, topics)
+        for chunk in chunks(records):
+            decoded = named(decode(chunk, schemas, self._registry.options(frozenset())), ddl).decoded
+            decoded = fan_out(decoded, self._settings.tables)
+            for batch in decoded.changes:
+                if self._settings.selects(batch.origin or batch.schema.source):
+                    for offset in batch.rows.column("__offset").to_pylist():
+                        source_of[chunk.topic, chunk.partition, offset] = batch.schema.source
+            for control in decoded.controls:
+                if control.kind is ControlKind.TRUNCATE and self._settings.selects(control.origin or control.source):
+                    source_of[control.topic, control.partition, control.offset] = control.source
+            found.failed |= {(q.topic, q.partition, q.offset): q for q in decoded.quarantined}
+        for held in records:
+            source = source_of.get(held.place)
+            if held.place in found.failed:
+                continue
+            if source is None:
+                found.filtered.append(held)
+            else:
+                found.by_table.setdefault(source, []).append(held)
+        return found
+
+    def _is_left_to_stream(self, source: SourceTable, held: Held) -> bool:
+        """Whether the stream will deliver a record itself: its position is not past it, or the table is behind."""
+        if "/" in held.topic:  # a file's path: it came from a dump without Kafka offsets
+            return False
+        topic, partition = held.topic, held.partition
+        behind = self._ledger.behind.get(source, NO_OFFSETS)
+        is_behind = behind.knows(topic, partition) and held.offset >= behind.at(topic, partition)
+        return is_behind or held.offset >= self._ledger.positions.at(topic, partition)
+
+    # -- one table --------------------------------------------------------------------------------------------------
+
+    def _table(self, source: SourceTable, records: list[Held], split: _Split, pool: ThreadPoolExecutor) -> list[Held]:
+        mine = [held for held in records if not self._is_left_to_stream(source, held)]
+        self._done.left_to_stream += len(records) - len(mine)
+        table = self._lake.get(self._rules_of(source))
+        known = replayed_records(table.table) if table is not None else {}
+        found = [held for held in mine if (held.name, held.digest) in known]
+        changed = [held.replayed(now_ms(), known[held.name, held.digest], str(source)) for held in found]
+        self._done.found += len(found)
+        mine = [held for held in mine if (held.name, held.digest) not in known]
+        forgets = table is not None and table.keyless is None and not table.table.config.kind.appends
+        if table is not None and forgets and not self._even_too_old:
+            too_old = self._too_old(source, mine, table)
+            self._done.too_old += len(too_old)
+            mine = [held for held in mine if held.place not in too_old]
+        return changed + self._write(source, mine, table, split, pool) if mine else changed
+
+    def _too_old(
+        self, source: SourceTable, records: Sequence[Held], table: LakeTable
+    ) -> Collection[tuple[str, int, int]]:
+        """The records that would create a row although a newer delete, dropped since, may have removed it."""
+        since = forgets_deletes_since(table.table, self._settings.table_rules(source))
+        old = [held for held in records if since is not None and held.kafka_ms <= since]
+        live = LiveKeys(table)
+        path = table.rules.path
+        return {
+            held.place for held in old if live.lack(self._writer.decoded(source, [held], table).parcels.get(path, ()))
+        }
+
+    def _write(
+        self,
+        source: SourceTable,
+        records: list[Held],
+        table: LakeTable | None,
+        split: _Split,
+        pool: ThreadPoolExecutor,
+    ) -> list[Held]:
+        """Write records as the stream does. Records that are refused are added to the failed ones."""
+        written = self._writer.write(source, records, table, pool)
+        if written.instant is not None:
+            self._done.commits.setdefault(str(source), []).append(written.instant)
+        split.failed |= written.failed
+        self._done.applied += len(written.taken)
+        return [held.replayed(now_ms(), written.instant, str(source)) for held in written.taken]

@@ -1,0 +1,111 @@
+"""Reads from a table which records were replayed into it, and which deletes it may have dropped."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import pyarrow.compute as pc
+
+from binlake.decode.changes import Op
+from binlake.position.record_reader import RecordReader
+from binlake.rows.upsert.merge import Place
+from binlake.rows.upsert.parcel import Parcel, unpack
+from binlake.rows.upsert.route import KEY
+from binlake.settings import CompactionSettings, TableRules
+from binlake.tables.lake_table import LakeTable
+from hudilake.clock import parse_instant
+from hudilake.format.timeline.commit_metadata import CommitMetadata
+from hudilake.format.timeline.instant import COMMIT
+from hudilake.read.slice import read_file_slice
+from hudilake.services.compaction.horizon import recorded_horizon
+from hudilake.table.table import HudiTable
+
+_MS_PER_HOUR = 3_600_000
+
+
+def replayed_records(table: HudiTable) -> dict[tuple[str, int], str]:
+    """(name, digest) of every record that was replayed into a table -> its commit, archived ones included.
+
+    Reads every commit of the active timeline. Raises CorruptDataError, StorageError.
+    """
+    return {
+        (name, digest): time
+        for time, body in all_commits(table)
+        for name, digest in (RecordReader.of_commit(body.extra).replayed or {}).items()
+    }
+
+
+def all_commits(table: HudiTable) -> Iterator[tuple[str, CommitMetadata]]:
+    """All completed instants with metadata, archived ones included, and their metadata.
+
+    Errors as ``replayed_records``.
+    """
+    for old in table.timeline.history().commits():
+        yield old.requested_time, CommitMetadata.from_bytes(old.metadata, f"history of {old.requested_time}")
+    for instant in table.timeline.completed():
+        yield instant.requested_time, table.timeline.commit_metadata(instant)
+
+
+def commit_times(table: HudiTable) -> set[str]:
+    """The requested times of all commits of a table, archived ones included. Errors as ``replayed_records``."""
+    archived = {old.requested_time for old in table.timeline.history().commits()}
+    return archived | {instant.requested_time for instant in table.timeline.completed()}
+
+
+def forgets_deletes_since(table: HudiTable, rules: TableRules) -> int | None:
+    """The time (ms) before which deletes may have been dropped, by a compaction or with old tombstones; None if none
+    has.
+
+    For a record older than that, a newer delete may have existed that is not stored any more. Of a table of cells, it
+    is the horizon of its compactions. Errors as ``replayed_records``.
+    """
+    if rules.cells is not None:
+        return recorded_horizon(table)
+    compacted = [i.requested_time for i in table.timeline.completed() if i.action == COMMIT]
+    compacted += [old.requested_time for old in table.timeline.history().commits() if old.action == COMMIT]
+    if not compacted:
+        return None
+    hours = (rules.compaction or CompactionSettings()).tombstone_retention_hours
+    since = parse_instant(max(compacted)) - int(hours * _MS_PER_HOUR)
+    if table.config.kind.copies and parse_instant(min(compacted)) >= since:
+        return None  # its tombstones are as old as the commits that deleted, and none is older
+    return since
+
+
+class LiveKeys:
+    """The record keys that have a live row, by what a key names a row in; each file group is read once.
+
+    That is a file group where it is computed from the key, else a partition, or the whole table if the index is global.
+    """
+
+    def __init__(self, table: LakeTable) -> None:
+        self._table = table
+        self._live: dict[Place | None, set[str]] = {}
+
+    def lack(self, parcels: Sequence[Parcel]) -> bool:
+        """Whether any upsert of the parcels has a key without a live row and would create one. For a key with a live
+        row the ordering value decides. Errors as ``read_file_slice``."""
+        for parcel in parcels:
+            rows = unpack([parcel])
+            upserts = rows.filter(pc.equal(rows.column("__op"), int(Op.UPSERT)))
+            live = self._of(self._within((parcel.partition_path, parcel.bucket))) if len(upserts) else set()
+            if not live.issuperset(upserts.column(KEY).to_pylist()):
+                return True
+        return False
+
+    def _within(self, place: Place) -> Place | None:
+        return None if self._table.table.config.kind.is_global else place
+
+    def _of(self, place: Place | None) -> set[str]:
+        if place not in self._live:
+            table = self._table.table
+            mine = [piece for piece in table.file_slices() if self._within(self._table.place_of(piece)) == place]
+            read = (read_file_slice(table, piece, columns=[KEY]).column(KEY).to_pylist() for piece in mine)
+            self._live[place] = {key for keys in read for key in keys}
+        return self._live[place]
+
+
+def replaying_rules(rules: TableRules) -> TableRules:
+    """The rules of a table for a replay: table services are left to the table's stream and to ``binlake compact``."""
+    return dataclasses.replace(rules, compaction=None, retention=None)

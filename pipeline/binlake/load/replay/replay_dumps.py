@@ -1,0 +1,263 @@
+"""Replays dumps of change events into the tables, through the same steps as the stream: decode, route, merge, commit.
+
+Exactly once: commits name the files they hold (``coverage``), so a second replay of the same hours finds nothing to do,
+a late file in an hour that was replayed is taken, and a replay continues where a dead one stopped. Hours may be
+replayed in any order and while the stream runs: the ordering values of the events decide, not the order of arrival.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from binlake.decode.changes import RawRecords
+from binlake.load.replay.age import refuse_too_old
+from binlake.load.replay.coverage import Coverage, Portion, portions
+from binlake.load.replay.engine import DumpPlace
+from binlake.load.replay.runner import ReplayLake, ReplayRunner, replay_stream, replaying
+from binlake.position.lease import StreamLease
+from binlake.settings import Settings
+from binlake.source.dump_layout import DumpFile, Layout, Window, is_hidden, is_hidden_directory
+from binlake.source.dump_read import read_dump, record_bytes
+from binlake.source.scan_read import Scan, root_of_scan
+from binlake.stream.engine import Engine
+from binlake.stream.learned.definitions import Definitions
+from binlake.stream.monitoring.progress import ProgressEvent
+from binlake.stream.schemas import SchemaRegistry
+from binlake.tables.services.table_services import TableServices
+from hudilake.errors import BadInputError, ConfigError
+from hudilake.services.map_tasks import MapTasks
+from hudilake.storage import Storage, open_storage
+
+#: How to treat files that were replayed with another content: raise an error, take the present content, or leave them.
+Rewritten = Literal["refuse", "take", "skip"]
+_CHUNK_RECORDS = 10_000
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The workers of a replay: the engine that reads the files of a portion, and the executor of compactions."""
+
+    engine: Callable[[DumpPlace, Iterable[DumpFile]], Engine]
+    map_tasks: MapTasks
+
+
+#: Creates the workers; called only if there is work.
+OpenWorkers = Callable[[], AbstractContextManager[Workers]]
+
+
+@dataclass
+class ReplayReport:
+    """The result of a replay.
+
+    Args:
+        uri: the dump's root.
+        step: the hours that one directory of the dump holds.
+        found: the files of the requested hours.
+        covered: how many of them were replayed before.
+        late: files of hours from which other files were replayed before.
+        rewritten: files that were replayed with another content before, and were left or taken.
+        repeated: portions that an earlier replay had begun.
+        taken: the files that this replay took.
+        events: the progress events.
+        stopped: whether a stop was requested before all files were taken.
+    """
+
+    uri: str
+    step: int
+    found: list[DumpFile] = field(default_factory=list)
+    covered: int = 0
+    late: int = 0
+    rewritten: list[DumpFile] = field(default_factory=list)
+    repeated: int = 0
+    taken: list[DumpFile] = field(default_factory=list)
+    events: list[ProgressEvent] = field(default_factory=list)
+    stopped: bool = False
+
+
+def replay_dumps(
+    settings: Settings,
+    source: str | None,
+    window: Window,
+    workers: OpenWorkers,
+    *,
+    rewritten: Rewritten = "refuse",
+    even_too_old: bool = False,
+    scan: Scan | None = None,
+    root: Storage | None = None,
+    on_progress: Callable[[ProgressEvent], None] = lambda event: None,
+    stop: threading.Event | None = None,
+) -> ReplayReport:
+    """Replay the files of a dump that the tables do not have yet.
+
+    Args:
+        settings: of the stream whose tables they go to; it may be running.
+        source: the dump's root; None for ``dump.uri``.
+        window: the hours to replay.
+        workers: creates the workers.
+        rewritten: how to treat files that changed since they were replayed.
+        even_too_old: also take hours whose deletes a table may have dropped (``age``).
+        scan: the files are exported scans of a table of an HBase-like store; None for dumps of change events.
+        root: the lake's root; None for the root in the settings.
+        on_progress: called after every portion.
+        stop: set it to end the replay after the current portion.
+
+    Raises ConfigError, BadInputError for rewritten files or too much bad input, LostOwnershipError if another replay of
+    the stream is running, StorageError; commits stay, and the next replay continues from there.
+    """
+    uri = _root(settings, source)
+    place = DumpPlace(uri, settings.dump.storage_options(uri, settings.lake), scan)
+    state = open_storage(replaying(settings).state_uri, settings.state_options())
+    with StreamLease(state, replay_stream(settings.name)):
+        lake = root or open_storage(settings.lake.uri, settings.lake.storage_options())
+        replay = _Replay(settings, lake, place, window, rewritten, even_too_old)
+        return replay.run(workers, on_progress, stop or threading.Event())
+
+
+def _root(settings: Settings, source: str | None) -> str:
+    uri = source or settings.dump.uri
+    if uri is None:
+        raise ConfigError("the place of the dump is not known", do_next="give --from, or dump.uri in the settings")
+    return uri
+
+
+class _Replay:
+    def __init__(
+        self,
+        settings: Settings,
+        root: Storage,
+        place: DumpPlace,
+        window: Window,
+        rewritten: Rewritten,
+        even_too_old: bool,
+    ) -> None:
+        self._stream, self._settings = settings, replaying(settings)
+        self._place, self._window, self._rewritten = place, window, rewritten
+        self._even_too_old = even_too_old
+        self._layout = Layout.of(settings.dump)
+        step = self._layout.step if place.scan is None else 1
+        self._storage = place.storage()
+        self._root = root
+        self._report = ReplayReport(self._storage.uri, step)
+        self._covers = self._storage.uri if place.scan is None else root_of_scan(self._storage.uri, place.scan.table)
+
+    def run(
+        self, workers: OpenWorkers, on_progress: Callable[[ProgressEvent], None], stop: threading.Event
+    ) -> ReplayReport:
+        work = self._plan()
+        if work:
+            with workers() as where:
+                self._carry_out(work, where, on_progress, stop)
+        return self._report
+
+    def _plan(self) -> list[Portion]:
+        """The portions that are left to replay; those that were begun come first."""
+        settings, report = self._settings, self._report
+        report.found = self._found()
+        coverage = Coverage.load(settings, self._root, self._covers, settings.name, self._window)
+        begun = self._begun(coverage)
+        known = coverage.with_files(file for portion in begun for file in portion.files)
+        report.rewritten = known.changed(report.found)
+        if report.rewritten and self._rewritten == "refuse":
+            raise _changed(report.rewritten, self._place)
+        again = set(report.rewritten) if self._rewritten == "take" else set()
+        paths = known.paths
+        fresh = [file for file in report.found if file.path not in paths or file in again]
+        report.repeated = len(begun)
+        report.covered = sum(file.identity in coverage.identities for file in report.found)
+        report.late = sum(file.hour in coverage.hours for file in fresh if file not in again)
+        if fresh and not self._even_too_old:
+            refuse_too_old(settings, self._root, fresh, report.step)
+        sizes = {file.path: record_bytes(file) for file in fresh}
+        return [*begun, *portions(fresh, settings.dump.commit_bytes, sizes)]
+
+    def _found(self) -> list[DumpFile]:
+        """The files that are asked for."""
+        if self._place.scan is not None:
+            return self._place.scan.find(self._storage)
+        return self._layout.find(self._storage, self._window, (self._settings.dump.ddl_path,))
+
+    def _begun(self, coverage: Coverage) -> list[Portion]:
+        """The portions that were begun and whose files are unchanged."""
+        found = {file.path: file for file in self._report.found}
+        begun = []
+        for portion in coverage.open:
+            here = [found.get(file.path) or self._stat(file) for file in portion.files]
+            if all(file is None or file.identity in coverage.identities for file in here):
+                continue  # their present content was replayed since
+            if all(a is not None and a.identity == b.identity for a, b in zip(here, portion.files, strict=True)):
+                begun.append(Portion(tuple(file for file in here if file is not None), portion.done))
+            elif self._rewritten != "take":
+                raise _changed(list(portion.files), self._place, "a replay of these files was interrupted, and since")
+        return begun
+
+    def _stat(self, file: DumpFile) -> DumpFile | None:
+        """The present state of a file outside the requested hours, of a portion with other files inside them."""
+        info = self._storage.stat(file.path)
+        return None if info is None else DumpFile(file.hour, file.path, info.size, info.modified_ms)
+
+    def _carry_out(
+        self,
+        work: Sequence[Portion],
+        workers: Workers,
+        on_progress: Callable[[ProgressEvent], None],
+        stop: threading.Event,
+    ) -> None:
+        settings, report = self._settings, self._report
+        engine = workers.engine(self._place, [file for portion in work for file in portion.files])
+        lake, services = ReplayLake(self._root, settings), TableServices(workers.map_tasks)
+        state = open_storage(settings.state_uri, settings.state_options())
+        runner = ReplayRunner(settings, lake, state, self._schemas(), services, self._covers, report.step)
+        try:
+            for number, portion in enumerate(work):
+                if stop.is_set():
+                    report.stopped = True
+                    return
+                for event in runner.replay(portion, number, engine):
+                    report.events.append(event)
+                    on_progress(event)
+                report.taken += portion.files
+        finally:
+            runner.close()
+
+    def _schemas(self) -> SchemaRegistry:
+        """The known schemas: from the dumped DDL, else from the DDL topics; and always from the settings."""
+        dumped = [] if self._place.scan is not None else _ddl(self._storage, self._settings.dump.ddl_path)
+        settings = self._settings
+        if dumped:
+            settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"ddl_topics": ()})})
+        registry = SchemaRegistry(settings)
+        registry.learn(Definitions(self._stream).load())
+        for records in dumped:
+            registry.learn(records.values)
+        return registry
+
+
+def _ddl(storage: Storage, directory: str) -> list[RawRecords]:
+    """The dumped records of the schema change topics, in order."""
+    below = storage.sub(directory)
+    infos = [info for info in below.walk("") if not _is_hidden_path(info.path)]
+    files = [DumpFile(0, info.path, info.size, info.modified_ms) for info in infos]
+    chunks = [chunk for file in sorted(files) for chunk in read_dump(below, file, _CHUNK_RECORDS)]
+    return sorted(chunks, key=lambda chunk: (chunk.topic, chunk.partition, int(chunk.offsets[0])))
+
+
+def _is_hidden_path(path: str) -> bool:
+    *directories, name = path.split("/")
+    return is_hidden(name) or any(map(is_hidden_directory, directories))
+
+
+def _changed(
+    files: Sequence[DumpFile], place: DumpPlace, since: str = "files were replayed, and since"
+) -> BadInputError:
+    names = ", ".join(file.path for file in files[:5])
+    return BadInputError(
+        f"{since} then they were written again or removed: {names}",
+        do_next="if they hold the same events as before, give --rewritten skip; to take what they hold now, "
+        "--rewritten take: rows are decided by the order of events, and rows whose events are gone stay",
+        path=place.uri,
+        files=len(files),
+    )

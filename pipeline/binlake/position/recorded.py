@@ -1,0 +1,215 @@
+"""Values that commits record besides offsets: the last transaction, portions of dumps and backfills, reverts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from binlake.decode.changes import SourceTable
+from binlake.source.dump_layout import DumpFile
+
+#: Root of a dump -> ranges of hours that were replayed; the end of a range is exclusive.
+DumpHours = Mapping[str, list[tuple[int, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class PassedTransactions:
+    """How far the transaction topic was read.
+
+    Args:
+        ms: the time of the newest record that was read, in ms since the epoch; 0 if none was read.
+        ended: the transactions that ended at exactly that time.
+        torn: transactions that a connector did not complete because it died.
+    """
+
+    ms: int = 0
+    ended: tuple[str, ...] = ()
+    torn: tuple[str, ...] = ()
+
+
+NO_TRANSACTIONS = PassedTransactions()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTransactions:
+    """The transaction entries of a commit.
+
+    Args:
+        last: the newest transaction in it; None if the transaction topic brought none.
+        split: whether the batch may end within a transaction, because one was overdue.
+        passed: how far the transaction topic was read.
+        offsets: of the transaction topic, by partition.
+    """
+
+    last: str | None
+    split: bool
+    passed: PassedTransactions
+    offsets: Mapping[int, int]
+
+    def to_text(self) -> str:
+        """As JSON."""
+        passed = self.passed
+        data: dict[str, object] = {"last": self.last, "split": self.split, "torn": passed.torn}
+        data |= {"ms": passed.ms, "ended": passed.ended, "offsets": dict(self.offsets)}
+        return json.dumps(data, separators=(",", ":"))
+
+    @staticmethod
+    def from_text(text: str) -> RecordedTransactions:
+        """The reverse of ``to_text``. Raises ValueError, KeyError, TypeError."""
+        data = json.loads(text)
+        passed = PassedTransactions(data["ms"], tuple(data["ended"]), tuple(data["torn"]))
+        offsets = {int(partition): offset for partition, offset in data["offsets"].items()}
+        return RecordedTransactions(data["last"], data["split"], passed, offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPortion:
+    """The portion of a dump that a commit belongs to.
+
+    Args:
+        root: the dump's root, a URI.
+        name: the portion's name; the same files give the same name.
+        tables: all tables that the portion has rows for.
+        files: its files, with the hour and the identity of each.
+        settled: the tables that get no commit of their own.
+    """
+
+    root: str
+    name: str
+    tables: tuple[SourceTable, ...]
+    files: tuple[DumpFile, ...]
+    settled: tuple[SourceTable, ...] = ()
+
+    def to_text(self) -> str:
+        """As JSON."""
+        data: dict[str, object] = {
+            "from": self.root,
+            "portion": self.name,
+            "tables": _pairs(self.tables),
+            "files": [[file.hour, *file.identity] for file in self.files],
+        }
+        if self.settled:
+            data["settled"] = _pairs(self.settled)
+        return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+
+    @staticmethod
+    def from_text(text: str) -> RecordedPortion:
+        """The reverse of ``to_text``. Raises ValueError, KeyError, TypeError."""
+        data = json.loads(text)
+        files = tuple(DumpFile(*file) for file in data["files"])
+        return RecordedPortion(
+            data["from"], data["portion"], _sources(data["tables"]), files, _sources(data.get("settled", ()))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRepair:
+    """A commit that writes rows of the source anew.
+
+    Args:
+        position: of the source's binlog at which the rows were read.
+        rows: upserts, before rows of one place are merged.
+        deletes: stored rows that the source does not have.
+    """
+
+    position: str
+    rows: int
+    deletes: int
+
+    def to_text(self) -> str:
+        """As JSON."""
+        return json.dumps({"position": self.position, "rows": self.rows, "deletes": self.deletes})
+
+    @staticmethod
+    def from_text(text: str) -> RecordedRepair:
+        """The reverse of ``to_text``. Raises ValueError, KeyError, TypeError."""
+        data = json.loads(text)
+        return RecordedRepair(data["position"], data["rows"], data["deletes"])
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBackfill:
+    """The portion of a backfill that a commit holds.
+
+    Args:
+        name: of the backfill: the same command has the same name.
+        input: digest of what the input was.
+        run: one carrying out of the backfill; ``--restart`` begins another one.
+        portion: number of the portion, from 0. Portions are committed in their order.
+        portions: how many there are.
+        group: the column group that the columns belong to.
+        columns: the columns that it writes.
+    """
+
+    name: str
+    input: str
+    run: str
+    portion: int
+    portions: int
+    group: str
+    columns: tuple[str, ...]
+
+    @property
+    def last(self) -> bool:
+        """Whether the backfill is done with this commit."""
+        return self.portion + 1 >= self.portions
+
+    def to_text(self) -> str:
+        """As JSON."""
+        data = {name: getattr(self, name) for name in self.__slots__}
+        return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+
+    @staticmethod
+    def from_text(text: str) -> RecordedBackfill:
+        """The reverse of ``to_text``. Raises ValueError, KeyError, TypeError."""
+        data = json.loads(text)
+        return RecordedBackfill(**{**data, "columns": tuple(data["columns"])})
+
+
+def _pairs(tables: tuple[SourceTable, ...]) -> list[list[str]]:
+    return [[table.database, table.table] for table in tables]
+
+
+def _sources(pairs: Iterable[tuple[str, str]]) -> tuple[SourceTable, ...]:
+    return tuple(SourceTable(database, table) for database, table in pairs)
+
+
+#: A record of a revert names so many of its transactions.
+NAMED_TRANSACTIONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Revert:
+    """A revert: changes of the source that a commit has undone in the lake.
+
+    Args:
+        instant: the commit.
+        what: the selection in words.
+        transactions: the ids of the reverted transactions, as far as the events name them; at most 20.
+        rows: rows that were set back.
+        left: rows with a later change that were left as they are.
+        source: where the before images came from.
+    """
+
+    instant: str
+    what: str
+    transactions: tuple[str, ...]
+    rows: int
+    left: int
+    source: str
+
+    def __str__(self) -> str:
+        left = f", {self.left} left" if self.left else ""
+        return f"{self.instant}: {self.what}: {self.rows} rows set back{left}"
+
+
+def reverts_to_text(reverts: Iterable[Revert]) -> str:
+    """As JSON."""
+    said = [[r.instant, r.what, r.transactions, r.rows, r.left, r.source] for r in reverts]
+    return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
+
+
+def reverts_from_text(text: str | None) -> tuple[Revert, ...]:
+    """The reverse of ``reverts_to_text``; empty for None. Raises ValueError, TypeError."""
+    return tuple(Revert(at, what, tuple(ids), *rest) for at, what, ids, *rest in json.loads(text or "[]"))

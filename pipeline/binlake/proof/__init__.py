@@ -1,0 +1,1 @@
+"""The lake compared with its source, and the history of a row."""

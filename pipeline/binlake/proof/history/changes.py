@@ -1,0 +1,229 @@
+"""Change events of Kafka as changes of single rows, by the steps by which the stream's tasks bring them to the lake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from binlake.decode.changes import META_NAMES, ChangeBatch, ControlKind, Op, RawRecords, SourceTable
+from binlake.decode.formats.reader import decode
+from binlake.decode.formats.trace import Trace, trace_of
+from binlake.decode.options import DecodeOptions
+from binlake.decode.selection import Mask, rows_where
+from binlake.proof.history.row_change import KEYLESS, TRUNCATE, NoRow, Row, RowChange
+from binlake.rows.upsert.fanout import fan_out, part_of
+from binlake.rows.upsert.prepare import TableFacts, lake_rows
+from binlake.rows.upsert.route import KEY, PlacedRows, placed
+from binlake.rows.upsert.target import ORDER_FIELD
+from binlake.schema.apply.keeper import DdlKeeper
+from binlake.schema.rules.plan import DdlPlan, named
+from binlake.schema.rules.restatement import REMOVED
+from binlake.settings import Settings
+from binlake.stream.schemas import SchemaRegistry
+from binlake.tables.lake import Lake
+from binlake.tables.lake_table import LakeTable
+from hudilake.format.files.stored_rows import aligned_columns
+
+#: The trace of the record at an offset of the chunk that is read.
+TraceOf = Callable[[int], Trace]
+#: Which rows of a change batch are wanted.
+Choose = Callable[[ChangeBatch, TraceOf], Mask]
+
+
+def all_rows(batch: ChangeBatch, trace: TraceOf) -> Mask:
+    """Choose every row."""
+    return np.ones(len(batch.rows), dtype=bool)
+
+
+class ChangeReader:
+    """Reads the changes of some lake tables from records. Nothing is written.
+
+    Args:
+        settings: of the stream.
+        registry: the known schemas and statements.
+        lake: where the tables are open.
+        tables: the tables whose changes are wanted.
+        known: all tables that the stream has met, open in ``lake``: their statements decide names.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        registry: SchemaRegistry,
+        lake: Lake,
+        tables: Mapping[SourceTable, LakeTable],
+        known: Iterable[SourceTable],
+    ) -> None:
+        self._settings, self._tables, self._known = settings, tables, list(known)
+        self._registry = registry
+        self._ddl = DdlKeeper(settings, lake, registry)
+        self._plans: dict[str, DdlPlan] = {}
+
+    @property
+    def options(self) -> DecodeOptions:
+        """The decoder's options, with the before images of all tables."""
+        return self._registry.options("all")
+
+    def read(
+        self, records: RawRecords, choose: Choose = all_rows, keys: Mapping[SourceTable, pa.Array] | None = None
+    ) -> Iterator[RowChange | NoRow]:
+        """The changes in one chunk of records.
+
+        Args:
+            records: consecutive records of one topic partition.
+            choose: decides before the rows are brought into the lake's form.
+            keys: the wanted record keys by table; None for all.
+
+        Raises BinlakeError.
+        """
+        plan = self._plan(records.topic)
+        decoded = decode(records, self._registry.schemas_for([records.topic]), self.options)
+        decoded = fan_out(named(decoded, plan).decoded, self._settings.tables)
+        trace = _traces(records, self.options)
+        for control in decoded.controls:
+            if control.kind is ControlKind.TRUNCATE and control.source in self._tables:
+                place = control.topic, control.partition, control.offset
+                yield NoRow(control.source, TRUNCATE, control.order, *place, trace(control.offset))
+        for bad in decoded.quarantined:
+            if bad.source is not None and bad.source in self._tables:
+                place = bad.topic, bad.partition, bad.offset
+                yield NoRow(bad.source, f"{bad.reason}: {bad.detail}", None, *place, trace(bad.offset))
+        for batch in decoded.changes:
+            source, origin = batch.schema.source, batch.origin or batch.schema.source
+            if source in self._tables and self._settings.selects(origin):
+                yield from self._changes(batch, choose, trace, plan, None if keys is None else keys.get(source))
+
+    def _plan(self, topic: str) -> DdlPlan:
+        if topic not in self._plans:
+            self._plans[topic] = self._ddl.consult(self._known, [topic])
+            for source in self._tables:
+                self._ddl.refuse_unsure(source)
+        return self._plans[topic]
+
+    def _changes(
+        self, batch: ChangeBatch, choose: Choose, trace: TraceOf, plan: DdlPlan, keys: pa.Array | None
+    ) -> Iterator[RowChange | NoRow]:
+        mask = choose(batch, trace)
+        if not mask.any():
+            return
+        source, origin = batch.schema.source, batch.origin or batch.schema.source
+        columns = frozenset(column.name for column in batch.schema.columns)
+        table = self._tables[source]
+        facts = TableFacts(plan.of(origin), columns=table.table.schema.names, bucketing=table.own_bucketing)
+        part = part_of(origin, self._settings.tables)
+        found, out = lake_rows(rows_where(batch, mask), self._settings.table_rules(source), part, facts)
+        for one in out.rejected:
+            yield from _no_rows(one.rows, source, f"{one.reason}: {one.detail}", trace)
+        if found is None:
+            return
+        if not found.target.key:
+            yield from _no_rows(found.batch, source, KEYLESS, trace)
+            return
+        rows = placed(found.batch, found.target)
+        yield from _Placed(source, batch.topic, rows, table.table.schema, columns, trace).changes(keys)
+
+
+def _no_rows(batch: ChangeBatch, source: SourceTable, why: str, trace: TraceOf) -> Iterator[NoRow]:
+    names = ("__order", "__partition", "__offset")
+    for order, partition, offset in zip(*(batch.rows.column(n).to_pylist() for n in names), strict=True):
+        yield NoRow(source, why, order, batch.topic, partition, offset, trace(offset))
+
+
+def _traces(records: RawRecords, options: DecodeOptions) -> TraceOf:
+    known: dict[int, Trace] = {}
+
+    def trace(offset: int) -> Trace:
+        if offset not in known:
+            at = int(np.searchsorted(records.offsets, offset))
+            known[offset] = trace_of(records.values[at], options)
+        return known[offset]
+
+    return trace
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Placed rows of one table. ``columns``: the columns of the message's table, of which a whole image names each."""
+
+    source: SourceTable
+    topic: str
+    rows: PlacedRows
+    schema: pa.Schema
+    columns: frozenset[str]
+    trace: TraceOf
+
+    def changes(self, keys: pa.Array | None) -> Iterator[RowChange]:
+        rows, befores = self.rows, {int(at): n for n, at in enumerate(self.rows.before_at)}
+        mine = self._among(rows.rows, keys)
+        if rows.before is not None:
+            mine[rows.before_at[self._among(rows.before, keys)]] = True
+        chosen = np.flatnonzero(mine).tolist()
+        meta = rows.rows.select([KEY, *META_NAMES]).take(pa.array(chosen, pa.int64())).to_pylist()
+        images = self._images(rows.rows, chosen)
+        olds = [befores[at] for at in chosen if at in befores]
+        before_images = dict(zip(olds, self._images(rows.before, olds), strict=True)) if rows.before is not None else {}
+        for at, said, image in zip(chosen, meta, images, strict=True):
+            n = befores.get(at)
+            before = None if n is None else before_images[n]
+            old = (
+                None
+                if n is None or rows.before is None
+                else (rows.before_paths[n].as_py(), rows.before[KEY][n].as_py())
+            )
+            yield from self._change(said, image, before, (rows.paths[at].as_py(), said[KEY]), old)
+
+    def _among(self, rows: pa.Table, keys: pa.Array | None) -> Mask:
+        if keys is None:
+            return np.ones(len(rows), dtype=bool)
+        return np.array(pc.is_in(rows.column(KEY), keys).to_numpy(), dtype=bool)
+
+    def _images(self, rows: pa.Table | None, chosen: Sequence[int]) -> list[Row]:
+        if rows is None:
+            return []
+        schema = pa.schema([f for f in self.schema if f.name in rows.column_names and f.name != ORDER_FIELD])
+        part = rows.take(pa.array(chosen, pa.int64())).select(schema.names)
+        images: list[Row] = pa.Table.from_arrays(aligned_columns(part, schema), schema=schema).to_pylist()
+        return images
+
+    def _change(
+        self,
+        said: Mapping[str, Any],
+        image: Row,
+        before: Row | None,
+        place: tuple[str, str],
+        old: tuple[str, str] | None,
+    ) -> Iterator[RowChange]:
+        trace, removed = self.trace(said["__offset"]), said["__op"] >= REMOVED
+        shown = trace.before is not None and trace.before >= self.columns
+
+        def change(at: tuple[str, str], was: Row | None, now: Row | None, *, whole: bool) -> RowChange:
+            return RowChange(
+                self.source,
+                *at,
+                was if whole else None,
+                now,
+                whole,
+                said["__order"],
+                said["__row"],
+                self.topic,
+                said["__partition"],
+                said["__offset"],
+                said["__source_ms"],
+                trace,
+                removed,
+            )
+
+        if said["__op"] % REMOVED == Op.DELETE:
+            yield change(place, image, None, whole=shown)
+        elif before is None or old is None:
+            yield change(place, None, image, whole=trace.op in ("c", "r"))
+        elif old == place:
+            yield change(place, before, image, whole=shown)
+        else:  # the row moved to another key or partition
+            yield change(old, before, None, whole=shown)
+            yield change(place, None, image, whole=True)

@@ -1,0 +1,51 @@
+"""Opens what a command needs to read changes: the tables that the stream has met, and a reader of their records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from binlake.decode.changes import SourceTable
+from binlake.position.ledger import Ledger
+from binlake.proof.history.changes import ChangeReader
+from binlake.settings import Settings
+from binlake.stream.schemas import SchemaRegistry
+from binlake.tables.lake import Lake
+from binlake.tables.lake_table import LakeTable
+from hudilake.errors import UnsupportedError
+from hudilake.format.definition.merging import Merging
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
+
+
+def refuse_merged(table: HudiTable) -> None:
+    """Raise UnsupportedError for a table that is merged by its writer: a stored version may come from several events,
+    and its ordering value names none of them."""
+    merging = Merging.of(table.config)
+    if merging.by_writer:
+        raise UnsupportedError(
+            f"rows of this table are merged from several events ({merging.engine}), and their versions name none of "
+            "them",
+            do_next="look at its commits (binlake audit), and at the events in Kafka or in a dump",
+            table=table.config.name,
+        )
+
+
+def change_reader(settings: Settings, lake: Lake, tables: Mapping[SourceTable, LakeTable]) -> ChangeReader:
+    """A reader of the changes of some tables.
+
+    Args:
+        settings: of the stream.
+        lake: gets every table that the stream has met, opened read-only; the statements on them decide names.
+        tables: the tables whose changes are read.
+
+    Raises CorruptDataError, StorageError, UnsupportedError; with DDL topics also TransientError, ConfigError.
+    """
+    ledger = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
+    known = set(tables) | (ledger.tables.keys() if ledger is not None else set())
+    for source in known:
+        rules = settings.table_rules(source)
+        if lake.opened(rules.path) is None:
+            lake.look(rules)
+    registry = SchemaRegistry(settings)
+    registry.refresh()
+    return ChangeReader(settings, registry, lake, tables, sorted(known, key=str))

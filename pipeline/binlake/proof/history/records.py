@@ -1,0 +1,95 @@
+"""The records that commits cover, as far as Kafka still has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from binlake.decode.changes import RawRecords
+from binlake.settings import Settings
+from binlake.source.fetch import fetch
+from binlake.source.log_tail import watermarks
+from binlake.source.offsets import OffsetRange, Ranges
+
+_CHUNK_RECORDS = 20_000
+
+
+class Records(Protocol):
+    """Topic partitions that can be read again."""
+
+    def held(self, topic: str, partition: int) -> tuple[int, int]:
+        """The first available offset of a partition, and the next one to be written."""
+        ...
+
+    def read(self, ranges: Ranges) -> Iterator[RawRecords]:
+        """The records of ranges that are held, in chunks of one topic partition each."""
+        ...
+
+
+class KafkaRecords:
+    """The records of a stream's topics in Kafka."""
+
+    def __init__(self, settings: Settings, timeout_s: float = 60.0) -> None:
+        self._config, self._timeout_s = settings.kafka.client_properties(), timeout_s
+
+    def held(self, topic: str, partition: int) -> tuple[int, int]:
+        """As ``Records.held``. Raises TransientError, ConfigError."""
+        return watermarks(self._config, topic, partition)
+
+    def read(self, ranges: Ranges) -> Iterator[RawRecords]:
+        """As ``Records.read``. Errors as ``fetch``."""
+        return fetch(self._config, ranges, timeout_s=self._timeout_s, chunk_records=_CHUNK_RECORDS)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Ranges, divided by whether their records can be read.
+
+    Args:
+        there: the ranges to read; disjoint, ascending.
+        gone: offsets that Kafka has deleted.
+        left: offsets beyond the limit on the number of records.
+    """
+
+    there: Ranges
+    gone: Ranges
+    left: Ranges
+
+
+def reach(records: Records, ranges: Iterable[OffsetRange], most: int) -> Reach:
+    """Divide ranges, which may overlap. Of more than ``most`` records, each range gets its share of its newest ones."""
+    held: list[OffsetRange] = []
+    gone: list[OffsetRange] = []
+    for whole in merged(ranges):
+        low, high = records.held(whole.topic, whole.partition)
+        held += _some(whole, max(whole.start, low), min(whole.end, high))
+        gone += _some(whole, whole.start, min(whole.end, low)) + _some(whole, max(whole.start, high), whole.end)
+    total = sum(map(len, held))
+    there: list[OffsetRange] = []
+    left: list[OffsetRange] = []
+    for one in held:
+        cut = one.start if total <= most else one.end - max(1, len(one) * most // total)
+        left += _some(one, one.start, cut)
+        there += _some(one, cut, one.end)
+    return Reach(*(Ranges(sorted(some, key=_place)) for some in (there, gone, left)))
+
+
+def merged(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+    """The ranges without overlaps, ascending by topic, partition and offset."""
+    found: list[OffsetRange] = []
+    for one in sorted((r for r in ranges if len(r)), key=_place):
+        last = found[-1] if found else None
+        if last is not None and (last.topic, last.partition) == (one.topic, one.partition) and one.start <= last.end:
+            found[-1] = OffsetRange(last.topic, last.partition, last.start, max(last.end, one.end))
+        else:
+            found.append(one)
+    return found
+
+
+def _some(of: OffsetRange, start: int, end: int) -> list[OffsetRange]:
+    return [OffsetRange(of.topic, of.partition, start, end)] if end > start else []
+
+
+def _place(one: OffsetRange) -> tuple[str, int, int]:
+    return one.topic, one.partition, one.start

@@ -1,0 +1,121 @@
+"""A table as the source's server describes it, and the SQL that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from binlake.decode.changes import SourceTable
+from binlake.decode.types.mysql_types import MysqlType, parse_type
+from binlake.proof.verify.source.connection import SourceConnection
+from hudilake.errors import ConfigError, UnsupportedError
+
+_FLOATS = frozenset({"float", "double"})
+_COLUMNS = (
+    "SELECT column_name, column_type, is_nullable FROM information_schema.columns "
+    "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
+)
+_KEYS = (
+    "SELECT s.index_name, s.column_name, s.nullable FROM information_schema.statistics s "
+    "WHERE s.table_schema = %s AND s.table_name = %s AND s.non_unique = 0 "
+    "ORDER BY s.index_name <> 'PRIMARY', s.index_name, s.seq_in_index"
+)
+_ROWS = "SELECT table_rows FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
+_TABLES = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column of the source. ``type`` is None where the lake does not support it (``type_text``)."""
+
+    name: str
+    type_text: str
+    type: MysqlType | None
+    nullable: bool
+
+    @property
+    def selected(self) -> str:
+        """The expression that gives the whole value: MySQL prints a FLOAT with six digits only, and as a DOUBLE with
+        all of them (measured: a product keeps the sign of -0.0, a sum does not)."""
+        name = quoted(self.name)
+        if self.type is not None and self.type.base in _FLOATS:
+            return f"{name} * 1e0"
+        if self.type is not None and self.type.lake_type == pa.bool_():
+            return f"{name} + 0"
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTable:
+    """A table of the source.
+
+    Args:
+        name: of the table.
+        columns: all of them, generated and invisible ones too, in the server's order.
+        key: the primary key, else the first unique key without nullable columns; empty for a table without either.
+        rows: the server's estimate.
+    """
+
+    name: SourceTable
+    columns: tuple[SourceColumn, ...]
+    key: tuple[str, ...]
+    rows: int
+
+    @property
+    def sql_name(self) -> str:
+        """The quoted name."""
+        return f"{quoted(self.name.database)}.{quoted(self.name.table)}"
+
+    def column(self, name: str) -> SourceColumn:
+        """The column of that name. Raises KeyError."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+
+def describe(connection: SourceConnection, name: SourceTable) -> DescribedTable:
+    """Ask the server for a table. Raises ConfigError if it has none of that name, TransientError."""
+    where = (name.database, name.table)
+    columns = tuple(_column(*map(str, row)) for row in connection.rows(_COLUMNS, where))
+    if not columns:
+        raise ConfigError(
+            "the source has no such table, or its user may not see it",
+            do_next="if the table was dropped or renamed, name the tables to verify; else grant SELECT on it",
+            table=str(name),
+            server=connection.place,
+        )
+    [[rows]] = connection.rows(_ROWS, where)
+    return DescribedTable(name, columns, _key(connection.rows(_KEYS, where)), int(rows or 0))
+
+
+def tables_of(connection: SourceConnection) -> list[SourceTable]:
+    """All tables that the user sees."""
+    return [SourceTable(str(database), str(table)) for database, table in connection.rows(_TABLES)]
+
+
+def quoted(name: str) -> str:
+    """An identifier in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _column(name: str, type_text: str, nullable: str) -> SourceColumn:
+    try:
+        kind: MysqlType | None = parse_type(type_text)
+    except UnsupportedError:
+        kind = None
+    return SourceColumn(name, type_text, kind, nullable == "YES")
+
+
+def _key(rows: Sequence[Sequence[str | None]]) -> tuple[str, ...]:
+    """The columns of the first unique index without nullable columns; the primary key comes first."""
+    indexes: dict[str, list[tuple[str, bool]]] = {}
+    for index, column, nullable in rows:
+        unknown = column is None  # MySQL: an expression in place of a column
+        indexes.setdefault(str(index), []).append((str(column), unknown or nullable == "YES"))
+    for columns in indexes.values():
+        if not any(nullable for _, nullable in columns):
+            return tuple(column for column, _ in columns)
+    return ()

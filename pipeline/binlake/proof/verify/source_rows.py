@@ -1,0 +1,97 @@
+"""The rows of a source table: as a stream, or those of some keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from binlake.proof.verify.columns import ColumnPlan, ComparedColumn
+from binlake.proof.verify.digest.cells import columns_of_packets
+from binlake.proof.verify.rows import EVERYTHING, KnownRows, Portion
+from binlake.proof.verify.source.connection import SourceConnection
+from binlake.proof.verify.source.pace import Pace
+from binlake.proof.verify.source.source_table import DescribedTable, quoted
+from binlake.proof.verify.source.values import Unreadable, sql_literal
+
+#: The most rows and bytes in memory at once.
+CHUNK_ROWS, CHUNK_BYTES = 65_536, 64 << 20
+#: Keys of one lookup.
+_KEYS_AT_ONCE = 500
+
+
+@dataclass
+class SourceRows:
+    """Reads one source table within the session's snapshot.
+
+    Args:
+        connection: a snapshot may be open in it.
+        table: the table.
+        plan: the compared columns.
+        pace: the limit of rows a second.
+        portion: the rows to read.
+        fetched: how many rows were fetched by their keys so far.
+        unreadable: column -> values that no lake type holds, so far.
+    """
+
+    connection: SourceConnection
+    table: DescribedTable
+    plan: ColumnPlan
+    pace: Pace
+    portion: Portion = EVERYTHING
+    fetched: int = 0
+    unreadable: Mapping[str, Unreadable] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.unreadable = {c.source.name: Unreadable() for c in self.plan.columns}
+
+    def all(self) -> Iterator[KnownRows]:
+        """All rows, in chunks."""
+        return self._read(self.plan.columns, self._where(self.portion))
+
+    def keys(self) -> Iterator[KnownRows]:
+        """All rows, with the columns of the key only. Their digests are those of the key."""
+        return self._read(self.plan.key, self._where(self.portion))
+
+    def of_keys(self, keys: pa.Table) -> KnownRows:
+        """The rows of these keys that exist, whole; and others whose keys the server's collation holds for equal.
+
+        ``keys``: the key columns of n rows, in canonical types.
+        """
+        found: list[KnownRows] = []
+        for start in range(0, keys.num_rows, _KEYS_AT_ONCE):
+            some = keys.slice(start, _KEYS_AT_ONCE)
+            found += self._read(self.plan.columns, f" WHERE {self._is_one_of(some)}")
+        self.fetched += sum(map(len, found))
+        rows = KnownRows.joined(found, self.plan)
+        once = np.zeros(len(rows), dtype=np.bool_)
+        once[np.unique(rows.keys, return_index=True)[1]] = True
+        return rows.where(once)
+
+    def _read(self, columns: Sequence[ComparedColumn], where: str) -> Iterator[KnownRows]:
+        selected = ", ".join(c.source.selected for c in columns)
+        sql = f"SELECT {selected} FROM {self.table.sql_name}{where}"  # noqa: S608 - identifiers are quoted
+        for packets in self.connection.packets(sql, CHUNK_ROWS, CHUNK_BYTES):
+            cells = columns_of_packets(packets, len(columns))
+            values = [c.of_source(a, self.unreadable[c.source.name]) for c, a in zip(columns, cells, strict=True)]
+            yield KnownRows.of(pa.table(values, names=[c.source.name for c in columns]), self.plan)
+            self.pace.passed(len(packets))
+
+    def _where(self, portion: Portion) -> str:
+        name = quoted(self.plan.key[0].source.name)
+        parts = [
+            f"{name} {sign} {bound}" for sign, bound in ((">=", portion.low), ("<", portion.high)) if bound is not None
+        ]
+        return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+    def _is_one_of(self, keys: pa.Table) -> str:
+        columns = self.plan.key
+        names = ", ".join(quoted(c.source.name) for c in columns)
+        rows = zip(*(keys.column(c.source.name).to_pylist() for c in columns), strict=True)
+        texts = [", ".join(self._literal(v, c) for v, c in zip(row, columns, strict=True)) for row in rows]
+        return f"({names}) IN ({', '.join(f'({text})' for text in texts)})"
+
+    def _literal(self, value: object, column: ComparedColumn) -> str:
+        return sql_literal(value, column.reader.kind, self.connection.literal)

@@ -1,0 +1,1 @@
+"""Change batches to rows of file groups."""

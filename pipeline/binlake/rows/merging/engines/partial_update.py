@@ -1,0 +1,148 @@
+"""The engine ``partial_update``: a null in an event leaves the column as it is.
+
+A column has the value of the newest event that gives it one, among the events after the newest delete of the row. A row
+lives if it has an event after that delete. Each column's order is kept, so the same events give the same row in
+whatever batches and sequence they come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from binlake.rows.merging.columns import Flags, chosen, column_of, longs, valid
+from binlake.rows.merging.engines.sequence import Sequence, sequence
+from binlake.rows.merging.engines.state import pack, unpack
+from binlake.rows.merging.states import KeyStates, Merged, RowStates
+from binlake.rows.upsert.collapse import Int64s
+from binlake.rows.upsert.merge import Place, records
+from binlake.rows.upsert.route import KEY
+from binlake.rows.upsert.target import ORDER_FIELD
+from hudilake.format.definition.merging import ROW_GROUP, STATE_FIELD, WRITER_ORDER
+from hudilake.format.files.file_group_write import FileGroupWrite
+
+#: The entry of a row's state with the order of the newest delete before the row began. Columns without an entry of
+#: their own were never set since.
+_FLOOR: Final = ""
+_NONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PartialUpdate:
+    """The merger of a table.
+
+    Args:
+        schema: the table's columns without meta fields, hidden ones among them.
+        states: of its rows.
+    """
+
+    schema: pa.Schema
+    states: RowStates
+
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+        """See ``Merger``."""
+        events = sequence(rows)
+        hidden = (ORDER_FIELD, ROW_GROUP.order_field, STATE_FIELD)
+        fields = [field for field in self.schema if field.name not in hidden]
+        wanted = [field.name for field in fields] + [ROW_GROUP.order_field, STATE_FIELD]
+        stored = self.states.of(place, file_id, events.keys, wanted)
+        after = _after(events, _known(stored, [field.name for field in fields]))
+        write, tombstones = _write(place, file_id, events, stored, after, fields)
+        return Merged(write, records(rows) - int(after.counted.sum()), tombstones)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The orders of m stored rows.
+
+    Args:
+        alive: bool of m.
+        row: int64 of m, of the newest event of a row that lives, -1 for none.
+        floor: int64 of m, of the newest delete, -1 for none.
+        columns: int64 (m, c), of each column.
+    """
+
+    alive: Flags
+    row: Int64s
+    floor: Int64s
+    columns: Int64s
+
+
+def _known(stored: KeyStates, names: list[str]) -> _Known:
+    orders = longs(stored.rows.column(ROW_GROUP.order_field), _NONE)
+    dead = ~stored.alive & stored.rows.column(ROW_GROUP.order_field).is_valid().to_numpy()
+    state = unpack(stored.rows.column(STATE_FIELD), [_FLOOR, *names], _NONE)
+    floor = np.where(stored.alive, state[:, 0], np.where(dead, -orders - 1, _NONE))
+    columns = np.maximum(np.where(stored.alive[:, None], state[:, 1:], _NONE), floor[:, None])
+    return _Known(stored.alive, np.where(stored.alive, orders, _NONE), floor, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _After:
+    """What the events make of m rows.
+
+    Args:
+        before: the orders before them.
+        floor, row: as in ``_Known``, after them.
+        cut: int64 of m, of the newest delete among the events if none before was newer, -1 for none.
+        survives: bool of m, whether the stored row lives on.
+        upserts: bool of n, the upserts that are not before a delete.
+        counted: bool of n, the events that change something.
+    """
+
+    before: _Known
+    floor: Int64s
+    row: Int64s
+    cut: Int64s
+    survives: Flags
+    upserts: Flags
+    counted: Flags
+
+
+def _after(events: Sequence, known: _Known) -> _After:
+    deleted = events.last(~events.upserts)
+    deleted = np.where(events.orders_at(deleted, _NONE) >= known.floor, deleted, -1)
+    cut = events.orders_at(deleted, _NONE)
+    floor = np.maximum(known.floor, cut)
+    survives = known.alive & (known.row > cut)
+    position = np.arange(len(events.codes))
+    upserts = events.upserts & (position > deleted[events.codes]) & (events.orders >= known.floor[events.codes])
+    newest = events.last(upserts)
+    row = np.maximum(np.where(survives, known.row, _NONE), events.orders_at(newest, _NONE))
+    counted = upserts.copy()
+    counted[deleted[deleted >= 0]] = True
+    return _After(known, floor, row, cut, survives, upserts, counted)
+
+
+def _write(
+    place: Place, file_id: str, events: Sequence, stored: KeyStates, after: _After, fields: list[pa.Field]
+) -> tuple[FileGroupWrite, pa.Table | None]:
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {KEY: events.keys}
+    orders = np.empty((len(events.keys), len(fields)), dtype=np.int64)
+    changed = (after.row != after.before.row) | (after.floor != after.before.floor)
+    for number, field in enumerate(fields):
+        incoming, known = column_of(events.rows, field), after.before.columns[:, number]
+        event = events.last(after.upserts & valid(incoming))
+        event = np.where(events.orders_at(event, _NONE) >= known, event, -1)
+        kept = after.survives & (known > after.cut)
+        columns[field.name] = chosen(
+            incoming, event, column_of(stored.rows, field), np.where(kept, np.arange(len(kept)), -1)
+        )
+        orders[:, number] = np.where(event >= 0, events.orders_at(event, _NONE), np.where(kept, known, after.floor))
+        changed |= event >= 0
+    lives = after.row >= 0
+    columns[ORDER_FIELD] = pa.array(np.full(len(lives), WRITER_ORDER, dtype=np.int64))
+    columns[ROW_GROUP.order_field] = pa.array(np.where(lives, after.row, -after.floor - 1))
+    columns[STATE_FIELD] = pack([_FLOOR, *(f.name for f in fields)], np.column_stack([after.floor, orders]))
+    rows = pa.table(columns)
+    upserts, dead = rows.filter(pa.array(lives & changed)), rows.filter(pa.array(~lives & changed))
+    write = FileGroupWrite(
+        place[0],
+        file_id,
+        upserts if len(upserts) else None,
+        dead.select([KEY, ORDER_FIELD]) if len(dead) else None,
+    )
+    return write, dead.select([KEY, ROW_GROUP.order_field]) if len(dead) else None

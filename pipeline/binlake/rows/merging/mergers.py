@@ -1,0 +1,146 @@
+"""The ``Merger`` of a table, by what its properties say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from binlake.rows.merging.columns import Flags
+from binlake.rows.merging.deleted_keys import DeletedKeys
+from binlake.rows.merging.engines.aggregate import Aggregate
+from binlake.rows.merging.engines.first_row import FirstRow
+from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
+from binlake.rows.merging.engines.partial_update import PartialUpdate
+from binlake.rows.merging.group_orders import GroupEvents, Orders, asked, group_events, orders_after
+from binlake.rows.merging.states import Merged, Merger, RowStates
+from binlake.rows.merging.stitch import Layout, Partial, partial_rows, stitched
+from binlake.rows.upsert.merge import Place, merge
+from binlake.rows.upsert.route import GROUP, KEY
+from binlake.rows.upsert.target import ORDER_FIELD
+from hudilake.errors import UnsupportedError
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.merging import Merging
+from hudilake.format.files.file_group_write import FileGroupWrite
+from hudilake.format.timeline.timeline import Timeline
+from hudilake.storage.base import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class PlainMerger:
+    """The newest event of a key is its row; readers merge by the events' orders."""
+
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+        """As ``Merger.merge``."""
+        return Merged(*merge(place, file_id, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class CopyMerger:
+    """As ``PlainMerger``, without the rows that are older than the delete of their key: base files have no deletes that
+    would keep them out.
+
+    Args:
+        storage: the table's root.
+        timeline: of the table as of the commit's begin.
+    """
+
+    storage: Storage
+    timeline: Timeline
+
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+        """As ``Merger.merge``. Raises CorruptDataError, StorageError."""
+        write, superseded = merge(place, file_id, rows)
+        if write.upserts is None:
+            return Merged(write, superseded)
+        orders = write.upserts.column(ORDER_FIELD).to_numpy()
+        late = DeletedKeys.of(self.storage, self.timeline, file_id).superseded(write.upserts.column(KEY), orders)
+        if not late.any():
+            return Merged(write, superseded)
+        kept = write.upserts.filter(pa.array(~late))
+        return Merged(replace(write, upserts=kept if len(kept) else None), superseded + int(late.sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class StitchMerger:
+    """Column groups with orders of their own (``stitch``).
+
+    Args:
+        layout: of the table, under the schema of the commit.
+        states: of the table as of the commit's begin.
+        partial: where rows that go on living are partial. ``always`` keeps writers of other groups out of the way.
+    """
+
+    layout: Layout
+    states: RowStates
+    partial: Partial = "by_width"
+
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+        """As ``Merger.merge``; rows have ``GROUP`` too."""
+        merging = self.layout.merging
+        events = group_events(rows, merging)
+        known = self.states.of(place, file_id, events.keys, asked(merging))
+        orders = orders_after(events, known, merging)
+        partial = partial_rows(orders, self.layout, self.partial)
+        stored = self._stored(place, file_id, events, orders, partial)
+        after = stitched(events, orders, partial, stored, self.layout)
+        upserts, deletes = (part if len(part) else None for part in (after.upserts, after.deletes))
+        write = FileGroupWrite(place[0], file_id, upserts, deletes, after.partials, after.only_inserts)
+        return Merged(write, after.superseded, after.tombstones if len(after.tombstones) else None)
+
+    def _stored(self, place: Place, file_id: str, events: GroupEvents, orders: Orders, partial: Flags) -> pa.Table:
+        """The values that whole rows keep, for all keys of the events."""
+        columns = self.layout.wanted(orders, partial)
+        needed = np.flatnonzero(orders.kept.any(axis=0) & ~partial)
+        if not columns:
+            return pa.table({})
+        states = self.states.of(place, file_id, events.keys.take(pa.array(needed)), columns)
+        index = np.full(len(events.keys), -1, dtype=np.int64)
+        index[needed] = np.arange(len(needed))
+        return states.rows.take(pa.array(index, mask=index < 0))
+
+
+def knows_groups(merger: Merger, rows: pa.Table) -> bool:
+    """Whether the merger knows the column groups of events; the table may have got new ones since it was made."""
+    if GROUP not in rows.column_names:
+        return True
+    known = len(merger.layout.merging.groups) if isinstance(merger, StitchMerger) else 0
+    return bool(pc.max(rows.column(GROUP)).as_py() < known)
+
+
+def merger_of(
+    merging: Merging,
+    config: TableConfig,
+    schema: pa.Schema,
+    states: RowStates,
+    partial: Partial = "by_width",
+    heights: FactHeights = NOTHING_COUNTED,
+) -> Merger:
+    """The merger of a table merged by its writer.
+
+    Args:
+        merging: what the properties say, not ``newest``.
+        config: the table's.
+        schema: the columns of the commit without meta fields.
+        states: of the table as of the commit's begin.
+        partial: as for ``StitchMerger``.
+        heights: how far the table has counted facts.
+
+    Raises UnsupportedError for an engine that this version does not have.
+    """
+    if merging.engine == "stitched":
+        layout = Layout(merging, schema, (*config.record_key_fields, *config.partition_fields))
+        return StitchMerger(layout, states, partial)
+    if merging.engine == "partial_update":
+        return PartialUpdate(schema, states)
+    if merging.engine == "first_row":
+        return FirstRow(schema, states)
+    if merging.engine == "aggregate":
+        return Aggregate(merging, schema, states, heights)
+    raise UnsupportedError(
+        f"the merge engine {merging.engine} is not known",
+        do_next="use the binlake version that created the table",
+        table=config.name,
+    )

@@ -1,0 +1,165 @@
+"""What rows are now, from the file slices and tombstones of a table.
+
+Orders, and whether a row lives, come from memory (``state_cache``); other values are read from the file slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from binlake.rows.merging.group_orders import NEVER
+from binlake.rows.merging.state_cache import Entry, StateCache, files_of
+from binlake.rows.merging.states import KeyStates
+from binlake.rows.merging.tombstones import Tombstones
+from binlake.rows.upsert.collapse import Int64s
+from binlake.rows.upsert.merge import Place
+from binlake.rows.upsert.target import ORDER_FIELD
+from hudilake.format.definition.merging import WRITER_ORDER, Merging
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.view import FileSlice, LogFile
+from hudilake.format.timeline.timeline import Timeline
+from hudilake.index.key_map import KeyMap
+from hudilake.read.slice import SliceReader
+from hudilake.storage.base import Storage
+
+
+@dataclass(frozen=True)
+class SliceRowStates:
+    """The row states of one state of a table.
+
+    Args:
+        storage: the table's root.
+        timeline: loaded; decides which log blocks and tombstones are visible.
+        schema: the table's columns without meta fields. Columns that files lack are null.
+        merging: of the table.
+        slices: the newest file slice of each file group, by file id.
+        cache: what is kept from commit to commit.
+    """
+
+    storage: Storage
+    timeline: Timeline
+    schema: pa.Schema
+    merging: Merging
+    slices: Mapping[str, FileSlice]
+    cache: StateCache = field(default_factory=StateCache)
+
+    def of(self, place: Place, file_id: str, keys: pa.Array, columns: Sequence[str]) -> KeyStates:
+        """As ``states.RowStates.of``."""
+        if set(columns) <= set(self._longs):
+            return self._from_memory(file_id, keys, columns)
+        live, dead = self.live(file_id, columns), self.dead(file_id, columns)
+        at, dead_at = _found(keys, live), _found(keys, dead)
+        index = np.where(at >= 0, at, np.where(dead_at >= 0, dead_at + len(live), -1))
+        rows = pa.concat_tables([live, dead]).select(list(columns)).take(pa.array(index, mask=index < 0))
+        return KeyStates(at >= 0, rows)
+
+    @property
+    def _longs(self) -> tuple[str, ...]:
+        """The columns that the cache has: the groups' orders, and last the ordering value, NEVER for a dead row."""
+        return (*self.merging.hidden_fields, ORDER_FIELD)
+
+    def _from_memory(self, file_id: str, keys: pa.Array, columns: Sequence[str]) -> KeyStates:
+        values = self._index(file_id).get(keys, NEVER)
+        rows = _table(self._longs, values)
+        return KeyStates(values[-1] != NEVER, rows.select(list(columns)))
+
+    def _index(self, file_id: str) -> KeyMap:
+        """The longs of the file group's keys, as its slice has them now."""
+        piece, entry = self.slices.get(file_id), self.cache.get(file_id)
+        if entry is None or entry.index.columns != len(self._longs) or not entry.is_before(piece):
+            index = self._read_index(file_id)
+        else:
+            index = entry.index
+            further = [file for file in piece.log_files if file.path not in entry.logs] if piece is not None else []
+            if further:
+                self._read_further(file_id, index, further)
+        self.cache.put(file_id, Entry(*files_of(piece), index))
+        return index
+
+    def _read_index(self, file_id: str) -> KeyMap:
+        index = KeyMap(len(self._longs))
+        for rows in (self.dead(file_id, self.merging.hidden_fields), self.live(file_id, self._longs)):
+            self._put(index, rows)
+        return index
+
+    def _read_further(self, file_id: str, index: KeyMap, further: Sequence[LogFile]) -> None:
+        def known(keys: pa.Array) -> pa.Table:
+            values = index.get(keys, NEVER)
+            live = _table(self._longs, values).add_column(0, RECORD_KEY_FIELD, keys)
+            return live.filter(pa.array(values[-1] != NEVER))
+
+        rows, gone = self._reader(self._longs).read_further(further, known)
+        if len(gone):
+            dead = self.dead(file_id, self.merging.hidden_fields)
+            at = _found(gone, dead)
+            orders = dead.drop_columns([RECORD_KEY_FIELD]).take(pa.array(at, mask=at < 0))
+            self._put(index, orders.add_column(0, RECORD_KEY_FIELD, gone))
+        self._put(index, self._with_plain_order(rows))
+
+    def _put(self, index: KeyMap, rows: pa.Table) -> None:
+        """Rows with their ordering values, or tombstones, which have none."""
+        held = set(rows.column_names)
+        columns = [
+            pc.fill_null(rows.column(name), NEVER).to_numpy() if name in held else np.full(len(rows), NEVER)
+            for name in self._longs
+        ]
+        keys = rows.column(RECORD_KEY_FIELD).combine_chunks()
+        index.put(keys, np.asarray(np.stack(columns), dtype=np.int64))
+
+    def live(self, file_id: str, columns: Sequence[str]) -> pa.Table:
+        """The rows of a file group, with the record key and the columns. Errors as ``of``."""
+        piece = self.slices.get(file_id)
+        if piece is None:
+            return self._fields(columns).empty_table()
+        rows = self._reader((ORDER_FIELD, *columns)).read(piece)
+        return self._with_plain_order(rows).select(self._fields(columns).names)
+
+    def dead(self, file_id: str, columns: Sequence[str]) -> pa.Table:
+        """Its tombstones, with the record key and the columns, also those of rows that live again. Errors as ``of``."""
+        schema = self._fields(columns)
+        rows = Tombstones(self.storage, self.timeline).of(file_id)
+        return schema.empty_table() if rows is None else _aligned(rows, schema)
+
+    def _fields(self, columns: Iterable[str]) -> pa.Schema:
+        """The record key and the columns, none twice."""
+        names = [name for name in dict.fromkeys(columns) if name != RECORD_KEY_FIELD]
+        hidden = {name: pa.field(name, pa.int64()) for name in (*self.merging.hidden_fields, ORDER_FIELD)}
+        return pa.schema(
+            [pa.field(RECORD_KEY_FIELD, pa.string())] + [hidden.get(n) or self.schema.field(n) for n in names]
+        )
+
+    def _reader(self, columns: Iterable[str]) -> SliceReader:
+        return SliceReader(self.storage, self._fields(columns), ORDER_FIELD, self.timeline)
+
+    def _with_plain_order(self, rows: pa.Table) -> pa.Table:
+        """A row that was written before the table had groups is the first group's, at its own ordering value."""
+        first = next(iter(self.merging.hidden_fields), "")
+        if first not in rows.column_names:
+            return rows
+        order = rows.column(ORDER_FIELD)
+        plain = pc.if_else(pc.less(order, WRITER_ORDER), order, pa.scalar(None, pa.int64()))
+        at = rows.column_names.index(first)
+        return rows.set_column(at, first, pc.coalesce(rows.column(first), plain))
+
+
+def _table(names: Sequence[str], values: Int64s) -> pa.Table:
+    """Longs as columns, null for NEVER."""
+    return pa.table({name: pa.array(row, mask=row == NEVER) for name, row in zip(names, values, strict=True)})
+
+
+def _aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of a schema; absent ones are null."""
+    held = set(rows.column_names)
+    columns = [rows.column(f.name).cast(f.type) if f.name in held else pa.nulls(len(rows), f.type) for f in schema]
+    return pa.table(columns, schema=schema)
+
+
+def _found(keys: pa.Array, rows: pa.Table) -> Int64s:
+    """For each key the index of its row, -1 for none."""
+    column = rows.column(RECORD_KEY_FIELD).combine_chunks()
+    return np.asarray(pc.fill_null(pc.index_in(keys, value_set=column), -1).to_numpy(), dtype=np.int64)

@@ -1,0 +1,204 @@
+"""Turns offset ranges or raw records into parcels inside Spark tasks: fetch, decode, prepare. Plain functions over
+iterators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow.compute as pc
+
+from binlake.decode.changes import ChangeBatch, ControlKind, Decoded, Quarantined, RawRecords, SourceTable
+from binlake.decode.formats.reader import decode
+from binlake.decode.inferred import add_inferred
+from binlake.position.binlog_height import stretch_of
+from binlake.rows.tasks.plan import BatchPlan, Item, TableReport, TableState, TaskFailed, TaskReport
+from binlake.rows.upsert.fanout import fan_out, part_of
+from binlake.rows.upsert.parcel import Parcel
+from binlake.rows.upsert.prepare import UNCOUNTED_REASONS, Accepted, SnapshotRank, TableFacts, prepare
+from binlake.rows.upsert.target import needs_before_images
+from binlake.schema.rules.plan import DDL_REFUSED, named
+from binlake.source.fetch import fetch
+from binlake.source.offsets import OffsetRange
+from hudilake.clock import monotonic_s
+from hudilake.errors import BinlakeError, TransientError
+
+_NEW = TableState()
+#: A row of a table that was dropped after it, counted as filtered.
+DROPPED_TABLE = "dropped_table"
+
+
+def fetch_and_decode(plan: BatchPlan, ranges: Sequence[OffsetRange]) -> Iterator[Item]:
+    """Fetch offset ranges from Kafka and decode them; yields parcels, then one report."""
+    records = fetch(plan.kafka, ranges, timeout_s=plan.fetch_timeout_s, chunk_records=plan.chunk_records)
+    try:
+        yield from decode_records(plan, records)
+    except TransientError:
+        raise  # Spark tries the task again
+    except BinlakeError as error:
+        yield TaskFailed(error)
+
+
+def decode_records(plan: BatchPlan, chunks: Iterable[RawRecords]) -> Iterator[Item]:
+    """Decode and route raw records; yields parcels, then one report."""
+    report = TaskReport()
+    source = iter(chunks)
+    while True:
+        started = monotonic_s()
+        records = next(source, None)
+        report.spent("fetch", started)
+        if records is None:
+            break
+        yield from _decode_chunk(plan, records, report)
+    yield report
+
+
+def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> list[Parcel]:
+    started = monotonic_s()
+    known = named(decode(records, plan.schemas, plan.decoding), plan.ddl)
+    decoded = fan_out(known.decoded, plan.tables)
+    report.records += len(records)
+    report.raw_bytes += sum(records.sizes)
+    _report_refused(plan, records, known.refused, report)
+    _report_rest(plan, decoded, report)
+    report.spent("decode", started)
+    started, parcels = monotonic_s(), []
+    for batch in decoded.changes:
+        parcels += _parcels(plan, records, batch, report)
+    report.spent("route", started)
+    return parcels
+
+
+def _report_refused(
+    plan: BatchPlan, records: RawRecords, refused: Iterable[tuple[ChangeBatch, str]], report: TaskReport
+) -> None:
+    """Report rows whose table name belongs to no table of the lake."""
+    for batch, why in refused if plan.only is None else ():
+        report.quarantined += _records_of(batch, records, _NEW, DDL_REFUSED, why)
+
+
+def _report_rest(plan: BatchPlan, decoded: Decoded, report: TaskReport) -> None:
+    """Report the other results of decoding: filtered and quarantined records, controls, columns without a schema."""
+    for key, count in decoded.filtered.items() if plan.only is None else ():
+        report.filtered[key] = report.filtered.get(key, 0) + count
+    report.controls += [
+        c
+        for c in decoded.controls
+        if (plan.only is None and c.kind is ControlKind.DDL) or _wanted(plan, c.source, c.origin)
+    ]
+    for table, names in decoded.unknown_columns.items():
+        report.unknown_columns.setdefault(table, set()).update(names)
+    for table, columns in decoded.inferred.items():
+        add_inferred(report.inferred.setdefault(table, {}), columns)
+    places = [(c.source, c.topic) for c in decoded.controls] + [(q.source, q.topic) for q in decoded.quarantined]
+    for source, topic in places:
+        if source is not None and plan.only is None and plan.states.get(source, _NEW).skipped:
+            report.skipped.setdefault(source, set()).add(topic)
+    _quarantine(plan, report, [q for q in decoded.quarantined if q.source is None or _wanted(plan, q.source, q.origin)])
+
+
+def _wanted(plan: BatchPlan, source: SourceTable, origin: SourceTable | None = None) -> bool:
+    if plan.only is not None:
+        return source == plan.only and plan.tables.selects(origin or source)
+    return plan.tables.selects(origin or source) and not plan.states.get(source, _NEW).skipped
+
+
+def _quarantine(plan: BatchPlan, report: TaskReport, records: list[Quarantined]) -> None:
+    """Count all records; keep only as many as the job's threshold allows."""
+    room = plan.max_quarantined + 1 - report.quarantined_count
+    report.quarantined_count += len(records)
+    report.quarantined += records[: max(0, room)]
+
+
+def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: TaskReport) -> list[Parcel]:
+    """The parcels of one change batch; adds the fates of its records to the report."""
+    source, origin = batch.schema.source, batch.origin or batch.schema.source
+    if not _wanted(plan, source, origin):
+        _report_unwanted(plan, batch, report)
+        return []
+    report.shown.setdefault(origin, set()).update(column.name for column in batch.schema.columns)
+    if (stretch := stretch_of(batch, origin)) is not None:
+        report.stretches.append(stretch)
+    state, part = plan.states.get(source, _NEW), part_of(origin, plan.tables)
+    applied_until = state.applied_until.get(batch.topic, {})
+    facts = TableFacts(
+        plan.ddl.of(origin),
+        applied_until,
+        state.truncates,
+        state.refused,
+        _ranked(state),
+        state.columns,
+        state.bucketing,
+    )
+    prepared = prepare(batch, plan.tables.rules(source), part, facts)
+    out = prepared.left_out
+    for one in out.rejected:
+        quarantined = _records_of(one.rows, records, state, one.reason, one.detail)
+        if one.reason in UNCOUNTED_REASONS:
+            report.quarantined += quarantined
+        else:
+            _quarantine(plan, report, quarantined)
+    if out.dropped:
+        report.filtered[(source, DROPPED_TABLE)] = report.filtered.get((source, DROPPED_TABLE), 0) + out.dropped
+    if out.held is not None:
+        first = int(pc.min(out.held.rows.column("__offset")).as_py())
+        report.hold(source, {(batch.topic, records.partition): first})
+    accepted = prepared.accepted
+    if accepted is None:
+        return []
+    report.add_table(
+        source,
+        TableReport(
+            schema=accepted.schema,
+            target=accepted.target,
+            columns=accepted.columns,
+            topics={batch.topic},
+            origins={origin},
+            shared=part is not None,
+            counts=accepted.counts,
+            oldest_ms=accepted.oldest_ms,
+            newest_ms=accepted.newest_ms,
+            snapshots=accepted.snapshots,
+            before_images=needs_before_images(accepted.schema, accepted.target, plan.tables.rules(source)),
+            doubt=accepted.doubt or _spread(accepted, records.partition),
+        ),
+    )
+    return list(accepted.parcels)
+
+
+def _spread(accepted: Accepted, partition: int) -> str | None:
+    """Why the order of a source's changes is in doubt: events of one row of the stitched table are in several
+    partitions, and the log gives changes of one transaction, or of one changed key, the same position."""
+    if not accepted.target.merging.groups or accepted.schema.key or not partition:
+        return None
+    return (
+        f"the key {', '.join(accepted.target.key)} is not the source's own, and its topic has several partitions: of "
+        "changes at one position the wrong one may win. Set message.key.columns at the connector to the key's columns, "
+        "or give the topic one partition"
+    )
+
+
+def _ranked(state: TableState) -> SnapshotRank | None:
+    return SnapshotRank(state.resync.place, state.resync.order + 1) if state.resync is not None else None
+
+
+def _report_unwanted(plan: BatchPlan, batch: ChangeBatch, report: TaskReport) -> None:
+    """Report rows of a table that is excluded, or that is behind and is caught up separately."""
+    source = batch.schema.source
+    if plan.only is not None:
+        return
+    if plan.tables.selects(batch.origin or source):
+        report.skipped.setdefault(source, set()).add(batch.topic)
+    else:
+        key = (source, "excluded")
+        report.filtered[key] = report.filtered.get(key, 0) + len(batch.rows)
+
+
+def _records_of(
+    batch: ChangeBatch, records: RawRecords, state: TableState, reason: str, detail: str
+) -> list[Quarantined]:
+    """Every record of a change batch as quarantined, except those that the table has applied already."""
+    offsets = np.unique(batch.rows.column("__offset").to_numpy())
+    offsets = offsets[offsets >= state.applied(batch.topic, records.partition)]
+    found = np.searchsorted(records.offsets, offsets)
+    return [records.quarantined(int(at), reason, detail, batch.schema.source) for at in found]

@@ -1,0 +1,20 @@
+"""The kind of a lake table by its rules."""
+
+from __future__ import annotations
+
+from binlake.settings import TableRules
+from hudilake.format.definition.bucketing import Bucketing, bucketing_of
+from hudilake.format.definition.consistent import ConsistentBuckets
+from hudilake.format.definition.kind import TableKind
+
+
+def kind_of(rules: TableRules) -> TableKind:
+    """The kind of a lake table with these rules."""
+    return TableKind(rules.type, "none" if rules.kind == "append" else rules.index.type)
+
+
+def first_bucketing(rules: TableRules) -> Bucketing:
+    """The buckets of a new lake table with these rules."""
+    if kind_of(rules).hashes:
+        return ConsistentBuckets(rules.buckets)
+    return bucketing_of(rules.buckets, tuple(rules.index.partition_buckets.items()))

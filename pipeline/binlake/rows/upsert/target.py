@@ -1,0 +1,221 @@
+"""The lake table of a source table: path, names, key, partitioning, buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from binlake.decode.cells import ROW, is_table_of_cells
+from binlake.decode.changes import SourceTable, TableSchema
+from binlake.rows.upsert.kind_rules import first_bucketing, kind_of
+from binlake.rows.upsert.merging_rules import merging_of
+from binlake.settings import PartitionSettings, TableRules
+from hudilake.errors import UnsupportedError
+from hudilake.format.definition.bucketing import Bucketing
+from hudilake.format.definition.column_names import lake_name
+from hudilake.format.definition.keys import PartitionLayout
+from hudilake.format.definition.kind import TableKind
+from hudilake.format.definition.merging import Merging
+
+#: The longest name of a file or directory on Linux file systems and HDFS, in bytes of UTF-8.
+MAX_NAME_BYTES = 255
+ORDER_FIELD = "_binlake_order"
+RESERVED_PREFIXES = ("_hoodie_", "_binlake_")
+_FORMATS: Mapping[str, str] = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H"}
+
+
+def partition_values(rule: PartitionSettings, table: pa.Table) -> pa.ChunkedArray:
+    """The partition column of every row (UTC for the temporal transforms).
+
+    Raises UnsupportedError where the rule needs a part of a time and the column is not temporal.
+    """
+    column = table.column(rule.column)
+    if rule.transform == "identity":
+        return column
+    if not (pa.types.is_timestamp(column.type) or pa.types.is_date32(column.type)):
+        raise UnsupportedError(
+            f"cannot take the {rule.transform} of column {rule.column!r} of type {column.type}",
+            do_next="partition by a DATE, DATETIME or TIMESTAMP column, or use transform: identity",
+        )
+    stamps = column.cast(pa.timestamp("us", tz="UTC"))
+    hours = pc.floor_temporal(stamps, unit="hour").cast(pa.timestamp("s", tz="UTC"))
+    return pc.strftime(hours, format=_FORMATS[rule.transform])
+
+
+@dataclass(frozen=True)
+class Target:
+    """A lake table as the upsert package sees it. ``key`` and ``partition`` use lake column names.
+
+    ``key`` is empty for an append table, and for a source table without a key, whose rows are identified by their
+    content (``binlake.rows.upsert.keyless``).
+    ``merging``: how a new lake table is merged, and which groups the lake table of a stitched one must have.
+    ``bucketing`` counts only where the table's index is a bucket index. ``index_fields``: the first columns of the key,
+    where their values alone decide the bucket; empty where the whole key does.
+    """
+
+    source: SourceTable
+    path: str
+    key: tuple[str, ...]
+    partition: PartitionSettings | None
+    bucketing: Bucketing
+    hive_style: bool = True
+    merging: Merging = field(default_factory=Merging)
+    kind: TableKind = field(default_factory=TableKind)
+    index_fields: tuple[str, ...] = ()
+
+    @property
+    def hash_fields(self) -> tuple[str, ...]:
+        """The columns whose values decide the bucket of a row."""
+        return self.index_fields or self.key
+
+    def usable_paths(self, paths: pa.Array) -> pa.Array:
+        """Whether each of n partition paths (string) can be a directory of rows; boolean array of n.
+
+        Local file systems and HDFS refuse names over 255 bytes. A name with a leading dot, which only a bare value can
+        give, is hidden from readers (``.hoodie``) or leads out of the table (``..``).
+        """
+        return pc.and_(
+            pc.less_equal(pc.binary_length(paths), MAX_NAME_BYTES), pc.invert(pc.starts_with(paths, pattern="."))
+        )
+
+    @cached_property
+    def layout(self) -> PartitionLayout:
+        """The spelling of this table's partition paths."""
+        return PartitionLayout((self.partition.field,) if self.partition else (), self.hive_style)
+
+
+def lake_names(columns: Iterable[str], source: SourceTable) -> dict[str, str]:
+    """Source column -> lake column.
+
+    Raises UnsupportedError when two columns would share a name (readers ignore case) or a name is reserved.
+    """
+    names = {column: lake_name(column) for column in columns}
+    taken: dict[str, str] = {}
+    for column, name in names.items():
+        if name.lower().startswith(RESERVED_PREFIXES):
+            raise UnsupportedError(
+                f"column {column!r} has a name that Hudi or binlake keeps for itself",
+                do_next="rename the column at the source or exclude the table",
+                table=str(source),
+            )
+        if name.lower() in taken:
+            raise UnsupportedError(
+                f"columns {taken[name.lower()]!r} and {column!r} would both be {name!r} in the lake",
+                do_next="rename one of them at the source or exclude the table",
+                table=str(source),
+            )
+        taken[name.lower()] = column
+    return names
+
+
+def make_target(
+    schema: TableSchema, rules: TableRules, key: tuple[str, ...] | None = None, bucketing: Bucketing | None = None
+) -> Target:
+    """The target of a source table under the settings' rules.
+
+    ``key``: the record key that a statement gave the lake table, lake names; None for the key of the schema.
+    ``bucketing``: of the lake table; None for a table that does not exist, which gets the settings' buckets.
+
+    Raises UnsupportedError for names that cannot be distinguished or are too long for a path, or a missing key or
+    partition column.
+    """
+    _check_path(rules.path, schema.source)
+    names = lake_names([c.name for c in schema.columns], schema.source)
+    kind = kind_of(rules)
+    own: tuple[str, ...]
+    if kind.appends:
+        own = ()
+    elif key is not None and rules.key is None:
+        own = tuple(_placing(name, {lake: lake for lake in names.values()}, schema.source) for name in key)
+    else:
+        own = tuple(_placing(name, names, schema.source) for name in (schema.key if rules.key is None else rules.key))
+    partition = _lake_rule(rules.partition, names, schema.source) if rules.partition else None
+    merging = merging_of(rules)
+    if not (own or kind.appends):
+        _check_without_key(merging, kind, schema.source)
+    buckets = first_bucketing(rules) if bucketing is None else bucketing
+    by_row = kind.computed and is_table_of_cells(schema) and own[:1] == (ROW,)
+    index_fields = (ROW,) if by_row and len(own) > 1 else ()
+    return Target(schema.source, rules.path, own, partition, buckets, rules.hive_style, merging, kind, index_fields)
+
+
+def _check_without_key(merging: Merging, kind: TableKind, source: SourceTable) -> None:
+    """Raise UnsupportedError if rows of such a table need a key."""
+    if merging.by_writer:
+        raise UnsupportedError(
+            f"a table without a key cannot have the merge engine {merging.engine}",
+            do_next="name a key in tables.overrides, or take the engine away",
+            table=str(source),
+        )
+    if kind.looks_up:
+        raise UnsupportedError(
+            f"a table without a key cannot have the index {kind.index}, which looks keys up",
+            do_next="name a key in tables.overrides, or take index.type: bucket",
+            table=str(source),
+        )
+
+
+def _placing(column: str, names: Mapping[str, str], source: SourceTable) -> str:
+    """The lake name of a column that the key or the partitioning names, without regard to case."""
+    found = names.get(column) or next((lake for name, lake in names.items() if name.lower() == column.lower()), None)
+    if found is None:
+        raise UnsupportedError(
+            f"column {column!r} is named by the key or the partitioning but the table does not have it",
+            do_next="correct tables.overrides for this table",
+            table=str(source),
+        )
+    return found
+
+
+def differing_keys(known: pa.Schema, incoming: pa.Schema, key: Iterable[str]) -> str | None:
+    """Why rows of two sources of a stitched table cannot have the same record key: a key column comes with types that
+    spell one value in two ways; None if they can. Whole numbers of any width are spelled alike."""
+    for name in key:
+        if name not in known.names or name not in incoming.names:
+            continue
+        first, second = known.field(name).type, incoming.field(name).type
+        if first != second and not (pa.types.is_integer(first) and pa.types.is_integer(second)):
+            return f"the key column {name!r} comes as {first} and as {second}, which spell a value in two ways"
+    return None
+
+
+def _check_path(path: str, source: SourceTable) -> None:
+    longest = max(path.split("/"), key=len)
+    if len(longest.encode()) > MAX_NAME_BYTES:
+        raise UnsupportedError(
+            f"the table's directory would have a name of more than {MAX_NAME_BYTES} bytes",
+            do_next="give the table a shorter name in the lake (tables.routes), or exclude it",
+            table=str(source),
+        )
+
+
+def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) -> bool:
+    """Whether a change of a row may affect a place other than the row's own: the change may alter its key or partition,
+    the whole row is its identity, or rows are facts that an update takes back. If so, before images are decoded. A
+    global index knows the partition that a row moves out of.
+
+    ``schema``: of the source table, with its own key.
+    """
+    if target.kind.appends:
+        return False
+    moving = target.partition is not None and not (rules.immutable_partition or target.kind.is_global)
+    rekeyed = tuple(map(lake_name, schema.key)) != target.key
+    return moving or rekeyed or not target.key or target.merging.engine == "aggregate"
+
+
+def _lake_rule(rule: PartitionSettings, names: Mapping[str, str], source: SourceTable) -> PartitionSettings:
+    """The rule in lake column names."""
+    column = _placing(rule.column, names, source)
+    if rule.transform == "identity":
+        return PartitionSettings(column=column)
+    if rule.field.lower() in {n.lower() for n in names.values()}:
+        raise UnsupportedError(
+            f"partition column {rule.field!r} is also a column of the table",
+            do_next="choose another partition.name",
+            table=str(source),
+        )
+    return PartitionSettings(column=column, transform=rule.transform, name=rule.field)

@@ -1,0 +1,94 @@
+"""What is known of a table's columns before its next statement: of the lake table, or of the source's definitions."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from binlake.decode.changes import SourceTable
+from binlake.decode.ddl.foreign_keys import Cascade
+from binlake.decode.ddl.partitions import ChangePartitions
+from binlake.decode.types.mysql_types import MysqlType
+from binlake.rows.upsert.keyless import ROW_FIELD
+from binlake.rows.upsert.merging_rules import merging_of
+from binlake.schema.apply.known_schemas import KnownSchemas
+from binlake.schema.rules.conversion.session import Session
+from binlake.schema.rules.judged import TableSchemaState
+from binlake.schema.rules.partitions.known import Defined, KnownPartitions
+from binlake.schema.rules.undetermined import Undetermined, undetermined_by
+from binlake.settings import Settings, TableRules
+from binlake.settings.fanout import ShardRule
+from binlake.tables.lake_table import LakeTable
+from hudilake.format.definition.column_names import lake_name
+from hudilake.format.definition.kind_support import Operation, refusal
+from hudilake.format.definition.merging import Merging
+
+
+class SchemaStates:
+    """The schema states of tables before their statements."""
+
+    def __init__(self, settings: Settings, schemas: KnownSchemas) -> None:
+        self._settings, self._schemas = settings, schemas
+
+    def of_table(
+        self, table: LakeTable, schema: pa.Schema, origin: SourceTable, shard: ShardRule | None
+    ) -> TableSchemaState:
+        """The state of a lake table for the statements of one of its source tables. ``schema``: its columns."""
+        state = schema_state_of(table, schema, shard)
+        self._describe(state, origin)
+        return state
+
+    def of_source(self, origin: SourceTable, rules: TableRules) -> TableSchemaState:
+        """The state of a table that is not in the lake yet, as the source first defined it."""
+        versions = [version for version in self._schemas.versions(origin) if version.columns]
+        defined = versions[0].columns if versions else ()
+        columns = pa.schema([(lake_name(name), kind.lake_type) for name, kind in defined])
+        key = rules.key or (versions[0].key if versions else ())
+        by_writer = merging_of(rules).by_writer
+        state = TableSchemaState(columns, tuple(map(lake_name, key)), None, rules, by_writer=by_writer)
+        self._describe(state, origin)
+        return state
+
+    def cascades(self, source: SourceTable) -> list[Undetermined]:
+        """What the foreign keys of a source table change without an event, by its newest known CREATE TABLE."""
+        made = [version for version in self._schemas.versions(source) if version.created]
+        return [undetermined_by(one) for one in made[-1].defined if isinstance(one, Cascade)] if made else []
+
+    def _describe(self, state: TableSchemaState, origin: SourceTable) -> None:
+        """Give a state what is known of the source's types and sessions."""
+        versions = [version for version in self._schemas.versions(origin) if version.columns]
+        since = [version.since for version in versions]
+
+        def types_before(order: int) -> Mapping[str, MysqlType]:
+            at = bisect.bisect_left(since, order)
+            return {name.lower(): kind for name, kind in versions[at - 1].columns} if at else {}
+
+        def defined_before(order: int) -> Defined | None:
+            made = [v for v in self._schemas.versions(origin) if v.created and v.since < order]
+            clauses = [c for c in made[-1].defined if isinstance(c, ChangePartitions)] if made else []
+            return Defined(made[-1].since, clauses[0].defined if clauses else None) if made else None
+
+        state.types_before = types_before
+        state.partitions = KnownPartitions(defined_before)
+        state.session = Session(self._settings.source.time_zone)
+
+
+def schema_state_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None) -> TableSchemaState:
+    """The schema state of a lake table before its next statement."""
+    config = table.table.config
+    key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
+    partition = table.rules.partition.column if table.rules.partition is not None else None
+    column = lake_name(shard.column) if shard is not None else None
+    by_writer = Merging.of(config).by_writer
+    refused = refusal(config.kind, Operation.KEY_CHANGE)
+    return TableSchemaState(
+        schema,
+        key,
+        partition and lake_name(partition),
+        table.rules,
+        shard=column,
+        by_writer=by_writer,
+        keeps_key=refused.why if refused is not None else None,
+    )

@@ -1,0 +1,93 @@
+"""Facts about a column type that only its text has: character set, width, size in bytes."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from functools import lru_cache
+
+from binlake.decode.types.mysql_types import MysqlType
+
+#: Bytes that a column of the type holds at most, by the first word of its text.
+_SIZES = {"tiny": 255, "medium": (1 << 24) - 1, "long": (1 << 32) - 1}
+_PLAIN_SIZE = (1 << 16) - 1
+_CHARSET = re.compile(r"\b(?:charset|character\s+set)\s*=?\s*(\w+)", re.IGNORECASE)
+#: Widths of ZEROFILL columns that name none.
+_WIDTHS = {"tinyint": 3, "smallint": 5, "mediumint": 8, "int": 10, "bigint": 20}
+#: MySQL's character sets of a byte a character, under the names of Python's codecs. latin1 is Windows-1252 at MySQL.
+_CODECS = {"latin1": "cp1252", "ascii": "ascii", "latin2": "iso8859_2", "greek": "iso8859_7", "hebrew": "iso8859_8"}
+_CODECS |= {"latin5": "iso8859_9", "latin7": "iso8859_13", "cp1250": "cp1250", "cp1251": "cp1251", "koi8r": "koi8_r"}
+_UNICODE = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "binary"})
+
+
+class Kind(StrEnum):
+    """The groups of types whose values are read alike."""
+
+    EXACT = "exact"
+    REAL = "real"
+    TEXT = "text"
+    BYTES = "bytes"
+    MOMENT = "moment"
+    CHOICE = "choice"
+    OTHER = "other"
+
+
+_KINDS = {
+    **dict.fromkeys(
+        ["tinyint", "smallint", "mediumint", "int", "bigint", "bool", "decimal", "year", "bit"], Kind.EXACT
+    ),
+    **dict.fromkeys(["float", "double"], Kind.REAL),
+    **dict.fromkeys(["char", "varchar", "text", "json"], Kind.TEXT),
+    **dict.fromkeys(["binary", "varbinary", "blob"], Kind.BYTES),
+    **dict.fromkeys(["date", "datetime", "timestamp", "time"], Kind.MOMENT),
+    **dict.fromkeys(["enum", "set"], Kind.CHOICE),
+}
+
+
+def kind_of(kind: MysqlType) -> Kind:
+    """The group of a type."""
+    return _KINDS.get(kind.base, Kind.OTHER)
+
+
+@lru_cache(maxsize=1024)
+def charset_of(text: str) -> str | None:
+    """The character set that a type's text names, in lower case; None if it names none."""
+    found = _CHARSET.search(text)
+    return found[1].lower() if found else None
+
+
+def without_charset(text: str) -> str:
+    """A type's text without its character set and collation."""
+    return re.sub(r"\s+collate\s*=?\s*\w+", "", _CHARSET.sub("", text), flags=re.IGNORECASE).strip()
+
+
+def codec_of(kind: MysqlType) -> str | None:
+    """Python's codec of the column's character set; None for Unicode, or where the text names no character set.
+
+    Raises LookupError for a character set that is not known here.
+    """
+    charset = charset_of(kind.text)
+    if charset is None or charset in _UNICODE:
+        return None
+    if charset in ("utf8", "utf8mb3", "ucs2"):
+        return "ucs2"
+    return _CODECS[charset]
+
+
+def zerofill_width(kind: MysqlType) -> int | None:
+    """The digits of a ZEROFILL column; None for any other."""
+    if "zerofill" not in kind.text.lower():
+        return None
+    if kind.base == "decimal":
+        return kind.precision + (1 if kind.scale else 0)
+    return kind.length or _WIDTHS.get(kind.base)
+
+
+def size_in_bytes(kind: MysqlType) -> int:
+    """The bytes that a column of a TEXT or BLOB type holds at most."""
+    text = kind.text.lower()
+    size = next((size for word, size in _SIZES.items() if text.startswith(word)), _PLAIN_SIZE)
+    if size == _PLAIN_SIZE and kind.length:  # TEXT(n) is the smallest of the four types for n characters
+        width = 4 if kind.base == "text" else 1
+        size = next(s for s in (255, _PLAIN_SIZE, (1 << 24) - 1, (1 << 32) - 1) if kind.length * width <= s)
+    return size

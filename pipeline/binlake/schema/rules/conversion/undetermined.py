@@ -1,0 +1,55 @@
+"""Conversions whose result the log does not determine, or that are not known here."""
+
+from __future__ import annotations
+
+from binlake.decode.types.mysql_types import MysqlType
+from binlake.schema.rules.conversion.declared import Kind, charset_of, codec_of, kind_of
+from binlake.schema.rules.conversion.session import Session
+
+#: What takes the number of an ENUM's member.
+_NUMBERED = (Kind.EXACT, Kind.REAL, Kind.MOMENT)
+_TEXTS = frozenset({"char", "varchar", "text"})
+
+
+def why_undetermined(old: MysqlType, new: MysqlType, session: Session) -> str | None:
+    """Why the values of ``old`` as ``new`` cannot be computed exactly; None if they can."""
+    if old.base == new.base == "geometry":
+        return None
+    bases = {old.base, new.base}
+    if "geometry" in bases:
+        return "a spatial value has no form in other types"
+    same = old.base == new.base and old.text.lower().split()[:1] == new.text.lower().split()[:1]
+    if "uuid" in bases and not same and not (old.base == "uuid" and new.base in _TEXTS):
+        return "values that are no UUID or address become null or zero by rules of their own"
+    if kind_of(old) is Kind.REAL and kind_of(new) is Kind.MOMENT and not _printed(old, new, session):
+        return "the server reads a real number as a date by the form in which it prints it"
+    if old.base == "time" and new.base in ("date", "datetime", "timestamp") and session.seconds is None:
+        return "a TIME becomes a time of the statement's day, and the log does not give the day"
+    if old.base == "bit" and kind_of(new) in (Kind.TEXT, Kind.BYTES) and not session.mariadb:
+        return "how MySQL writes bits as text is known for MariaDB alone"
+    if new.base == "json" and not session.mariadb and old.base != "json":
+        return "MySQL writes a document in an order and with blanks of its own"
+    return _unknown_charset(old) or _unknown_charset(new)
+
+
+def why_ambiguous(old: MysqlType, new: MysqlType) -> str | None:
+    """Why the value '' of ``old`` has no known value as ``new``; None if every value has one.
+
+    The lake holds '' for the error value of an ENUM, whose number is 0, and for a member of that text.
+    """
+    if old.base == "enum" and "" in old.options and kind_of(new) in _NUMBERED:
+        return "'' of an ENUM that lists '' is its member or the error value 0: the log does not tell which"
+    return None
+
+
+def _printed(old: MysqlType, new: MysqlType, session: Session) -> bool:
+    """Whether it is known how a real number is printed and read as a date: MariaDB, DOUBLE and FLOAT without digits."""
+    return session.mariadb and old.scale is None and new.base != "time"
+
+
+def _unknown_charset(kind: MysqlType) -> str | None:
+    try:
+        codec_of(kind)
+    except LookupError:
+        return f"the character set {charset_of(kind.text)} is not known"
+    return None

@@ -1,0 +1,164 @@
+"""Generated columns and defaults that are expressions over their own row, computed as the server computes them.
+
+The expression is translated from MySQL to DuckDB by sqlglot. Only operations with the same result in both are
+translated: whole numbers and decimals with + - *, DIV of whole numbers, text, dates and conditions on numbers and null.
+Other division, comparison of text (a collation decides), and every function whose result the two give differently, or
+that is not deterministic, are not determined.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from binlake.decode.types.mysql_types import MysqlType
+from binlake.schema.rules.conversion.columns import converted
+from binlake.schema.rules.conversion.session import Session
+from binlake.schema.rules.retyping import assumed_type
+from hudilake.errors import UnsupportedError
+from hudilake.format.definition.column_names import lake_name
+
+_STRUCTURE = (exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Neg)
+_NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Abs)
+_CONDITIONS = (exp.If, exp.Case, exp.Coalesce, exp.Nullif, exp.Is, exp.And, exp.Or, exp.Not)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
+_TEXTS = (exp.Concat, exp.Upper, exp.Lower)
+_DATES = (exp.Year, exp.Month, exp.Day, exp.DayOfMonth, exp.TsOrDsToDate)
+_KNOWN = (*_STRUCTURE, *_NUMBERS, *_CONDITIONS, *_COMPARISONS, *_TEXTS, *_DATES)
+_NEEDS_NUMBERS = (*_NUMBERS, *_COMPARISONS, exp.Neg)
+
+
+def check_expression(text: str, schema: pa.Schema) -> None:
+    """Raise UnsupportedError, with the reason, unless an expression can be computed over these columns."""
+    values = schema.empty_table()
+    _evaluate(_translated(text), values, text)
+
+
+def computed(text: str, new: MysqlType, rows: pa.Table, session: Session) -> pa.Array:
+    """The values of a column that is defined by a MySQL expression over the other columns of its row.
+
+    ``rows``: n rows under the source's or the lake's column names. Raises UnsupportedError where the expression cannot
+    be computed.
+    """
+    values = _evaluate(_translated(text), rows, text)
+    kind = assumed_type(values.type) if values.type != pa.int64() else _BIGINT
+    if kind is None:
+        raise _not_known(text, f"its result is {values.type}")
+    return converted(kind, new, values, session)
+
+
+_BIGINT = MysqlType("bigint", text="bigint")
+
+
+@lru_cache(maxsize=256)
+def _translated(text: str) -> exp.Expression:
+    try:
+        tree: exp.Expression = sqlglot.parse_one(text, dialect="mysql")  # type: ignore[assignment]
+    except SqlglotError as error:
+        raise _not_known(text, "it cannot be parsed") from error
+    for node in tree.walk():
+        if not isinstance(node, _KNOWN):
+            raise _not_known(text, f"{type(node).__name__} may have another result here")
+    return tree
+
+
+def _evaluate(tree: exp.Expression, rows: pa.Table, text: str) -> pa.Array:
+    tree = tree.copy()
+    for node in list(tree.find_all(exp.Column)):
+        name = _place(rows, node.name)
+        if name is None:
+            raise _not_known(text, f"column {node.name} is not in the lake")
+        _check_type(node, rows.schema.field(name).type, text)
+        node.replace(exp.column(exp.to_identifier(name, quoted=True)))
+    for literal in list(tree.find_all(exp.Literal)):
+        if literal.is_string:
+            _check_type(literal, pa.string(), text)
+        elif not literal.is_int:
+            _check_divided(literal, text)
+    sql = _null_safe(tree).sql(dialect="duckdb")
+    cursor = _connection().cursor()
+    try:
+        cursor.execute("SET TimeZone = 'UTC'")
+        cursor.register("__rows", _wide(rows))
+        found = cursor.sql(f"SELECT ({sql}) AS v FROM __rows").to_arrow_table()  # noqa: S608 - built from a tree of known nodes
+    except duckdb.Error as error:
+        raise _not_known(text, str(error).splitlines()[0]) from error
+    finally:
+        cursor.close()
+    values = found.column("v").combine_chunks()
+    return values.cast(_PLAIN.get(values.type, values.type))
+
+
+_PLAIN = {pa.int8(): pa.int64(), pa.int16(): pa.int64(), pa.int32(): pa.int64(), pa.bool_(): pa.int64()}
+
+
+def _wide(rows: pa.Table) -> pa.Table:
+    """The rows with whole numbers of 64 bits, in which MySQL computes."""
+    fields = [f.with_type(pa.int64()) if pa.types.is_integer(f.type) else f for f in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
+def _null_safe(tree: exp.Expression) -> exp.Expression:
+    """CONCAT is null in MySQL where one of its arguments is; in DuckDB only ``||`` is. DIV is put in brackets."""
+
+    def piped(node: exp.Expression) -> exp.Expression:
+        if isinstance(node, exp.IntDiv) and not isinstance(node.parent, exp.Paren):
+            return exp.paren(node.copy(), copy=False)
+        if not isinstance(node, exp.Concat):
+            return node
+        parts: list[exp.Expression] = [exp.cast(part.copy(), "text") for part in node.expressions]
+        joined = parts[0]
+        for part in parts[1:]:
+            joined = exp.DPipe(this=joined, expression=part)
+        return exp.paren(joined, copy=False)
+
+    return tree.transform(piped)
+
+
+def _check_type(node: exp.Expression, kind: pa.DataType, text: str) -> None:
+    """Refuse text in arithmetic and comparisons, numbers that are not exact, and moments outside of date functions."""
+    above = node.parent
+    while isinstance(above, exp.Paren | exp.Identifier):
+        above = above.parent
+    whole = pa.types.is_integer(kind) or pa.types.is_decimal(kind)
+    if isinstance(above, _NEEDS_NUMBERS) and not whole:
+        raise _not_known(text, f"{kind} is compared or computed by rules of the server")
+    if not pa.types.is_integer(kind):
+        _check_divided(node, text)
+    if isinstance(above, exp.Mul) and pa.types.is_decimal(kind):
+        raise _not_known(text, "a product of decimals may have more digits than fit here")
+    if isinstance(above, exp.Concat) and not (whole or pa.types.is_string(kind)):
+        raise _not_known(text, f"{kind} is printed by rules of the server")
+    if pa.types.is_floating(kind):
+        raise _not_known(text, "real numbers are rounded by rules of the server")
+
+
+def _check_divided(node: exp.Expression, text: str) -> None:
+    """Refuse what is no whole number under DIV."""
+    if node.find_ancestor(exp.IntDiv) is not None:
+        raise _not_known(text, "DIV of other than whole numbers is rounded by rules of the server")
+
+
+def _place(rows: pa.Table, name: str) -> str | None:
+    wanted = {name.lower(), lake_name(name).lower()}
+    return next((n for n in rows.column_names if n.lower() in wanted), None)
+
+
+def _not_known(text: str, why: str) -> UnsupportedError:
+    return UnsupportedError(f"the expression {text} is not known to be computed as in MySQL: {why}", do_next="")
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One in-memory database for the process. It reads no files and keeps the order of rows."""
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "enable_external_access": "false",
+        "threads": "1",
+        "python_enable_replacements": "false",
+    }
+    return duckdb.connect(config=settings)

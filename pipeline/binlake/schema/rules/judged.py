@@ -1,0 +1,169 @@
+"""The state of a lake table between statements, and what a statement comes to: verdicts, steps, what it leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import pyarrow as pa
+
+from binlake.decode.ddl.columns import ColumnDefinition
+from binlake.decode.types.mysql_types import MysqlType
+from binlake.schema.rules.conversion.session import Session
+from binlake.schema.rules.partitions.known import KnownPartitions
+from binlake.schema.rules.steps import Step
+from binlake.schema.rules.undetermined import Undetermined
+from binlake.settings import TableRules
+from hudilake.format.definition.column_names import known_as
+
+#: The name of a refusal of the whole table, among the refusals of its columns.
+KEY_OF_TABLE = ""
+#: The name of a refusal because of partitions, which another key does not lift.
+PARTITIONS_OF_TABLE = "(partitions)"
+#: MySQL types by column name (lower case), as they were before an ordering value.
+TypesBefore = Callable[[int], Mapping[str, MysqlType]]
+
+
+def no_types(order: int) -> Mapping[str, MysqlType]:
+    """The types of a table that nothing has described."""
+    return {}
+
+
+class Verdict(StrEnum):
+    """The verdict on a clause."""
+
+    ADD = "add"
+    FILL = "fill"
+    COPY = "copy"
+    WIDEN = "widen"
+    CONVERT = "convert"
+    KEEP = "keep"
+    APPLY = "apply"
+    DELETE = "delete"
+    REWRITE = "rewrite"
+    FOLLOW = "follow"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """One clause's verdict, and its meaning in words."""
+
+    verdict: Verdict
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChange:
+    """The lake table gets the record key ``columns`` (lake names; none: whole rows are kept).
+
+    ``held``: rows after the statement wait until all rows before it are applied under the former key. Rows that are
+    told apart by the former key alone could otherwise be taken for one row.
+    """
+
+    columns: tuple[str, ...]
+    held: bool = False
+
+
+@dataclass
+class TableSchemaState:
+    """The state of a lake table between two DDL statements; each statement changes it.
+
+    ``schema``: the lake's columns. ``key``, ``partition``, ``shard``: lake names of the columns of the record key (none
+    if whole rows are kept), of the partition, and of the shard, which distinguishes merged tables. ``gone``: columns
+    that the source no longer has. ``dropped``: ordering value and time of a DROP TABLE after which there is no table.
+    ``refused``: lake column -> the ordering value from which on rows are refused, and the reason. ``types``: MySQL
+    types by column (lower case) as far as statements have given them; ``types_before``: those that were known
+    otherwise.
+    ``session``: of the statement that is judged. ``partitions``: the source's partition definition. ``unfilled``:
+    columns that the statement adds with values that its text does not determine. ``by_writer``: whether the table is
+    merged by its writer: its rows do not say which of their values are from before a statement. ``keeps_key``: why a
+    table of its kind cannot get another key; None if it can. ``empty``: whether no rows are from before the statement:
+    a tool alters its copy of a table before it fills it.
+    """
+
+    schema: pa.Schema
+    key: tuple[str, ...]
+    partition: str | None
+    rules: TableRules
+    gone: set[str] = field(default_factory=set)
+    shard: str | None = None
+    dropped: tuple[int, int | None] | None = None
+    refused: dict[str, tuple[int, str]] = field(default_factory=dict)
+    types: dict[str, MysqlType] = field(default_factory=dict)
+    types_before: TypesBefore = no_types
+    session: Session = field(default_factory=Session)
+    partitions: KnownPartitions = field(default_factory=KnownPartitions)
+    unfilled: frozenset[str] = frozenset()
+    by_writer: bool = False
+    keeps_key: str | None = None
+    empty: bool = False
+
+    def type_before(self, column: str, order: int) -> MysqlType | None:
+        """The MySQL type of a column before a statement; None if it is not known."""
+        known = self.types.get(column.lower())
+        return known or self.types_before(order).get(column.lower())
+
+    def note_type(self, column: ColumnDefinition) -> None:
+        """Note a column's MySQL type after a statement."""
+        if column.type is not None:
+            self.types[column.name.lower()] = column.type
+
+
+@dataclass
+class Judged:
+    """The result of a statement. ``texts``: columns that are integers at the source and text in the lake.
+    ``undetermined``: what it does to rows and the log does not determine. ``rewrite``: the new key of the lake table.
+    ``rekeyed``: key columns (lake names) whose type changes so that the texts of the record keys do.
+    """
+
+    rulings: list[Ruling] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    undetermined: list[Undetermined] = field(default_factory=list)
+    rewrite: KeyChange | None = None
+    rekeyed: set[str] = field(default_factory=set)
+
+
+def say(judged: Judged, verdict: Verdict, text: str) -> None:
+    """Add a ruling."""
+    judged.rulings.append(Ruling(verdict, text))
+
+
+def refuse(name: str, why: str, order: int, state: TableSchemaState, judged: Judged) -> None:
+    """Refuse the rows from an ordering value on, because of a column or of the table as a whole (``KEY_OF_TABLE``,
+    ``PARTITIONS_OF_TABLE``)."""
+    state.refused.setdefault(name, (order, why))
+    say(judged, Verdict.REFUSE, why)
+
+
+def known_column(name: str, state: TableSchemaState) -> str | None:
+    """The lake's column of that source name, without regard to case."""
+    return known_as(name, state.schema.names)
+
+
+def is_placed(name: str | None, state: TableSchemaState) -> bool:
+    """Whether rows are placed by the column: it is part of the key or of the partition."""
+    return name is not None and (name in state.key or name == state.partition)
+
+
+def is_fixed(name: str | None, state: TableSchemaState) -> bool:
+    """Whether a column must stay because the table's partition, its settings, or a shared lake table need it."""
+    if name is not None and name in state.key:
+        policy = state.rules.schema_changes.key
+        return policy == "refuse" or state.rules.key is not None or state.shard is not None or name == state.partition
+    return name is not None and name == state.partition
+
+
+def why_left_out(name: str, state: TableSchemaState) -> str | None:
+    """Why a column is not restated: the settings keep its values out of the lake. None for all other columns."""
+    rule = state.rules.columns
+    if rule is None:
+        return None
+    if not rule.keeps(name):
+        return "the settings leave it out"
+    return "the settings mask it" if any(m.column.lower() == name.lower() for m in rule.masks) else None

@@ -1,0 +1,83 @@
+"""Judges clauses that change rows without naming columns: partitions, and foreign keys that cascade."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from binlake.decode.ddl.foreign_keys import Cascade
+from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction
+from binlake.schema.rules.judged import (
+    PARTITIONS_OF_TABLE,
+    Judged,
+    TableSchemaState,
+    Verdict,
+    refuse,
+    say,
+)
+from binlake.schema.rules.partitions.known import Defined
+from binlake.schema.rules.partitions.members import Removal, check_removal
+from binlake.schema.rules.steps import Remove
+from binlake.schema.rules.undetermined import WHOLE_ROWS, Undetermined, undetermined_by
+from hudilake.errors import UnsupportedError
+
+_REMOVES = frozenset({PartitionAction.DROP, PartitionAction.TRUNCATE})
+_EXCHANGES = frozenset({PartitionAction.EXCHANGE, PartitionAction.IMPORT})
+
+
+def changes_rows(clause: ChangePartitions) -> bool:
+    """Whether a clause removes or replaces rows, and not only moves them between partitions."""
+    return clause.action in _REMOVES | _EXCHANGES
+
+
+def removal_of(clause: ChangePartitions, known: Defined | None, schema: pa.Schema) -> Removal:
+    """The rows that a clause removes.
+
+    Args:
+        clause: one that ``changes_rows``.
+        known: the table's definition before it.
+        schema: the lake's columns.
+
+    Raises UnsupportedError, with the reason, where the rows are not known exactly.
+    """
+    if clause.action in _EXCHANGES:
+        raise UnsupportedError("the rows of the other table take the place of the partition's rows", do_next="")
+    if known is None or known.partitioning is None:
+        raise UnsupportedError("the table's partition definition is not known", do_next="")
+    removal = Removal(known.partitioning, () if clause.every else clause.names)
+    check_removal(removal, schema)
+    return removal
+
+
+def partitions_text(clause: ChangePartitions) -> str:
+    """The clause in words, for verdicts."""
+    if not clause.names and clause.action is PartitionAction.EXCHANGE:
+        return "exchange with a partition of another table"
+    names = "all partitions" if clause.every else f"partition {', '.join(clause.names)}"
+    return f"{clause.action} {names}"
+
+
+def change_partitions(clause: ChangePartitions, order: int, state: TableSchemaState, judged: Judged) -> None:
+    """Judge a partition clause: the rows that it removes are deleted, or it is refused where they are not known."""
+    policy, what = state.rules.schema_changes.partitions, partitions_text(clause)
+    if not changes_rows(clause):
+        say(judged, Verdict.APPLY, "the partitions of the source change, and no row")
+    elif policy == "keep":
+        judged.undetermined.append(Undetermined(WHOLE_ROWS, f"{what}: the rows stay in the lake"))
+        say(judged, Verdict.KEEP, f"{what}: the rows stay in the lake")
+    elif policy == "refuse":
+        refuse(PARTITIONS_OF_TABLE, what, order, state, judged)
+    else:
+        try:
+            removal = removal_of(clause, state.partitions.before(order), state.schema)
+        except UnsupportedError as error:
+            refuse(PARTITIONS_OF_TABLE, f"{what}: {error.what}", order, state, judged)
+            return
+        judged.steps.append(Remove(removal))
+        say(judged, Verdict.DELETE, f"{what}: the rows from before are deleted")
+
+
+def note_cascade(clause: Cascade, judged: Judged) -> None:
+    """Note that a foreign key changes rows without an event."""
+    said = undetermined_by(clause)
+    judged.undetermined.append(said)
+    say(judged, Verdict.APPLY, str(said))

@@ -1,0 +1,173 @@
+"""The DDL plan for tasks: to which table rows belong, how rows before a statement are restated, which are refused."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from binlake.decode.changes import ChangeBatch, Control, ControlKind, Decoded, SourceTable
+from binlake.decode.selection import rows_where
+from binlake.schema.rules.restatement import Restatement
+from binlake.schema.rules.row_places import RowPlaces
+
+#: A record of a table that a schema change tool made, counted as filtered.
+SHADOW_TABLE = "shadow_table"
+#: Why rows after a refused statement are in quarantine.
+DDL_REFUSED = "ddl_refused"
+#: Why rows are in quarantine that come after their table has lost its key: what they change cannot be found any more.
+LATE_ROW = "late_row"
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """After a statement rows of a name go to the table ``identity``; if it is None, they go to no table, and ``why`` is
+    the reason. ``since``, ``seconds``: the statement's ordering value and time, as in ``RowPlaces.before``."""
+
+    since: int
+    identity: SourceTable | None
+    why: str = ""
+    seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Rows after a refused statement are refused, up to the statement that undoes it, if there is one.
+
+    ``since``, ``until``: ordering values of the statements. ``seconds``, ``until_seconds``: their times, as in
+    ``RowPlaces.before``.
+    """
+
+    since: int
+    until: int | None
+    why: str
+    seconds: int | None = None
+    until_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDdl:
+    """The DDL for the rows of one source table.
+
+    ``texts``: its integer columns that the lake stores as text. ``key``: the key columns (lake names) that a
+    statement gave the lake table; None if none did. ``held``: ordering value and time of a statement; rows after it
+    wait until all rows before it are applied. ``keyless_since``: those of the statement that took the key from the lake
+    table, which is without one now.
+    """
+
+    restatements: tuple[Restatement, ...] = ()
+    texts: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    key: tuple[str, ...] | None = None
+    held: tuple[int, int | None] | None = None
+    keyless_since: tuple[int, int | None] | None = None
+
+
+NO_DDL = SourceDdl()
+
+
+@dataclass(frozen=True)
+class DdlPlan:
+    """The DDL for a batch. ``names``: names of tables that were ever renamed, ascending by ordering value. ``tables``:
+    by the first name of the source table."""
+
+    names: Mapping[SourceTable, Sequence[Name]] = field(default_factory=dict)
+    shadows: Collection[SourceTable] = frozenset()
+    tables: Mapping[SourceTable, SourceDdl] = field(default_factory=dict)
+
+    def of(self, source: SourceTable) -> SourceDdl:
+        """The DDL for the rows of a table."""
+        return self.tables.get(source, NO_DDL)
+
+
+def name_at(names: Sequence[Name], order: int) -> Name | None:
+    """The meaning of a name after the statements up to an ordering value; None before its first change."""
+    at = bisect.bisect_right(names, order, key=lambda name: name.since)
+    return names[at - 1] if at else None
+
+
+@dataclass
+class Named:
+    """Decoded records under the names of their tables. ``refused``: batches that belong to no table, and the reason."""
+
+    decoded: Decoded
+    refused: list[tuple[ChangeBatch, str]] = field(default_factory=list)
+
+
+def named(decoded: Decoded, plan: DdlPlan) -> Named:
+    """Remove records of shadow tables, and give records of renamed tables the table's first name."""
+    if not (plan.names or plan.shadows):
+        return Named(decoded)
+    found = Named(Decoded(filtered=dict(decoded.filtered), inferred=decoded.inferred))
+    mine = found.decoded
+    mine.unknown_columns = {s: names for s, names in decoded.unknown_columns.items() if s not in plan.shadows}
+    for record in decoded.quarantined:
+        if record.source in plan.shadows:
+            mine.count_filtered(record.source, SHADOW_TABLE)
+        else:
+            mine.quarantined.append(record)
+    for control in decoded.controls:
+        _take_control(control, plan, mine)
+    for batch in decoded.changes:
+        if batch.schema.source in plan.shadows:
+            mine.count_filtered(batch.schema.source, SHADOW_TABLE, len(np.unique(batch.rows.column("__offset"))))
+        else:
+            _take_batch(batch, plan.names.get(batch.schema.source, ()), found)
+    return found
+
+
+def _take_control(control: Control, plan: DdlPlan, mine: Decoded) -> None:
+    if control.kind is ControlKind.TRUNCATE and control.source in plan.shadows:
+        mine.count_filtered(control.source, SHADOW_TABLE)
+        return
+    name = name_at(plan.names.get(control.source, ()), control.order)
+    if control.kind is ControlKind.TRUNCATE and name is not None and name.identity is not None:
+        control = replace(control, source=name.identity)
+    mine.controls.append(control)
+
+
+def _take_batch(batch: ChangeBatch, names: Sequence[Name], found: Named) -> None:
+    if not names:
+        found.decoded.changes.append(batch)
+        return
+    for name, part in _parted(batch, names):
+        if name is None:
+            found.decoded.changes.append(part)
+        elif name.identity is None:
+            found.refused.append((part, name.why))
+        else:
+            schema = replace(part.schema, source=name.identity)
+            found.decoded.changes.append(replace(part, schema=schema))
+
+
+def _parted(batch: ChangeBatch, names: Sequence[Name]) -> Iterator[tuple[Name | None, ChangeBatch]]:
+    """The rows by the meaning that the name of their table had: the later one for a snapshot row of which it cannot be
+    said."""
+    places = RowPlaces.incoming(batch.rows)
+    changes = np.zeros(len(batch.rows), dtype=np.int64)
+    for at, name in enumerate(names, 1):
+        changes[~places.before(name.since, name.seconds)[0]] = at
+    for at in np.unique(changes).tolist():
+        mask = changes == at
+        yield names[at - 1] if at else None, batch if mask.all() else rows_where(batch, mask)
+
+
+def refused(
+    batch: ChangeBatch, refusals: Sequence[Refusal]
+) -> tuple[ChangeBatch | None, list[tuple[ChangeBatch, str]]]:
+    """The rows that are accepted (None if there are none), and the rows after a refused statement with the reason."""
+    bad: list[tuple[ChangeBatch, str]] = []
+    for refusal in refusals:
+        places = RowPlaces.incoming(batch.rows)
+        earlier, unsure = places.before(refusal.since, refusal.seconds)
+        mask = ~earlier & ~unsure
+        if refusal.until is not None:
+            mask &= places.before(refusal.until, refusal.until_seconds)[0]
+        if mask.all():
+            return None, [*bad, (batch, refusal.why)]
+        if mask.any():
+            bad.append((rows_where(batch, mask), refusal.why))
+            batch = rows_where(batch, ~mask)
+    return batch, bad

@@ -1,0 +1,204 @@
+"""Steps applied to a table of value columns: which values rows from before a statement have after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from binlake.decode.ddl.columns import ColumnDefinition, Default
+from binlake.decode.ddl.constants import constant_of
+from binlake.schema.rules.conversion.columns import converted
+from binlake.schema.rules.conversion.undetermined import why_undetermined
+from binlake.schema.rules.evolution import TypeChange, common_type
+from binlake.schema.rules.generated import computed
+from binlake.schema.rules.steps import Compute, Convert, Copy, Fill, Step
+from hudilake.errors import UnsupportedError
+
+Mask = npt.NDArray[np.bool_]
+
+
+@lru_cache(maxsize=512)
+def _constant(column: ColumnDefinition) -> pa.Scalar:
+    return constant_of(column)
+
+
+def stepped(rows: pa.Table, steps: Sequence[Step], sure: Mask, unsure: Mask) -> pa.Table:
+    """Apply one statement: its clauses refer to the columns before it, so that two columns may swap their names."""
+    original = rows
+    for step in steps:
+        if isinstance(step, Copy) and step.move:
+            rows = _without(rows, step.old, sure | unsure)
+    for step in steps:
+        if isinstance(step, Copy):
+            rows = _copy(rows, original, step, sure, unsure)
+    for step in steps:
+        if isinstance(step, Convert):
+            rows = _convert(rows, step, sure | unsure)
+    for step in steps:
+        if isinstance(step, Fill):
+            rows = _fill(rows, step, sure, unsure)
+    for step in steps:
+        if isinstance(step, Compute):
+            rows = _compute(rows, step, sure | unsure)
+    return rows
+
+
+def _without(rows: pa.Table, name: str, mask: Mask) -> pa.Table:
+    at = place_of(rows, name)
+    if at is None:
+        return rows
+    field = rows.schema.field(at)
+    return rows.set_column(at, field, pc.if_else(pa.array(mask), pa.scalar(None, field.type), rows.column(at)))
+
+
+def place_of(rows: pa.Table, name: str) -> int | None:
+    """The index of the column of that name, without regard to case; None if there is none."""
+    return next((i for i, n in enumerate(rows.column_names) if n.lower() == name.lower()), None)
+
+
+def _fill(rows: pa.Table, step: Fill, sure: Mask, unsure: Mask) -> pa.Table:
+    constant = _constant(step.column)
+    at = place_of(rows, step.column.name)
+    if at is None:
+        if not constant.is_valid:
+            return rows
+        values = pc.if_else(pa.array(sure | unsure), constant, pa.nulls(len(rows), constant.type))
+        return rows.append_column(pa.field(step.column.name, constant.type), values)
+    present = rows.column(at)
+    mask = sure
+    if unsure.any() and not step.column.nullable:
+        mask = sure | (unsure & present.is_null().to_numpy())
+    if not mask.any():
+        return rows
+    constant, present = _one_type(constant, present)
+    field = rows.schema.field(at).with_type(present.type)
+    return rows.set_column(at, field, pc.if_else(pa.array(mask), constant, present))
+
+
+def _one_type(constant: pa.Scalar, present: pa.ChunkedArray) -> tuple[pa.Scalar, pa.ChunkedArray]:
+    """Both in the type that the column has from now on: the wider one of two alike, else the constant's."""
+    kind = _common(present.type, constant.type)
+    return constant.cast(kind), as_type(present, kind)
+
+
+def _common(present: pa.DataType, new: pa.DataType) -> pa.DataType:
+    kind, change = common_type(present, new)
+    return new if kind is None or change is TypeChange.OTHER else kind
+
+
+def as_type(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Values of another type, which the source no longer has: null where they have no form in the type."""
+    try:
+        return values.cast(kind)
+    except pa.ArrowException:
+        return pa.chunked_array([pa.nulls(len(values), kind)])
+
+
+def _convert(rows: pa.Table, step: Convert, mask: Mask) -> pa.Table:
+    at = place_of(rows, step.column.name)
+    new = step.column.type
+    if at is None or new is None or not mask.any():
+        return rows
+    present = rows.column(at)
+    if present.type == new.lake_type and step.old is not None and step.old.lake_type != new.lake_type:
+        return rows  # read after the statement, or stored in the new type
+    kind = _common(present.type, new.lake_type)
+    values = _without_nulls(converted_values(step, present), step.column).cast(kind)
+    merged = pc.if_else(pa.array(mask), values, as_type(present, kind))
+    return rows.set_column(at, rows.schema.field(at).with_type(kind), merged)
+
+
+def converted_values(step: Convert, present: pa.ChunkedArray) -> pa.Array:
+    """The values as the statement makes them; null where that is not determined."""
+    new = step.column.type
+    assert new is not None
+    known = step.old is not None and why_undetermined(step.old, new, step.session) is None
+    if step.old is None or not known:
+        return pa.nulls(len(present), new.lake_type)
+    before = as_type(present, step.old.lake_type)
+    return converted(step.old, new, before.combine_chunks(), step.session)
+
+
+def _compute(rows: pa.Table, step: Compute, mask: Mask) -> pa.Table:
+    new = step.column.type
+    if new is None or not mask.any():
+        return rows
+    values = computed(step.expression, new, rows, step.session)
+    at = place_of(rows, step.column.name)
+    if at is None:
+        values = pc.if_else(pa.array(mask), values, pa.scalar(None, values.type))
+        return rows.append_column(pa.field(step.column.name, values.type), values)
+    kind = _common(rows.column(at).type, values.type)
+    merged = pc.if_else(pa.array(mask), values.cast(kind), as_type(rows.column(at), kind))
+    return rows.set_column(at, rows.schema.field(at).with_type(kind), merged)
+
+
+def sent_otherwise(rows: pa.Table, step: Compute) -> str | None:
+    """The first row whose sent value is not the computed one, in words; None if there is none. Nulls that were sent do
+    not count: a deleted row may come without its values."""
+    at, new = place_of(rows, step.column.name), step.column.type
+    if at is None or new is None:
+        return None
+    sent = as_type(rows.column(at), new.lake_type).combine_chunks()
+    own = computed(step.expression, new, rows, step.session)
+    wrong = pc.and_(sent.is_valid(), pc.invert(pc.fill_null(pc.equal(sent, own), False)))
+    if not pc.any(wrong).as_py():
+        return None
+    first = pc.index(wrong, True).as_py()
+    return (
+        f"column {step.column.name} = {step.expression}: the source sent {sent[first].as_py()!r} where "
+        f"{own[first].as_py()!r} was computed: rows from before the statement may be wrong, load the table again"
+    )
+
+
+def _without_nulls(values: pa.Array, column: ColumnDefinition) -> pa.Array:
+    """NOT NULL: a null becomes the type's own default. A date stays null, as the zero date is null in the lake."""
+    if column.nullable or not values.null_count:
+        return values
+    try:
+        implicit = _constant(replace(column, default=Default.NONE, literal=None))
+    except UnsupportedError:
+        return values
+    return values.fill_null(implicit)
+
+
+def _copy(rows: pa.Table, original: pa.Table, step: Copy, sure: Mask, unsure: Mask) -> pa.Table:
+    source, at = place_of(original, step.old), place_of(rows, step.new)
+    if source is None and at is None:
+        return rows
+    if source is not None:
+        values = original.column(source)
+    elif sure.all():  # rows from before the old column: an earlier column that had the new name is not this one
+        return rows.remove_column(at)
+    else:
+        values = pa.chunked_array([pa.nulls(len(rows), rows.schema.field(at).type)])
+    kind = copied_type(values.type, step.column)
+    if kind is None:
+        return rows
+    present = rows.column(at) if at is not None else pa.chunked_array([pa.nulls(len(rows), kind)])
+    mask = sure | (unsure & present.is_null().to_numpy())
+    kind = _common(present.type, kind)
+    copied = pc.if_else(pa.array(mask), as_type(values, kind), as_type(present, kind))
+    field = pa.field(step.new, kind)
+    if at is None:
+        return rows.append_column(field, copied)
+    return rows.set_column(at, rows.schema.field(at).with_type(kind), copied)
+
+
+def copied_type(old: pa.DataType, column: ColumnDefinition | None) -> pa.DataType | None:
+    """The type of a renamed column's copied values; None if the new type cannot hold them exactly."""
+    new = old if column is None or column.type is None else column.type.lake_type
+    if new == old or (pa.types.is_string(new) and pa.types.is_integer(old)):
+        return new
+    if pa.types.is_integer(new) and pa.types.is_integer(old):
+        return max(new, old, key=lambda kind: kind.bit_width)
+    if pa.types.is_decimal(new) and pa.types.is_decimal(old):
+        fits = new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+        return new if fits else None
+    return new if (old, new) == (pa.float32(), pa.float64()) else None

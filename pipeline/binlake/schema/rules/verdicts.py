@@ -1,0 +1,279 @@
+"""Judges a DDL statement for a lake table: a verdict for each of its clauses, by the table's policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from binlake.decode.ddl.clauses import (
+    AddColumn,
+    ChangeKey,
+    Clause,
+    ConvertCharset,
+    DropColumn,
+    ModifyColumn,
+    RenameColumn,
+    UnloggedChange,
+)
+from binlake.decode.ddl.columns import ColumnDefinition
+from binlake.decode.ddl.constants import constant_of
+from binlake.decode.ddl.foreign_keys import Cascade
+from binlake.decode.ddl.partitions import ChangePartitions
+from binlake.schema.rules.judged import (
+    Judged,
+    TableSchemaState,
+    Verdict,
+    is_fixed,
+    known_column,
+    refuse,
+    say,
+    why_left_out,
+)
+from binlake.schema.rules.key_verdicts import SourceKeys, change_key, follow_key, give_key, rewrite_texts
+from binlake.schema.rules.partition_clauses import (
+    change_partitions,
+    note_cascade,
+)
+from binlake.schema.rules.retyping import is_rewritten
+from binlake.schema.rules.steps import Compute, Convert, Fill
+from binlake.schema.rules.time_defaults import with_session
+from binlake.schema.rules.type_verdicts import (
+    computes,
+    convert_charset,
+    copied_lake_type,
+    copy_column,
+    fits,
+    modify,
+    replace_type,
+    settle,
+    widen,
+)
+from binlake.schema.rules.undetermined import Undetermined
+from hudilake.errors import UnsupportedError
+from hudilake.format.definition.column_names import lake_name
+
+
+def judge_clauses(
+    clauses: Sequence[Clause], order: int, state: TableSchemaState, keys: SourceKeys | None = None
+) -> Judged:
+    """Judge a statement's clauses in order, and update the state.
+
+    ``keys``: the source's key before and after the statement, where its definitions tell them.
+    """
+    judged = Judged()
+    key: ChangeKey | None = None
+    before = state.key
+    for clause in sorted(clauses, key=lambda one: not isinstance(one, DropColumn)):  # a dropped name is free for others
+        if isinstance(clause, AddColumn):
+            _add(clause.column, order, state, judged)
+        elif isinstance(clause, DropColumn):
+            _drop(clause.name, order, state, judged)
+        elif isinstance(clause, RenameColumn):
+            _rename(clause, order, state, judged)
+        elif isinstance(clause, ModifyColumn):
+            modify(clause.column, order, state, judged)
+        elif isinstance(clause, ConvertCharset):
+            convert_charset(clause, order, state, judged)
+        elif isinstance(clause, ChangePartitions):
+            change_partitions(clause, order, state, judged)
+        elif isinstance(clause, Cascade):
+            note_cascade(clause, judged)
+        elif isinstance(clause, UnloggedChange):
+            _note_unlogged(clause, state, judged)
+        else:
+            key = clause
+    filled = {lake_name(step.column.name) for step in judged.steps if isinstance(step, Fill | Compute)}
+    added = {lake_name(clause.column.name) for clause in clauses if isinstance(clause, AddColumn)}
+    state.unfilled = frozenset(added - filled)
+    if state.rules.kind == "upsert":
+        _judge_key(keys, key, before, order, state, judged)
+    for clause in clauses:  # names that one clause removes and another one adds
+        new = clause.new if isinstance(clause, RenameColumn) else None
+        new = clause.column.name if isinstance(clause, AddColumn) else new
+        state.gone.discard(known_column(new, state) or "" if new is not None else "")
+    return judged
+
+
+def _judge_key(
+    keys: SourceKeys | None,
+    key: ChangeKey | None,
+    before: tuple[str, ...],
+    order: int,
+    state: TableSchemaState,
+    judged: Judged,
+) -> None:
+    """Judge what a statement does to the record key. ``keys`` as above; ``key``: its clause about the key, if it has
+    one; ``before``: the key before it."""
+    if keys is not None:
+        follow_key(keys, before, order, state, judged)
+    elif key is not None:
+        change_key(key, before, order, state, judged)
+    elif state.key != before:
+        give_key(state.key, before, order, state, judged)
+    if judged.rekeyed and judged.rewrite is None:
+        rewrite_texts(order, state, judged)
+
+
+def define(clauses: Sequence[Clause], state: TableSchemaState) -> None:
+    """Set the state from the CREATE TABLE of a table that is otherwise unknown."""
+    for clause in clauses:
+        if isinstance(clause, AddColumn) and clause.column.type is not None:
+            settle(clause.column, None, state)
+        elif isinstance(clause, ChangeKey) and state.rules.key is None:
+            state.key = tuple(map(lake_name, clause.columns))
+
+
+def judge_definition(clauses: Sequence[Clause], order: int, state: TableSchemaState) -> Judged:
+    """Judge a table that is created again: compare its columns with the lake's. Rows before it are not its rows."""
+    judged, named, key = Judged(), set[str](), None
+    emptied = state.rules.schema_changes.recreate_table == "delete"
+    for clause in clauses:
+        if isinstance(clause, ChangeKey):
+            key = clause
+        elif isinstance(clause, AddColumn) and clause.column.type is not None:
+            name = known_column(clause.column.name, state)
+            before = state.schema.field(name).type if name is not None else None
+            if name is None or fits(clause.column, name, order, state, judged, emptied=emptied):
+                settle(clause.column, name, state)
+            if name is not None and before is not None and is_rewritten(before, state.schema.field(name).type):
+                judged.steps.append(Convert(clause.column, None, state.session))
+            named.add(name or lake_name(clause.column.name))
+    if named:
+        state.gone |= set(state.schema.names) - named
+        state.unfilled = frozenset()
+        if state.rules.kind == "upsert":
+            change_key(key or ChangeKey(()), state.key, order, state, judged)
+    if judged.rewrite is not None:
+        judged.rewrite = replace(judged.rewrite, held=state.rules.schema_changes.recreate_table == "keep")
+    judged.rulings = [r for r in judged.rulings if r.verdict in (Verdict.REFUSE, Verdict.REWRITE)]
+    return judged
+
+
+def _add(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judged) -> None:
+    policy, name = state.rules.schema_changes, known_column(column.name, state)
+    left_out = why_left_out(column.name, state)
+    if left_out is not None:
+        say(judged, Verdict.ADD, f"{column.name} is new; {left_out}")
+        return
+    if policy.add == "refuse":
+        refuse(lake_name(column.name), f"column {column.name} is new", order, state, judged)
+        return
+    if column.type is None:
+        say(judged, Verdict.ADD, f"{column.name} is new; its type {column.type_text} has no place in the lake")
+        return
+    returns = name in state.gone if name is not None else False
+    replaced = returns and name is not None and replace_type(column.type.lake_type, name, state)
+    if name is not None and not replaced and not fits(column, name, order, state, judged, follows=False):
+        return
+    settle(column, name, state)
+    if policy.add == "null":
+        say(judged, Verdict.ADD, f"{column.name} is null in rows before")
+        return
+    try:
+        if computes(column, state, judged):
+            say(judged, Verdict.FILL, f"{column.name} is {column.expression} in rows before")
+            return
+        column = with_session(column, state.session)
+        constant = constant_of(column)
+    except UnsupportedError as error:
+        judged.undetermined.append(Undetermined(column.name, error.what))
+        judged.steps += [Convert(column, None, state.session)] if returns else []
+        say(judged, Verdict.ADD, f"{column.name} is null in rows before, as {error.what}")
+        return
+    if constant.is_valid or returns:
+        judged.steps.append(Fill(column))
+        say(judged, Verdict.FILL, f"{column.name} is {_shown(constant)} in rows before")
+    else:
+        say(judged, Verdict.ADD, f"{column.name} is null in rows before")
+
+
+def _shown(constant: pa.Scalar) -> str:
+    text = repr(constant.as_py()) if isinstance(constant.as_py(), (str, bytes)) else str(constant.as_py())
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _drop(column: str, order: int, state: TableSchemaState, judged: Judged) -> None:
+    name = known_column(column, state)
+    if is_fixed(name, state):
+        refuse(str(name), f"key or partition column {column} is dropped", order, state, judged)
+    elif state.rules.schema_changes.drop == "refuse":
+        refuse(lake_name(column), f"column {column} is dropped", order, state, judged)
+    else:
+        state.refused.pop(name or lake_name(column), None)
+        if name is not None:
+            state.gone.add(name)
+            state.key = tuple(other for other in state.key if other != name)
+        say(judged, Verdict.KEEP, f"{column} stays, null in new rows")
+
+
+def _note_unlogged(clause: UnloggedChange, state: TableSchemaState, judged: Judged) -> None:
+    """Note what the log does not say of rows. A key of one column is left out: no two of its rows hold 0, none null."""
+    name = known_column(clause.column, state) if clause.column else None
+    if not clause.column or (name is not None and state.key != (name,)):
+        judged.undetermined.append(Undetermined(clause.column, clause.why))
+        say(judged, Verdict.KEEP, f"{clause.column or 'rows'}: {clause.why}")
+
+
+def _rename_same(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judged) -> None:
+    """Judge a rename whose new name is the old one in the lake: it differs in case, or in signs that Avro lacks."""
+    what = f"{clause.old} becomes {clause.new}"
+    say(judged, Verdict.APPLY, f"{what}: the lake's name is the same")
+    former = state.type_before(clause.old, order)
+    if former is not None:
+        state.types[clause.new.lower()] = former
+    if clause.column is not None:
+        modify(clause.column, order, state, judged)
+
+
+def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judged) -> None:
+    policy, old = state.rules.schema_changes, known_column(clause.old, state)
+    what = f"{clause.old} becomes {clause.new}"
+    if old is not None and known_column(clause.new, state) == old:
+        _rename_same(clause, order, state, judged)
+        return
+    hidden = why_left_out(clause.old, state) or why_left_out(clause.new, state)
+    if is_fixed(old, state) or (old in state.key and hidden):
+        refuse(str(old), f"key or partition column {what}", order, state, judged)
+        return
+    if policy.rename == "refuse":
+        refuse(lake_name(clause.new), f"column {what}", order, state, judged)
+        return
+    new = known_column(clause.new, state)
+    kept_from = why_left_out(clause.old, state)
+    if kept_from is not None and why_left_out(clause.new, state) is None:
+        why = f"column {what}, and {kept_from} under its old name alone (tables.*.columns)"
+        refuse(lake_name(clause.new), why, order, state, judged)
+        return
+    left_out = kept_from or why_left_out(clause.new, state)
+    if old is None or left_out is not None:
+        say(judged, Verdict.APPLY, f"{what}; {left_out or 'the lake has no such column'}")
+        return
+    kind = copied_lake_type(clause, old, order, state)
+    if old in state.key and kind is None:
+        refuse(str(old), f"key or partition column {what}, whose values it cannot take", order, state, judged)
+        return
+    if new is not None and clause.column is not None and not fits(clause.column, new, order, state, judged):
+        return
+    state.gone.add(old)
+    state.refused.pop(old, None)
+    former = state.type_before(clause.old, order)
+    if kind is None or (policy.rename == "keep" and old not in state.key):
+        why = (
+            "" if kind is not None else f", as the values cannot be had as {clause.column and clause.column.type_text}"
+        )
+        say(judged, Verdict.KEEP, f"{what}: rows before keep {clause.old}, and have {clause.new} null{why}")
+        kind = clause.column.type.lake_type if clause.column and clause.column.type else kind
+    else:
+        copy_column(clause, (state.schema.field(old).type, kind), former, state, judged)
+    if former is not None and clause.column is None:
+        state.types[clause.new.lower()] = former
+    if new is not None and new in state.gone and kind is not None and not replace_type(kind, new, state):
+        widen(kind, new, state)
+    if new is None and kind is not None:
+        state.schema = state.schema.append(pa.field(lake_name(clause.new), kind))
+    if clause.column is not None:
+        state.note_type(clause.column)
+    state.gone.discard(new or lake_name(clause.new))
+    state.key = tuple(new or lake_name(clause.new) if name == old else name for name in state.key)

@@ -1,0 +1,60 @@
+"""Typed settings of a stream: one YAML file, units in the names, secrets by reference, all mistakes in one error."""
+
+from binlake.settings.database import DatabaseSettings, ReplicaSettings
+from binlake.settings.document import Problem
+from binlake.settings.dumps import DumpSettings
+from binlake.settings.model import Settings, json_schema
+from binlake.settings.problems import SettingsError
+from binlake.settings.sections import (
+    BatchSettings,
+    DebeziumSettings,
+    KafkaSettings,
+    LakeSettings,
+    LockingSettings,
+    MonitoringSettings,
+    QuarantineSettings,
+    SchemaSettings,
+    SourceSettings,
+    SparkSettings,
+    StateSettings,
+)
+from binlake.settings.table_names import path_name
+from binlake.settings.table_rules import (
+    ClusteringSettings,
+    CompactionSettings,
+    MetadataSettings,
+    PartitionSettings,
+    RetentionSettings,
+    TableRules,
+)
+from binlake.settings.tables import SourceName, TablesSettings
+
+__all__ = [
+    "BatchSettings",
+    "ClusteringSettings",
+    "CompactionSettings",
+    "DatabaseSettings",
+    "DebeziumSettings",
+    "DumpSettings",
+    "KafkaSettings",
+    "LakeSettings",
+    "LockingSettings",
+    "MetadataSettings",
+    "MonitoringSettings",
+    "PartitionSettings",
+    "Problem",
+    "QuarantineSettings",
+    "ReplicaSettings",
+    "RetentionSettings",
+    "SchemaSettings",
+    "Settings",
+    "SettingsError",
+    "SourceName",
+    "SourceSettings",
+    "SparkSettings",
+    "StateSettings",
+    "TableRules",
+    "TablesSettings",
+    "json_schema",
+    "path_name",
+]

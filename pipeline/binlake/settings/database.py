@@ -1,0 +1,40 @@
+"""The source's database itself, which ``binlake verify`` reads."""
+
+from __future__ import annotations
+
+from pydantic import Field, SecretStr
+
+from hudilake.validation import Count, Section, Text
+
+
+class ReplicaSettings(Section):
+    """A replica that is read in place of the server that writes the binlog."""
+
+    host: Text
+    """Its host name or address; user, password and TLS are those of the database."""
+    port: int = Field(default=3306, ge=1, le=65535)
+    """Its port."""
+
+
+class DatabaseSettings(Section):
+    """How to reach the MySQL or MariaDB server whose changes the stream carries."""
+
+    host: Text | None = None
+    """Host name or address; null: no command may read the source."""
+    port: int = Field(default=3306, ge=1, le=65535)
+    """The port."""
+    user: Text | None = None
+    """A user with SELECT on the tables, and REPLICATION CLIENT (MariaDB: BINLOG MONITOR; on a replica SLAVE MONITOR);
+    MySQL needs RELOAD besides, for a lock that lasts milliseconds."""
+    password: SecretStr | None = None
+    """The user's password."""
+    tls: bool = False
+    """Encrypt the connection. Without ``ca_file`` the server's certificate is checked against the system's."""
+    ca_file: Text | None = None
+    """Certificates (PEM) of the authorities to trust; turns ``tls`` on."""
+    timeout_seconds: float = Field(default=60.0, gt=0)
+    """How long the server may take to connect, or to send the next rows."""
+    replica: ReplicaSettings | None = None
+    """A replica that is read instead. Positions are then those of its primary, whose binlog the stream carries."""
+    rows_per_second: Count | None = None
+    """The most rows that are read a second; null for no limit."""

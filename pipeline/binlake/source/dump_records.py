@@ -1,0 +1,195 @@
+"""Kafka records as lines and rows of dump files, in both directions.
+
+A record is ``{topic, partition, offset, timestamp, key, value}``. In JSON ``key`` and ``value`` are their text, or
+``key_base64`` and ``value_base64`` where the bytes are not UTF-8. If a foreign writer stored a key or value as a JSON
+object, its bytes in the file are used.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import calendar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from binlake.decode.changes import RawRecords
+
+_ABSENT = msgspec.Raw(b"")
+COLUMNS = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.int64(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+    ]
+)
+
+
+_MAX_LONG = (1 << 63) - 1
+
+
+class _Line(msgspec.Struct, omit_defaults=True):
+    topic: str
+    partition: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+    offset: Annotated[int, msgspec.Meta(ge=0, le=_MAX_LONG)]
+    timestamp: Annotated[int, msgspec.Meta(ge=-_MAX_LONG, le=_MAX_LONG)] | str | None = None
+    key: msgspec.Raw = _ABSENT
+    value: msgspec.Raw = _ABSENT
+    key_base64: str | None = None
+    value_base64: str | None = None
+
+
+_LINE = msgspec.json.Decoder(_Line)
+_TEXT = msgspec.json.Decoder(str)
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass
+class Rows:
+    """Records in file order, column by column. ``topic`` is None where the file does not give a record's Kafka
+    coordinates."""
+
+    topics: list[str | None] = field(default_factory=list)
+    partitions: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    timestamps_ms: list[int] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+
+    def grouped(self, elsewhere: str, first: int, timestamp_ms: int) -> Iterator[RawRecords]:
+        """One chunk for every topic partition, offsets ascending.
+
+        Args:
+            elsewhere: the topic for records without one (partition 0); their place in the file is their offset.
+            first: the place of the first of these rows in the file.
+            timestamp_ms: for records without a timestamp, in milliseconds.
+        """
+        places: dict[tuple[str, int], list[int]] = {}
+        for at, (topic, partition) in enumerate(zip(self.topics, self.partitions, strict=True)):
+            place = (elsewhere, 0) if topic is None else (topic, partition)
+            places.setdefault(place, []).append(at)
+        for (topic, partition), mine in places.items():
+            offsets = np.array([first + at if self.topics[at] is None else self.offsets[at] for at in mine], np.int64)
+            stamps = [self.timestamps_ms[at] if self.timestamps_ms[at] >= 0 else timestamp_ms for at in mine]
+            order = np.argsort(offsets, kind="stable")
+            yield RawRecords(
+                topic=topic,
+                partition=partition,
+                offsets=offsets[order],
+                timestamps_ms=np.array(stamps, np.int64)[order],
+                keys=[self.keys[mine[at]] for at in order],
+                values=[self.values[mine[at]] for at in order],
+            )
+
+
+def is_record(line: bytes) -> bool:
+    """Whether a line is a record with its coordinates, rather than a bare event."""
+    try:
+        parsed = _LINE.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return len(parsed.value) > 0 or parsed.value_base64 is not None
+
+
+def records_of(lines: Sequence[bytes]) -> Rows:
+    """The records of lines. A line that is not a record is taken as a bare event, so that nothing is lost."""
+    rows = Rows()
+    for line in lines:
+        try:
+            parsed = _LINE.decode(line)
+            key = _content(parsed.key, parsed.key_base64)
+            value = _content(parsed.value, parsed.value_base64)
+            stamp = _millis(parsed.timestamp)
+        except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
+            _append(rows, None, 0, 0, -1, None, line)
+        else:
+            _append(rows, parsed.topic, parsed.partition, parsed.offset, stamp, key, value)
+    return rows
+
+
+def events_of(lines: Sequence[bytes]) -> Rows:
+    """Lines that are bare events."""
+    count = len(lines)
+    return Rows([None] * count, [0] * count, [0] * count, [-1] * count, [None] * count, list(lines))
+
+
+def record_of(row: dict[str, Any]) -> tuple[str | None, int, int, int, bytes | None, bytes | None]:
+    """The record of a row of Parquet or Avro. Raises ValueError, TypeError for columns of other types."""
+    topic, partition, offset = row.get("topic"), row.get("partition"), row.get("offset")
+    if topic is None or partition is None or offset is None:
+        topic, partition, offset = None, 0, 0
+    stamp = _millis(row.get("timestamp"))
+    return topic, int(partition), int(offset), stamp, _bytes(row.get("key")), _bytes(row["value"])
+
+
+def rows_of(rows: Sequence[dict[str, Any]]) -> Rows:
+    """The records of rows. Errors as ``record_of``."""
+    found = Rows()
+    for row in rows:
+        _append(found, *record_of(row))
+    return found
+
+
+def line_of(
+    topic: str, partition: int, offset: int, timestamp_ms: int, key: bytes | None, value: bytes | None
+) -> bytes:
+    """A record as a line, the line break included."""
+    line: dict[str, Any] = {"topic": topic, "partition": partition, "offset": offset, "timestamp": timestamp_ms}
+    for name, content in (("key", key), ("value", value)):
+        try:
+            line[name] = None if content is None else content.decode("utf-8")
+        except UnicodeDecodeError:
+            line[f"{name}_base64"] = base64.b64encode(content or b"").decode("ascii")
+    return _ENCODER.encode(line) + b"\n"
+
+
+def _append(
+    rows: Rows, topic: str | None, partition: int, offset: int, stamp: int, key: bytes | None, value: bytes | None
+) -> None:
+    rows.topics.append(topic)
+    rows.partitions.append(partition)
+    rows.offsets.append(offset)
+    rows.timestamps_ms.append(stamp)
+    rows.keys.append(key)
+    rows.values.append(value)
+
+
+def _content(raw: msgspec.Raw, encoded: str | None) -> bytes | None:
+    if encoded is not None:
+        try:
+            return base64.b64decode(encoded, validate=True)
+        except binascii.Error as error:
+            raise ValueError(str(error)) from error
+    text = bytes(raw)
+    if text in (b"", b"null"):
+        return None
+    return _TEXT.decode(text).encode("utf-8") if text.startswith(b'"') else text
+
+
+def _millis(stamp: object) -> int:
+    """A Kafka timestamp in milliseconds; -1 where there is none."""
+    if stamp is None:
+        return -1
+    if isinstance(stamp, str):
+        stamp = datetime.fromisoformat(stamp)
+    if isinstance(stamp, datetime):
+        known = stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)
+        return calendar.timegm(known.utctimetuple()) * 1000 + known.microsecond // 1000
+    return int(stamp)  # type: ignore[call-overload,no-any-return]
+
+
+def _bytes(content: object) -> bytes | None:
+    if content is None or isinstance(content, bytes):
+        return content
+    if isinstance(content, str):
+        return content.encode("utf-8")
+    raise TypeError(f"key and value are bytes or text, not {type(content).__name__}")

@@ -1,0 +1,252 @@
+"""The status of a stream and its tables, read from outside: from the ledger, the lease, Kafka and the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial, reduce
+
+from binlake.decode.changes import SourceTable
+from binlake.position.compared import ComparedTables
+from binlake.position.lease import SILENCE_S, StreamLease
+from binlake.position.ledger import Ledger
+from binlake.position.record_reader import RecordReader
+from binlake.position.recorded import Revert
+from binlake.position.table_requests import Requests, load_requests
+from binlake.schema.rules.undetermined import undetermined_columns
+from binlake.settings import Settings
+from binlake.source.offsets import NO_OFFSETS, Offsets
+from binlake.source.positions import end_offsets, first_offsets, retention_ms
+from binlake.stream.monitoring.held import KafkaFacts
+from binlake.stream.monitoring.wide_status import WideStatus
+from binlake.tables.buckets.bucket_sizes import BucketAdvice, Wanted, bucket_advice, proposed
+from binlake.tables.catalog import CatalogTable
+from binlake.tables.feeds import Feeds
+from hudilake.clock import now_ms, parse_instant
+from hudilake.errors import BinlakeError
+from hudilake.locking import file_lock, storage_lock
+from hudilake.locking.heartbeat import Heartbeat, Heartbeats
+from hudilake.services.compaction.plan import pending_compactions
+from hudilake.storage import Storage, StorageNotFoundError, open_storage
+from hudilake.table.table import HudiTable
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A writer: its owner, its host and process id, and the age of its last heartbeat in seconds.
+
+    ``instant``: the instant that it works on; empty for a stream's run or a lock.
+    """
+
+    owner: str
+    host: str | None
+    pid: int | None
+    silent_s: float
+    alive: bool
+    instant: str = ""
+
+
+@dataclass
+class StreamStatus:
+    """The status of a stream. ``ledger`` is None if the stream has none; ``lag`` is None if Kafka was not asked or did
+    not answer (``kafka`` gives the reason). ``facts``: what Kafka says of the topics. ``requests``: about the tables.
+    """
+
+    name: str
+    run: Writer | None
+    ledger: Ledger | None
+    ends: Offsets | None = None
+    kafka: str = ""
+    facts: KafkaFacts | None = None
+    requests: Requests = field(default_factory=dict)
+
+    @property
+    def lag(self) -> int | None:
+        """The number of offsets not applied yet."""
+        if self.ledger is None or self.ends is None:
+            return None
+        return self.lags().total
+
+    def lags(self) -> Offsets:
+        """The lag of every partition."""
+        return (self.ends or NO_OFFSETS).minus(self.ledger.positions if self.ledger is not None else NO_OFFSETS)
+
+
+@dataclass
+class TableStatus:
+    """The status of a table.
+
+    Args:
+        name: ``database.table``, as the source calls it now.
+        path: of the table in the lake.
+        former: its earlier names at the source, for people; "" if it never had another one.
+        missing: why no table of the source feeds it, or some do not; "" if all do.
+        commit: requested time of the last delta commit; None if there is none.
+        age_ms: time since that commit became visible, in milliseconds.
+        freshness_ms: its visible time minus the source's time of its newest change; None if that is not known.
+        rows: upserts and deletes that it wrote.
+        counts: the fates of its records; empty for a commit of another writer.
+        pending: compactions that are not completed.
+        log_bytes, base_bytes: sizes in the newest file slices.
+        behind: whether the stream has passed records that this table has not applied.
+        state: ``ok``, ``behind``, ``paused`` or ``stopped``.
+        lock: the holder of the table's lock.
+        writers: the writers with a heartbeat.
+        reverts: what ``binlake revert`` has undone; there the table differs from the source on purpose.
+        advice: another number of buckets, if theirs are far larger or smaller than planned.
+        resizes: buckets of hash rings to split and merge, by their sizes.
+        target_bytes: the size that these are compared with.
+        undetermined: columns whose values a statement of the source left open, each with the reason and the statement.
+        unmatched: deletes and former halves of updates, of a table without a key, that found no row of their content.
+        finding: the same for people; "" if there is none.
+        not_carried: what the format of the table's changes does not carry, as far as the settings tell; "" for nothing.
+        derived: how far a wide table follows its table of cells; None for any other table.
+    """
+
+    name: str
+    path: str = ""
+    former: str = ""
+    missing: str = ""
+    commit: str | None = None
+    age_ms: int | None = None
+    freshness_ms: int | None = None
+    rows: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+    pending: list[str] = field(default_factory=list)
+    log_bytes: int = 0
+    base_bytes: int = 0
+    behind: bool = False
+    state: str = "ok"
+    lock: Writer | None = None
+    writers: list[Writer] = field(default_factory=list)
+    reverts: tuple[Revert, ...] = ()
+    advice: BucketAdvice | None = None
+    resizes: list[Wanted] = field(default_factory=list)
+    target_bytes: int = 0
+    undetermined: list[str] = field(default_factory=list)
+    unmatched: int = 0
+    finding: str = ""
+    not_carried: str = ""
+    derived: WideStatus | None = None
+
+
+def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamStatus:
+    """The status of the stream.
+
+    ``kafka_timeout_s``: how long Kafka may take; with None it is not asked. Raises CorruptDataError, StorageError.
+    """
+    state = open_storage(settings.state_uri, settings.state_options())
+    beat = StreamLease(state, settings.name).holder()
+    status = StreamStatus(
+        settings.name, _writer(beat, SILENCE_S) if beat is not None else None, Ledger.load(state, settings.name)
+    )
+    status.requests = load_requests(state)
+    if kafka_timeout_s is not None and status.ledger is not None:
+        config = settings.kafka.client_properties()
+        behind = reduce(Offsets.earliest, status.ledger.behind.values(), NO_OFFSETS)
+        try:
+            status.ends = end_offsets(config, status.ledger.positions, kafka_timeout_s)
+            first = first_offsets(config, behind, kafka_timeout_s)
+            status.facts = KafkaFacts(status.ends, first, retention_ms(config, list(behind)))
+        except BinlakeError as error:
+            status.kafka = error.what
+    return status
+
+
+def table_status(
+    place: CatalogTable,
+    ledger: Ledger | None,
+    heartbeat_timeout_s: float,
+    feeds: Feeds | None = None,
+    compared: ComparedTables | None = None,
+) -> TableStatus:
+    """The status of a table. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError.
+
+    Args:
+        place: of the table.
+        ledger: of the stream.
+        heartbeat_timeout_s: after so many seconds a writer is dead.
+        feeds: what feeds the tables of the stream.
+        compared: which tables are known to be as their source.
+    """
+    table = HudiTable.open(place.storage)
+    status = TableStatus(
+        place.name, place.rules.path, place.former, behind=ledger is not None and place.source in ledger.behind
+    )
+    status.state = _state(place.source, ledger)
+    if feeds is not None:
+        status.missing = "; ".join(f"{one.name}: {one.missing}" for one in feeds.of(place.source) if one.missing)
+    newest = next((i for i in reversed(table.timeline.completed()) if i.action == table.action), None)
+    if newest is not None and newest.completion_time is not None:
+        body, visible = table.timeline.commit_metadata(newest), parse_instant(newest.completion_time)
+        status.commit, status.age_ms = newest.requested_time, now_ms() - visible
+        status.rows = sum(stat.num_writes + stat.num_deletes for stat in body.stats)
+        record = RecordReader.of_commit(body.extra)
+        counts, times = record.counts, record.source_times
+        status.counts = vars(counts) if counts is not None else {}
+        status.freshness_ms = visible - times[1] if times is not None else None
+    recorded = RecordReader.newest_of(table)
+    until = (compared or ComparedTables()).until(place.rules.path, recorded.truncates)
+    status.undetermined = [str(one) for one in undetermined_columns(recorded.ddl or (), until)]
+    keyless = recorded.keyless
+    if keyless is not None:
+        status.unmatched, status.finding = keyless.unmatched, keyless.finding or ""
+    status.pending = [i.requested_time for i in pending_compactions(table.timeline)]
+    slices = table.file_slices()
+    status.advice = bucket_advice(table, slices)
+    status.target_bytes = place.rules.files.target_bytes
+    status.resizes = proposed(table, status.target_bytes, slices)
+    for piece in slices:
+        status.log_bytes += piece.log_size
+        status.base_bytes += piece.base_size
+    status.reverts = recorded.reverts
+    status.lock = lock_holder(place.storage)
+    status.writers = heartbeats(place.storage, heartbeat_timeout_s)
+    return status
+
+
+def _state(source: SourceTable, ledger: Ledger | None) -> str:
+    if ledger is None or source not in ledger.behind:
+        return "ok"
+    return "paused" if source in ledger.paused else "stopped" if source in ledger.stopped else "behind"
+
+
+def heartbeats(storage: Storage, timeout_s: float) -> list[Writer]:
+    """The writers with a heartbeat for an instant of a table, dead ones included, by instant."""
+    beats = Heartbeats(storage, "", timeout_s)
+    look = partial(_writer, timeout_s=timeout_s)
+    return [look(beat, instant=name) for name in beats.instants() if (beat := beats.find(name)) is not None]
+
+
+def lock_holder(storage: Storage) -> Writer | None:
+    """The holder of a table's lock: the file lock of a disk or HDFS, or that of an object store. None if it is free."""
+    try:
+        data = storage_lock.LockData.from_bytes(storage.read(storage_lock.LOCK_PATH), storage_lock.LOCK_PATH)
+    except StorageNotFoundError:
+        return _file_lock_holder(storage)
+    if data.is_free or data.has_expired():
+        return None
+    host, pid = (data.process.host, data.process.pid) if data.process is not None else (None, None)
+    return Writer(data.owner, host, pid, 0.0, alive=True)
+
+
+def _file_lock_holder(storage: Storage) -> Writer | None:
+    found = file_lock.find_lock(storage)
+    if found is None:
+        return None
+    silent_s = (now_ms() - found.modified_ms) / 1000
+    alive = not (found.is_abandoned or found.has_expired(foreign_expiry_s=0))
+    host, pid = (found.process.host, found.process.pid) if found.process is not None else (None, None)
+    return Writer(found.owner or "Hudi's own", host, pid, silent_s, alive)
+
+
+def _writer(beat: Heartbeat, timeout_s: float, instant: str = "") -> Writer:
+    now = now_ms()
+    return Writer(
+        beat.owner or "another writer",
+        beat.host,
+        beat.pid,
+        max(0.0, (now - beat.modified_ms) / 1000),
+        beat.alive(now, timeout_s),
+        instant,
+    )

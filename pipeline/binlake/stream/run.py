@@ -1,0 +1,266 @@
+"""The running stream: Structured Streaming triggers and plans the batches, ``BatchRunner`` carries them out."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import tempfile
+import threading
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from binlake.position.checkpoint import last_finished, planned_batch
+from binlake.position.lease import StreamLease
+from binlake.position.ledger import Ledger
+from binlake.position.topics import Topics
+from binlake.settings import Settings
+from binlake.source.client import secrets_of
+from binlake.source.positions import end_offsets
+from binlake.source.times import offset_at
+from binlake.stream.batch import BatchRunner
+from binlake.stream.between_batches import BetweenBatches, complain_of_tables
+from binlake.stream.engine import DirectEngine, Engine, SourceEngine
+from binlake.stream.monitoring.monitor import Monitor
+from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
+from binlake.stream.recovery import open_known, recover
+from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.signals import SignalledConnector
+from binlake.stream.spark.kafka_source import kafka_source
+from binlake.stream.spark.tasks import cause_of, jvm_has_ended, service_tasks
+from binlake.stream.transactions import Transactions, begin_transactions
+from binlake.tables.lake import Lake, locking
+from binlake.tables.registrar import NO_REGISTRAR, Registrar
+from binlake.tables.services.table_services import TableServices
+from hudilake.clock import monotonic_s
+from hudilake.errors import BinlakeError, ConfigError, TransientError
+from hudilake.storage import Storage, open_storage
+from hudilake.storage.redaction import redact
+
+_log = logging.getLogger(__name__)
+
+_SETTLE_EVERY_S = 5.0
+_LOOK_S = 1
+_ASK_S = 10.0
+_END_S = 2.0
+
+
+class _StopAsked(Exception):
+    """Raised inside a batch that must not begin because the stream is to stop."""
+
+
+class Stream:
+    """One stream from start to stop, on a session (``spark``) that stays running. ``monitor``: measures the stream.
+    ``registrar``: is told of the instants that complete."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        spark: SparkSession,
+        on_progress: OnProgress,
+        stop: threading.Event,
+        monitor: Monitor | None = None,
+        *,
+        skip_missing: bool = False,
+        registrar: Registrar = NO_REGISTRAR,
+    ) -> None:
+        self._settings = settings
+        self._registrar = registrar
+        self._skip_missing = skip_missing
+        self._monitor = monitor
+        self._spark = spark
+        self._on_progress = on_progress
+        self._stop = stop
+        self._busy = False
+        self._started = False
+        self._turn = threading.Lock()
+        self._settled_s = 0.0
+        self._error: BinlakeError | None = None
+        self._direct = DirectEngine(spark.sparkContext)
+        self._query: StreamingQuery | None = None
+        state = open_storage(settings.state_uri, settings.state_options())
+        self._lease = StreamLease(state, settings.name)
+        self._lease.take()
+        try:
+            self._open(settings, state)
+        except BaseException:
+            self._lease.give_back()
+            raise
+
+    def _open(self, settings: Settings, state: Storage) -> None:
+        root = open_storage(settings.lake.uri, settings.lake.storage_options())
+        lake = Lake(root, locking(settings.locking, f"stream {settings.name}", one_run=True), self._registrar)
+        saved = Ledger.load(state, settings.name)
+        ledger = saved or recover(settings, root, lake)
+        self._topics = Topics(settings.kafka, ledger)
+        _log.info("asking Kafka at %s for the topics", settings.kafka.bootstrap_servers)
+        start = self._topics.start(whole=saved is not None, skip_missing=self._skip_missing)
+        self._start = start.positions
+        if settings.batch.transaction_consistent:
+            self._start = begin_transactions(settings.kafka, ledger, self._start)
+        ledger.begin_at(self._start)
+        unopened = open_known(self._settings, lake, ledger)
+        services = TableServices(service_tasks(self._spark.sparkContext))
+        transactions = self._transactions(ledger)
+        connector = SignalledConnector.of(settings)
+        registry = SchemaRegistry(settings)
+        ends = partial(end_offsets, settings.kafka.client_properties(), timeout_s=_ASK_S)
+        self._runner = BatchRunner(settings, lake, state, ledger, registry, services, transactions, connector, ends)
+        self._between = BetweenBatches(self._runner, self._direct, self._tell, self._stop)
+        for source, error in unopened.items():
+            self._runner.tables.stop(source, error)
+        if unopened:
+            ledger.save(state)
+        self._runner.tend()
+        if self._monitor is not None:
+            self._monitor.attach(lake, ledger)
+        self._checkpoint_dir = self._checkpoint_place()
+        self._checkpoint = open_storage(self._checkpoint_dir)
+        if start.missing:
+            ledger.save(state)
+        finished = last_finished(self._checkpoint)
+        if start.missing or (saved is None and not finished):
+            self._checkpoint.delete_tree("")  # it may have planned offsets that no longer exist
+        else:
+            ledger.check_no_gap(finished)
+
+    def _transactions(self, ledger: Ledger) -> Transactions | None:
+        if not self._settings.batch.transaction_consistent:
+            return None
+        config = self._settings.kafka.client_properties()
+        return Transactions(self._settings, ledger, partial(self._direct.survey, config), partial(offset_at, config))
+
+    def _checkpoint_place(self) -> str:
+        """The directory of Spark's checkpoint. It is disposable, so it lies beside the ledger only if Spark can write
+        there without further configuration."""
+        uri = self._settings.state_uri
+        if "://" not in uri or uri.startswith("file:"):
+            return f"{uri}/checkpoint"
+        return tempfile.mkdtemp(prefix=f"binlake-{self._settings.name}-")
+
+    def run(self, *, once: bool) -> None:
+        """Run until stopped; with ``once``, until all records that existed at the start are applied.
+
+        Raises BinlakeError.
+        """
+        source = kafka_source(self._spark, self._settings, self._start)
+        writer = source.writeStream.foreachBatch(self._on_batch)
+        writer = writer.option("checkpointLocation", self._checkpoint_dir).queryName(self._settings.name)
+        interval = f"{self._settings.batch.trigger_interval_ms} milliseconds"
+        writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)
+        try:
+            self._query = writer.start()
+            _log.info("waiting for records of %d topics", len(self._start))
+            self._watch(self._query)
+            if once and self._error is None and not self._stop.is_set():
+                self._settle(every_s=0.0)
+                self._between.finish()
+                complain_of_tables(self._runner.ledger)
+        finally:
+            if self._query is not None and not jvm_has_ended(self._spark.sparkContext):
+                self._query.stop()
+            self._runner.close()
+            self._lease.give_back()
+
+    def _watch(self, query: StreamingQuery) -> None:
+        """Wait for the end of the query, or end it between two batches when a stop is requested."""
+        try:
+            while not query.awaitTermination(_LOOK_S):
+                if self._stop.is_set() and not self._busy:
+                    query.stop()
+                for step in (partial(self._settle, _SETTLE_EVERY_S), self._tend_tables):
+                    try:
+                        step()
+                    except BinlakeError as error:  # the next batch raises it again
+                        fields = {"event": "not_settled", "error": error.what}
+                        _log.debug("what waits between two batches was not done: %s", error, extra=fields)
+        except Exception as error:
+            if jvm_has_ended(self._spark.sparkContext, within_s=_END_S):
+                _log.debug("Spark's JVM has ended", exc_info=True)
+                raise TransientError(
+                    "Spark's JVM has ended while the stream ran: it was killed, ran out of memory or crashed",
+                    do_next="start again; if it comes again, see the kernel's log and raise spark.driver_memory_mb",
+                    stream=self._settings.name,
+                ) from None
+            if self._error is not None:
+                raise self._error from error
+            if not self._stop.is_set():
+                self._topics.check_all_there()
+                words = redact(cause_of(error), secrets_of(self._settings.kafka.client_properties()))
+                raise TransientError(
+                    f"Spark ended the query: {words}",
+                    do_next="see Spark's log; start again",
+                    stream=self._settings.name,
+                ) from None
+
+    def _on_batch(self, batch: DataFrame, batch_id: int) -> None:
+        if self._stop.is_set():
+            raise _StopAsked
+        self._busy = True
+        try:
+            self._lease.check()
+            self._topics.check()
+            with self._turn:
+                self._run_batch(batch, batch_id)
+        except BinlakeError as error:
+            self._error = error
+            raise
+        finally:
+            self._busy = False
+
+    def _run_batch(self, batch: DataFrame, batch_id: int) -> None:
+        planned = planned_batch(self._checkpoint, batch_id)
+        if planned is None:
+            raise ConfigError("Spark's offset log is missing", do_next="check state.uri", path=self._checkpoint_dir)
+        engine: Engine = self._direct if self._settings.kafka.fetch == "direct" else SourceEngine(batch)
+        self._topics.planned(planned.end)
+        if not self._started:
+            self._started = True
+            _log.info("first batch planned; its tasks start")
+        event = self._runner.run(batch_id, planned.end, planned.trigger_ms, engine)
+        self._tell(dataclasses.replace(self._with_lag(event), notices=(*event.notices, *self._topics.take_notices())))
+        self._between.go_on()
+
+    def _tell(self, event: ProgressEvent) -> None:
+        if self._monitor is not None:
+            self._monitor.update(event)
+        self._on_progress(event)
+
+    def _settle(self, every_s: float) -> None:
+        """Carry out DDL while no batch runs; a batch carries it out itself."""
+        if monotonic_s() - self._settled_s < every_s or not self._turn.acquire(blocking=False):
+            return
+        try:
+            self._settled_s = monotonic_s()
+            self._lease.check()
+            event = self._runner.settle()
+        finally:
+            self._turn.release()
+        if event is not None:
+            self._on_progress(event)
+
+    def _tend_tables(self) -> None:
+        """Do what is due for single tables while no batch runs; a batch does it itself."""
+        if not self._turn.acquire(blocking=False):
+            return
+        try:
+            self._lease.check()
+            self._between.go_on()
+        finally:
+            self._turn.release()
+
+    def _with_lag(self, event: ProgressEvent) -> ProgressEvent:
+        """The event with the end offsets of the partitions as Spark last read them."""
+        progress: Any = self._query.lastProgress if self._query is not None else None
+        # Spark 4 gives an object whose offsets are not JSON, but its ``json`` is; Spark 3.5 gives a dictionary
+        told = json.loads(progress.json) if hasattr(progress, "json") else progress or {}
+        sources = told.get("sources") or [{}]
+        ends = sources[0].get("latestOffset") or {}
+        partitions = tuple(
+            dataclasses.replace(p, end=max(p.end, int(ends.get(p.topic, {}).get(str(p.partition), 0))))
+            for p in event.partitions
+        )
+        return dataclasses.replace(event, partitions=partitions)

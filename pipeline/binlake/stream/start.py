@@ -1,0 +1,86 @@
+"""Starts a stream in this process. The steps are slow, so they run at the same time.
+
+Spark's JVM starts in a thread while this module imports the stream. Spark starts its first Python worker, which imports
+and compiles the modules that tasks need, while the driver opens the tables and plans the first batch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+
+from pyspark.sql import SparkSession
+
+from binlake.settings import Settings
+from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
+from binlake.stream.monitoring.run_log import RunLog
+from binlake.stream.spark.session import spark_session
+from binlake.tables.registrar import NO_REGISTRAR, Registrar
+
+
+def run_stream(
+    settings: Settings,
+    *,
+    once: bool = False,
+    on_progress: OnProgress | None = None,
+    stop: threading.Event | None = None,
+    skip_missing: bool = False,
+    registrar: Registrar = NO_REGISTRAR,
+) -> None:
+    """Run a stream in this process.
+
+    Args:
+        settings: of the stream.
+        once: apply the records that exist at the start, then return.
+        on_progress: called after every batch.
+        stop: set it to end the stream after the current batch.
+        skip_missing: continue where Kafka has deleted offsets, without their records.
+        registrar: is told of the instants that complete; it belongs to the caller.
+
+    Raises BinlakeError; everything committed stays committed, and the next run continues from there.
+    """
+    with RunLog(settings.name) as log, _session(settings) as session:
+        # Imported here: the import takes half a second, while the JVM starts in any case.
+        from binlake.stream.monitoring.watched import monitored
+        from binlake.stream.run import Stream
+
+        def tell(event: ProgressEvent) -> None:
+            log.update(event)
+            if on_progress is not None:
+                on_progress(event)
+
+        with monitored(settings) as monitor:
+            halt = stop or threading.Event()
+            stream = Stream(settings, session(), tell, halt, monitor, skip_missing=skip_missing, registrar=registrar)
+            stream.run(once=once)
+
+
+@contextlib.contextmanager
+def _session(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
+    """Start a session in a thread. The yielded function waits for the session, and raises as ``spark_session``."""
+    with ThreadPoolExecutor(1, thread_name_prefix="spark") as pool:
+        starting = pool.submit(spark_session, settings)
+        worker = pool.submit(lambda: _start_worker(starting.result()))  # one thread, so after the session
+        try:
+            yield starting.result
+        finally:
+            wait([worker])
+            if starting.exception() is None:
+                _end(starting.result())
+
+
+def _end(session: SparkSession) -> None:
+    """Stop a session, unless its JVM is gone: every call to it would fail."""
+    from binlake.stream.spark.tasks import jvm_has_ended
+
+    if not jvm_has_ended(session.sparkContext):
+        session.stop()
+
+
+def _start_worker(session: SparkSession) -> None:
+    """Run an empty task if tasks run on this machine. The first batch meets the same error again and reports it."""
+    context = session.sparkContext
+    if (context.master or "").startswith("local"):
+        context.parallelize([0], 1).count()

@@ -1,0 +1,140 @@
+"""The tables of a lake by name, for processes other than the stream that writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from binlake.decode.changes import SourceTable
+from binlake.position.record_reader import RecordReader
+from binlake.settings import Settings, TableRules
+from binlake.settings.templates import QUARANTINE_DIRECTORY
+from binlake.tables.names import TableNames, history_of, source_of
+from hudilake.errors import BinlakeError, ConfigError
+from hudilake.read import TableReader
+from hudilake.read.source import PlanSource
+from hudilake.storage import Storage, open_storage
+from hudilake.table.table import HudiTable
+
+_SKIPPED = (".binlake", QUARANTINE_DIRECTORY)
+
+
+@dataclass(frozen=True)
+class BrokenTable:
+    """A table that was named or found and cannot be opened."""
+
+    name: str
+    error: BinlakeError
+
+
+@dataclass(frozen=True)
+class CatalogTable:
+    """The location of a table of the lake, and its rules from the settings.
+
+    ``source``: the name that its commits record. ``called``: what the source calls it now. ``former``: its earlier
+    names at the source, for people.
+    """
+
+    source: SourceTable
+    rules: TableRules
+    storage: Storage
+    called: SourceTable
+    former: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name that is shown to users."""
+        return str(self.called)
+
+
+def catalog_table(settings: Settings, root: Storage, name: str) -> CatalogTable:
+    """The table of a name.
+
+    Args:
+        settings: of the lake.
+        root: the lake's root.
+        name: ``database.table`` as the source calls it now, or a path below the root.
+
+    Raises ConfigError if there is none or its path is not the one in the settings, CorruptDataError, StorageError.
+    """
+    path = table_path(settings, root, name)
+    if not HudiTable.exists(root.sub(path)):
+        raise ConfigError("the lake has no such table", do_next="check its name and lake.uri", table=name)
+    found = catalog_table_at(settings, root, path)
+    if found is None or (path != name and found.name != name):
+        raise ConfigError(
+            "the table at this path was not written with these settings",
+            do_next="check tables.path; if another writer made the table, use that writer's tools",
+            table=name,
+            path=path,
+        )
+    return found
+
+
+def catalog_tables(settings: Settings, root: Storage, names: Sequence[str] = ()) -> list[CatalogTable | BrokenTable]:
+    """The tables of these names; without names, all tables that the lake holds under these settings, by path.
+
+    A table that cannot be opened does not hide the others. Raises StorageError if the lake cannot be listed.
+    """
+
+    def look(name: str) -> CatalogTable | BrokenTable | None:
+        try:
+            return catalog_table(settings, root, name) if names else catalog_table_at(settings, root, name)
+        except BinlakeError as error:
+            return BrokenTable(name, error)
+
+    depth = settings.tables.path.count("/") + 1
+    found = map(look, names or table_paths(root, depth))
+    return [known for known in found if known is not None]
+
+
+def catalog_table_at(settings: Settings, root: Storage, path: str) -> CatalogTable | None:
+    """The table at a path; None if the settings give the source table that its commits name another path."""
+    storage = root.sub(path)
+    source = RecordReader.newest_of(HudiTable.open(storage)).source
+    if source is None:
+        return None
+    rules = settings.table_rules(source)
+    if rules.path != path:
+        return None
+    there = TableNames.load(root, settings.name).at(path)
+    if there is None:
+        return CatalogTable(source, rules, storage, source)
+    return CatalogTable(source, rules, storage, there.now, history_of(there.history))
+
+
+def table_path(settings: Settings, root: Storage, name: str) -> str:
+    """The path below the root of a table that is named as by ``catalog_table``, whether it exists or not.
+
+    Raises ConfigError for the former name of a table, CorruptDataError, StorageError.
+    """
+    database, dot, table = name.partition(".")
+    if not dot or "/" in name:
+        return name
+    source = source_of(TableNames.load(root, settings.name), SourceTable(database, table))
+    return settings.table_rules(source).path
+
+
+def open_reader(settings: Settings, name: str, service: PlanSource | None = None) -> TableReader:
+    """A table of the lake, opened for reading from Python. ``name``: as for ``catalog_table``; ``service``: as for
+    ``TableReader.open``.
+
+    Raises ConfigError if there is none, CorruptDataError, StorageError.
+    """
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    return TableReader.open(root.sub(table_path(settings, root, name)), service=service)
+
+
+def table_paths(root: Storage, depth: int, under: str = "") -> list[str]:
+    """The paths of a lake's tables below its root, at most ``depth`` directories deep."""
+    found: list[str] = []
+    for name in root.list_dirs(under):
+        path = f"{under}/{name}" if under else name
+        if name in _SKIPPED:
+            continue
+        if ".hoodie" in root.list_dirs(path):
+            if HudiTable.exists(root.sub(path)):  # else a run died while it created the table
+                found.append(path)
+        elif depth > 1:
+            found += table_paths(root, depth - 1, path)
+    return found

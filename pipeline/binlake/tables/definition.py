@@ -1,0 +1,79 @@
+"""How a lake table is made: its Hudi configuration, its metadata table's, and its columns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD
+from binlake.rows.upsert.target import ORDER_FIELD, Target
+from binlake.settings import CompactionSettings, TableRules
+from hudilake.format.definition.column_names import lake_name
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.merging import STATE_FIELD
+from hudilake.format.layout.order import Order
+from hudilake.metadata.config import MetadataConfig
+from hudilake.policies import OrderPolicy
+from hudilake.write.form import LOOKUP_FPP, USUAL_FPP, BaseFileForm
+
+
+def metadata_config(rules: TableRules) -> MetadataConfig | None:
+    """The configuration of the table's metadata table; None for a table without one."""
+    return MetadataConfig.of(rules.metadata) if rules.metadata is not None else None
+
+
+def base_file_form(rules: TableRules) -> BaseFileForm:
+    """The form of the base files that commits write: row groups as compaction writes them, in the table's codec."""
+    rule = rules.compaction or CompactionSettings()
+    level = rules.compression_level if rules.compression == "zstd" else None
+    policy = order_of_files(rules, rule)
+    return BaseFileForm(
+        rule.row_group_rows,
+        rule.row_group_bytes,
+        rules.compression,
+        level,
+        bloom_filter_fpp=bloom_fpp(rules, rule),
+        order=Order(policy) if policy is not None else None,
+    )
+
+
+def order_of_files(rules: TableRules, rule: CompactionSettings) -> OrderPolicy | None:
+    """The order of the rows in a base file; None for that of the record keys. Where a table is clustered, its files
+    keep the order of the clustering when they are rewritten."""
+    return rule.order_by or rules.clustering.order_by
+
+
+def bloom_fpp(rules: TableRules, rule: CompactionSettings) -> float:
+    """The rate of false positives of the filters in base files. A lookup asks a filter for every new key of a batch, so
+    that at 0.001 a thousand of them would have most files read."""
+    if rule.bloom_filter_fpp is not None:
+        return rule.bloom_filter_fpp
+    return LOOKUP_FPP if rules.index.type in ("bloom", "global_bloom") else USUAL_FPP
+
+
+def table_config(target: Target) -> TableConfig:
+    """The Hudi configuration of a target's table."""
+    appends = target.kind.appends
+    plain = TableConfig(
+        name=lake_name(target.source.table),
+        record_key_fields=() if appends else target.key or (ROW_FIELD,),
+        ordering_field="" if appends else ORDER_FIELD,
+        bucket_count=0,
+        partition_fields=target.layout.fields,
+        hive_style=target.layout.hive_style,
+        url_encode=target.layout.url_encode,
+        kind=target.kind,
+        index_fields=target.index_fields,
+    )
+    return target.merging.on(plain.with_bucketing(target.bucketing) if target.kind.computed else plain)
+
+
+def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
+    """The table's schema: the value columns, then the columns that binlake adds; none to an append table."""
+    if target.kind.appends:
+        return pa.schema(list(columns))
+    hidden = [pa.field(ORDER_FIELD, pa.int64())]
+    if not target.key:
+        hidden += [pa.field(ROW_FIELD, pa.string()), pa.field(DIGEST_FIELD, pa.string())]
+    hidden += [pa.field(name, pa.int64()) for name in target.merging.hidden_fields]
+    hidden += [pa.field(STATE_FIELD, pa.binary())] if target.merging.keeps_state else []
+    return pa.schema([*columns, *hidden])

@@ -1,0 +1,115 @@
+"""All tables of the lake that a stream has met, opened on first use."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from binlake.rows.upsert.target import Target
+from binlake.settings import LockingSettings, TableRules
+from binlake.tables.lake_table import LakeTable
+from binlake.tables.presence import KnownTable, check_free, judged
+from binlake.tables.registrar import NO_REGISTRAR, Registrar
+from hudilake.errors import BinlakeError
+from hudilake.locking.choose import LockConfig
+from hudilake.locking.ownership import Locking
+from hudilake.storage import AlreadyExistsError, Storage, StorageNotFoundError
+from hudilake.table.table import HudiTable
+
+
+def locking(settings: LockingSettings, owner: str, *, one_run: bool = False) -> Locking:
+    """The locking of a writer called ``owner``; arguments as for ``Locking``. Raises ConfigError."""
+    config = LockConfig(
+        provider=settings.lock,
+        wait_s=settings.wait_seconds,
+        validity_s=settings.validity_seconds,
+        renew_s=settings.renew_seconds,
+        heartbeat_timeout_s=settings.heartbeat_timeout_seconds,
+        foreign_expiry_s=settings.foreign_expiry_seconds,
+    )
+    return Locking(config, owner, one_run)
+
+
+class Lake:
+    """All tables of the lake that this stream has met, opened on first use. ``registrar``: is told of completed
+    instants."""
+
+    def __init__(self, root: Storage, locking: Locking | None = None, registrar: Registrar = NO_REGISTRAR) -> None:
+        self.root = root
+        self.registrar = registrar
+        self._locking = locking
+        self._open: dict[str, LakeTable] = {}
+        self._known: dict[str, KnownTable] = {}
+        #: How often a table was opened or created: facts derived from the open tables are valid until it grows.
+        self.openings = 0
+
+    def expect(self, known: KnownTable) -> None:
+        """Note a table that must be there: ``get`` raises LostTableError if it is not, and nothing creates it."""
+        self._known[known.path] = known
+
+    def give_up(self, path: str) -> None:
+        """Take back ``expect``: the table may be created anew."""
+        self._known.pop(path, None)
+        self.forget(path)
+
+    def get(self, rules: TableRules) -> LakeTable | None:
+        """The table at the rules' path, opened if necessary; None if it does not exist.
+
+        Raises LostTableError for a table that must be there, and BinlakeError for one that cannot be opened.
+        """
+        opened, known = self._open.get(rules.path), self._known.get(rules.path)
+        if opened is None:
+            storage = self.root.sub(rules.path)
+            if known is not None:
+                known.check_there(storage)
+            elif not HudiTable.exists(storage):
+                return None
+            try:
+                opened = self._kept(rules, LakeTable.open(storage, rules, self._locking, known))
+            except StorageNotFoundError as error:
+                raise judged(storage, error) from error
+        return opened
+
+    def judged(self, rules: TableRules, error: BinlakeError) -> BinlakeError:
+        """An error of the table at the rules' path, as ``presence.judged``."""
+        return judged(self.root.sub(rules.path), error)
+
+    def look(self, rules: TableRules) -> LakeTable | None:
+        """The table at the rules' path, opened read-only: nothing is rolled back or repaired."""
+        storage = self.root.sub(rules.path)
+        if not HudiTable.exists(storage):
+            return None
+        self._open[rules.path] = LakeTable.look(storage, rules)
+        return self._open[rules.path]
+
+    def get_or_create(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
+        """The table at the rules' path, created for ``target`` if it does not exist.
+
+        Raises ConfigError if it does not belong to ``target``, or there are other files where it would be created.
+        """
+        known = self.get(rules)
+        if known is None:
+            known = self._kept(rules, self._created(rules, target, columns))
+        known.check(target)
+        return known
+
+    def _created(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
+        storage = self.root.sub(rules.path)
+        check_free(storage)
+        try:
+            return LakeTable.create(storage, rules, target, columns, self._locking)
+        except AlreadyExistsError:  # another writer created the table first
+            return LakeTable.open(storage, rules, self._locking)
+
+    def _kept(self, rules: TableRules, table: LakeTable) -> LakeTable:
+        table.registrar = self.registrar
+        self._open[rules.path] = table
+        self.openings += 1
+        return table
+
+    def opened(self, path: str) -> LakeTable | None:
+        """The table at a path if it has been opened; does not access the storage."""
+        return self._open.get(path)
+
+    def forget(self, path: str) -> None:
+        """Drop the cached table, after a failure that may have made it invalid."""
+        self._open.pop(path, None)

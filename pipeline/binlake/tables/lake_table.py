@@ -1,0 +1,362 @@
+"""An open table of the lake on the driver, with the stream's state from its commit records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from binlake.decode.changes import SourceTable, TableSchema
+from binlake.position.commit_record import CommitRecord
+from binlake.position.record_reader import RecordReader
+from binlake.rows.merging.tombstones import TombstoneFiles
+from binlake.rows.tasks.plan import TableReport
+from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
+from binlake.rows.upsert.parcel import LOOKED_UP_BUCKET
+from binlake.rows.upsert.route import KEY
+from binlake.rows.upsert.target import ORDER_FIELD, Target, differing_keys
+from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
+from binlake.schema.rules.entries import Entry
+from binlake.schema.rules.evolution import evolved, retyped
+from binlake.schema.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
+from binlake.settings import PartitionSettings, TableRules
+from binlake.source.offsets import NO_OFFSETS, OffsetMap, Offsets
+from binlake.tables.buckets.group_names import group_names, place_of
+from binlake.tables.definition import metadata_config, table_config, table_schema
+from binlake.tables.presence import KnownTable
+from binlake.tables.registrar import NO_REGISTRAR, Registrar
+from binlake.tables.table_writers import WritableTable
+from hudilake.commit.commit import OvertakenError
+from hudilake.commit.intent import GroupIntent
+from hudilake.errors import ConfigError, LostOwnershipError, UnsupportedError
+from hudilake.format.definition.bucketing import Bucketing, GroupNames
+from hudilake.format.definition.key_change import with_first_key, with_key
+from hudilake.format.definition.merging import Merging
+from hudilake.format.files.file_group_write import WriteContext, WriteResult
+from hudilake.format.files.view import FileSlice
+from hudilake.locking.ownership import Locking
+from hudilake.read.slice import read_file_slice
+from hudilake.services import cleaning
+from hudilake.services.restore import finish_pending_restores
+from hudilake.storage import Storage
+from hudilake.table.bucket_counts import BUCKETS_KEY, buckets_text
+from hudilake.table.table import HudiTable
+
+PATH = "_hoodie_partition_path"
+_ONE_SPELLING = "give the key's columns one type at the sources, or map them in source.schemas"
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What a replacecommit puts in the place of what.
+
+    Args:
+        groups: the ids of the replaced file groups by partition path.
+        bucketing: of the table from this commit on.
+    """
+
+    groups: Mapping[str, tuple[str, ...]]
+    bucketing: Bucketing
+
+
+@dataclass
+class LakeTable(WritableTable):
+    """One open table. ``positions``: stream -> offsets below which everything is applied.
+
+    ``names``: the ids of its file groups. ``ddl``: the statements that its commits record. ``snapshots``: the places at
+    which its snapshot rows were read. ``registrar``: is told of completed instants.
+    """
+
+    source: SourceTable | None = None
+    origin: SourceTable | None = None
+    positions: Mapping[str, Offsets] = field(default_factory=dict)
+    truncates: Truncates = NOTHING_TRUNCATED
+    keyless: KeylessState | None = None
+    names: GroupNames = field(init=False)
+    ddl: tuple[Entry, ...] = ()
+    snapshots: SnapshotPlaces = NO_SNAPSHOTS
+    _seen: int = 0
+    #: The files of deletes that were read before, of a table that looks keys up.
+    deleted_keys: TombstoneFiles = field(default_factory=TombstoneFiles)
+    registrar: Registrar = NO_REGISTRAR
+
+    def __post_init__(self) -> None:
+        self.names = GroupNames(self.table.config.name, self.table.config.bucketing)
+
+    @classmethod
+    def open(
+        cls, storage: Storage, rules: TableRules, locking: Locking | None = None, known: KnownTable | None = None
+    ) -> LakeTable:
+        """Open an existing table, roll back the instants of dead writers, and read the newest commit records.
+
+        ``known``: what the table must be; if it is not, LostTableError comes before anything is changed.
+        """
+        metadata = metadata_config(rules)
+        table = HudiTable.open(storage, metadata=metadata, locking=locking, conflicts=rules.conflicts)
+        if known is not None:
+            known.check_commits(table)
+        table.config.check_writable()
+        finish_pending_restores(table, metadata)
+        table.rollback_pending()
+        cleaning.finish_pending(table)
+        table.keep_metadata(metadata)
+        opened = cls(storage, table, rules)
+        opened.settle_key()
+        table.settle_buckets()
+        opened._load()
+        return opened
+
+    @classmethod
+    def look(cls, storage: Storage, rules: TableRules) -> LakeTable:
+        """Open an existing table for reading; changes nothing."""
+        opened = cls(storage, HudiTable.open(storage), rules)
+        opened._load()
+        return opened
+
+    @classmethod
+    def create(
+        cls, storage: Storage, rules: TableRules, target: Target, columns: pa.Schema, locking: Locking | None = None
+    ) -> LakeTable:
+        """Create the table of a target."""
+        metadata = metadata_config(rules)
+        schema = table_schema(target, columns)
+        table = HudiTable.create(storage, table_config(target), schema, metadata, locking, rules.conflicts)
+        return cls(storage, table, rules, keyless=None if target.key or target.kind.appends else KeylessState())
+
+    def _load(self) -> None:
+        table, recorded = self.table, self.recorded
+        self._seen = table.generation
+        self.positions = recorded.positions or {}
+        self.source, self.origin = recorded.source, recorded.origin
+        self.truncates = recorded.truncates
+        self.ddl = recorded.ddl or ()
+        self.snapshots = recorded.snapshots
+        self.heights = recorded.heights
+        if table.config.record_key_fields == (ROW_FIELD,):
+            self.keyless = recorded.keyless or KeylessState()
+        self.names = group_names(table, self.rules.path)
+
+    def place_of(self, piece: FileSlice) -> tuple[str, int]:
+        """The partition path and the bucket of a file slice; ``LOOKED_UP_BUCKET`` where the index looks keys up. Raises
+        ConfigError for a file group of no bucket."""
+        if self.table.config.kind.looks_up:
+            return piece.partition_path, LOOKED_UP_BUCKET
+        return place_of(self.table, piece, self.rules.path)
+
+    def settle_key(self) -> None:
+        """Bring ``hoodie.properties`` in line with the newest commit that gave the table a record key: a run may have
+        died between the two, or the table may have been restored. Raises BinlakeError."""
+        table, recorded = self.table, self.recorded.key
+        config = with_key(table.config, *recorded) if recorded is not None else with_first_key(table.config)
+        if config != table.config:
+            with table.exclusively():
+                table.adopt(config)
+
+    @property
+    def recorded(self) -> RecordReader:
+        """The newest value of each key in the table's commit records."""
+        return RecordReader.newest_of(self.table)
+
+    def refresh(self, stream: str) -> None:
+        """Load commits of other writers; if there are any, read the commit records again.
+
+        Raises LostOwnershipError if another run of ``stream`` has committed, ConfigError if another writer wrote to
+        other buckets.
+        """
+        self.table.refresh()
+        self._follow(stream)
+
+    def _follow(self, stream: str) -> None:
+        """Read the commit records again if the table has taken in commits of other writers. Errors as ``refresh``."""
+        if self.table.generation == self._seen:
+            return
+        before = self.standing(stream)
+        self.table.config.check_writable()
+        self._load()
+        if self.standing(stream) != before:
+            ahead = self.ahead_of(stream, before)
+            raise LostOwnershipError(
+                "another run of this stream has written to the table" if ahead else "the table was restored meanwhile",
+                do_next="stop one of the two"
+                if ahead
+                else "start again: the stream delivers the taken-back changes again",
+                table=self.rules.path,
+                stream=stream,
+            )
+
+    def check(self, target: Target) -> None:
+        """Take in the target's column groups. Raises ConfigError when the target is of another source table, or its
+        key, partitioning or merging differ, StorageError."""
+        if self.source is not None and self.source != target.source:
+            raise ConfigError(
+                f"the table at this path holds {self.source}, not {target.source}",
+                do_next="set another path for one of them (tables.path)",
+                path=self.storage.uri,
+            )
+        here = dataclasses.replace(target, bucketing=self.table.config.bucketing)  # ``check_routing`` compares these
+        self.table.config.check_same_identity(table_config(here))
+        self.become(target.merging)
+
+    def check_routing(self, target: Target) -> None:
+        """Raise OvertakenError if rows were routed by other buckets than the table has now."""
+        if target.kind.computed and target.bucketing != self.table.config.bucketing:
+            raise OvertakenError(
+                "the table's bucket counts have changed since the rows were routed",
+                do_next="none needed: the batch runs again and is routed by the new counts",
+                table=self.rules.path,
+            )
+
+    def origin_of(self, report: TableReport) -> SourceTable | None:
+        """The only source table of this table; None if there may be several (``TableReport.shared``).
+
+        Raises UnsupportedError if there are several and no column distinguishes their rows.
+        """
+        if report.shared:
+            return None
+        known = {self.origin or self.source} - {None}
+        origins = known | report.origins
+        if len(origins) > 1:
+            raise UnsupportedError(
+                f"{' and '.join(sorted(map(str, origins)))} go to one lake table, and no "
+                "column distinguishes their rows",
+                do_next="give the route a shard column (tables.routes), or a table of its own to each",
+                table=str(report.target.source),
+            )
+        return next(iter(origins), None)
+
+    def schema_with(self, columns: pa.Schema) -> pa.Schema:
+        """The table's schema evolved to hold ``columns`` too; the table's own schema object if it holds them already.
+
+        Raises UnsupportedError if a column's type cannot become the new type, the table's rules refuse the change, or
+        another source of a stitched table spells the key's values in another way.
+        """
+        key = self.table.config.record_key_fields if Merging.of(self.table.config).groups else ()
+        if (why := differing_keys(self.table.schema, columns, key)) is not None:
+            raise UnsupportedError(why, do_next=_ONE_SPELLING, table=str(self.source))
+        return evolved(self.table.schema, columns, self.rules.schema_changes)
+
+    def commit(
+        self,
+        context: WriteContext,
+        results: Sequence[WriteResult],
+        record: CommitRecord,
+        touched: Sequence[GroupIntent] = (),
+        replacement: Replacement | None = None,
+    ) -> str:
+        """Complete an instant with the commit record of its batch. Returns the completion time. ``touched`` and errors
+        as ``HudiTable.commit``. ``replacement``: of a replacecommit.
+
+        ``record``: holds the TRUNCATEs of the batch, but no positions. They are derived under the lock from what the
+        newest commit recorded, so the newest commit always knows the positions of all streams.
+        """
+        whole = self._is_whole(context, record)
+        if results and self.table.config.kind.keeps_keys:
+            self.key_index.keep(context.instant, [result.keys for result in results if result.keys is not None])
+
+        def extra() -> Mapping[str, str]:
+            nonlocal record
+            self._take_over(record.stream, context.instant)
+            self._check_derived(record, context.instant)
+            record = record.upon(self.positions, self.truncates, self.snapshots)
+            counts = replacement is not None and not self.table.config.kind.hashes
+            stated = {BUCKETS_KEY: buckets_text(replacement.bucketing)} if replacement is not None and counts else {}
+            return {**record.to_extra(), **stated}
+
+        replaced = replacement.groups if replacement is not None else None
+        completed = self.table.commit(
+            context.instant, results, extra, context.arrow_schema, touched=touched, whole=whole, replaced=replaced
+        )
+        self.positions = record.positions if record.positions is not None else self.positions
+        self.truncates, self.source, self.origin = record.truncates, record.source, record.origin
+        self.keyless = record.keyless if record.keyless is not None else self.keyless
+        self.ddl = record.notes.ddl if record.notes.ddl is not None else self.ddl
+        self.snapshots = record.snapshots if record.snapshots.runs else self.snapshots
+        self.heights = record.heights if record.heights is not None else self.heights
+        self.registrar.completed(self.storage.uri, context.instant)
+        return completed
+
+    def _is_whole(self, context: WriteContext, record: CommitRecord) -> bool:
+        """Whether a commit depends on more than the file groups that it writes: on all rows, or on what earlier commits
+        recorded of the whole table."""
+        notes = record.notes
+        return (
+            self.keyless is not None
+            or record.keyless is not None
+            or record.heights is not None
+            or record.truncates.news_to(self.truncates)
+            or bool(notes.ddl is not None or notes.key is not None or notes.hours is not None or notes.reverts)
+            or bool(retyped(self.table.schema, context.arrow_schema))
+        )
+
+    def _take_over(self, stream: str, instant: str) -> None:
+        """Take over what other writers have recorded since the commit began. Raises OvertakenError if it is another
+        source of the table's rows, and as ``refresh``."""
+        known = self.source, self.origin or self.source  # commits name no origin that is the source
+        self._follow(stream)
+        if None not in (known[0], self.source) and (self.source, self.origin or self.source) != known:
+            raise OvertakenError(
+                f"another writer has recorded that the table's rows come from {self.origin or self.source}",
+                do_next="roll it back and write again on the current state of the table",
+                instant=instant,
+                table=self.rules.path,
+            )
+
+    def _check_derived(self, record: CommitRecord, instant: str) -> None:
+        """Raise OvertakenError if another process has derived rows of this wide table since the commit's were."""
+        if (mine := record.notes.derived) is None:
+            return
+        newest = self.recorded.derived
+        if mine.follows_ms != (newest.derived_ms if newest is not None else None):
+            raise OvertakenError(
+                "another process has derived rows of this table meanwhile",
+                do_next="none needed: what it has left is derived anew",
+                instant=instant,
+                table=self.rules.path,
+            )
+
+    def standing(self, stream: str) -> Offsets:
+        """The offsets below which everything of a stream is applied."""
+        return self.positions.get(stream, NO_OFFSETS)
+
+    def topics(self, stream: str) -> set[str]:
+        """The topics that have fed this table."""
+        return set(self.standing(stream))
+
+    def ahead_of(self, stream: str, positions: OffsetMap) -> Offsets:
+        """The table's positions that are ahead of ``positions``; other partitions are left out."""
+        return self.standing(stream).ahead_of(positions)
+
+    def report(self, source: SourceTable) -> TableReport:
+        """An empty report, for a batch that concerns this table and has no rows for it."""
+        config = self.table.config
+        key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
+        merging = Merging.of(config)
+        partition = PartitionSettings(column=config.partition_fields[0]) if config.partition_fields else None
+        target = Target(
+            source,
+            self.rules.path,
+            key,
+            partition,
+            config.bucketing,
+            config.hive_style,
+            merging,
+            config.kind,
+            config.index_fields,
+        )
+        return TableReport(TableSchema(source, (), key), target, pa.schema([]), shared=bool(self.rules.groups))
+
+    def live_rows(self, digests: frozenset[str], truncated_order: int = -1) -> LiveRows:
+        """The live rows of a keyless table whose content has one of the digests and that no TRUNCATE removes."""
+        found: dict[str, list[LiveRow]] = {}
+        wanted = pa.array(sorted(digests), pa.string())
+        names = [ORDER_FIELD, PATH, KEY, DIGEST_FIELD]
+        for piece in self.table.file_slices():
+            rows = read_file_slice(self.table, piece, columns=names)
+            spared = pc.greater(rows.column(ORDER_FIELD), truncated_order)
+            kept = rows.filter(pc.and_(pc.is_in(rows.column(DIGEST_FIELD), wanted), spared))
+            for order, path, key, digest in zip(*(kept.column(n).to_pylist() for n in names), strict=True):
+                found.setdefault(digest, []).append((order, path, key))
+        return found

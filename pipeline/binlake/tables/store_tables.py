@@ -1,0 +1,81 @@
+"""What tables of cells and wide tables do not have: they repeat a store that has no binlog and no SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from binlake.settings import TableRules
+from binlake.tables.catalog import BrokenTable, CatalogTable
+from hudilake.errors import UnsupportedError
+from hudilake.format.definition.kind_support import Operation, Refusal
+
+
+def store_refusal(rules: TableRules, operation: Operation) -> Refusal | None:
+    """Why a table of cells or a wide table does not have an operation; None if it has it, and for any other table."""
+    if rules.cells is not None:
+        return _OF_CELLS.get(operation)
+    return _OF_WIDE.get(operation) if rules.wide is not None else None
+
+
+def refuse_of_store(rules: TableRules, operation: Operation, table: str) -> None:
+    """Raise UnsupportedError if a table of cells or a wide table does not have an operation. ``table``: its name."""
+    if (found := store_refusal(rules, operation)) is not None:
+        raise UnsupportedError(found.why, do_next=found.do_next, table=table)
+
+
+def without_stores(
+    found: Sequence[CatalogTable | BrokenTable], operation: Operation, *, named: bool
+) -> list[CatalogTable | BrokenTable]:
+    """The tables that have an operation.
+
+    ``named``: the user asked for these tables. Then, and if none is left, the first that lacks it raises
+    UnsupportedError.
+    """
+    left: list[CatalogTable | BrokenTable] = []
+    lacking: list[CatalogTable] = []
+    for table in found:
+        if isinstance(table, CatalogTable) and store_refusal(table.rules, operation) is not None:
+            lacking.append(table)
+        else:
+            left.append(table)
+    if lacking and (named or not left):
+        refuse_of_store(lacking[0].rules, operation, lacking[0].name)
+    return left
+
+
+_OF_CELLS: Final = {
+    Operation.BACKFILL: Refusal(
+        "a table of cells holds what the store wrote, and a backfill would add what it did not",
+        "write the cells in the store, or load a scan: binlake replay --scan",
+    ),
+    Operation.REVERT: Refusal(
+        "a table of cells has no transactions and no before images, and would differ from the store",
+        "write the former values in the store; its versions are in the table",
+    ),
+    Operation.VERIFY: Refusal(
+        "the source of a table of cells is no database that answers SQL",
+        "export a scan of the store, and compare it with the visible cells",
+    ),
+    Operation.RESYNC: Refusal(
+        "no connector can send the rows of a store again",
+        "export a new scan of the store, and load it: binlake replay --scan",
+    ),
+}
+_OF_WIDE: Final = {
+    Operation.BACKFILL: Refusal(
+        "a wide table is derived from its table of cells, and the next derivation would undo the backfill",
+        "declare the column in tables.cells, and it is derived for all rows",
+    ),
+    Operation.REVERT: Refusal(
+        "a wide table is derived from its table of cells, and the next derivation would undo the revert",
+        "write the former values in the store",
+    ),
+    Operation.VERIFY: Refusal(
+        "the source of a wide table is no database that answers SQL",
+        "compare it with its cells: binlake derive --check",
+    ),
+    Operation.RESYNC: Refusal(
+        "a wide table is derived from its table of cells and not fetched", "derive all rows anew: binlake derive --all"
+    ),
+}

@@ -1,0 +1,76 @@
+"""Completed files that appear late.
+
+The write of a completed file may still be under way when its process dies: an object store or a NameNode carries it out
+after the next process has looked at the timeline. There are two cases:
+
+- A commit appears after its rollback. It counts as completed, but its data files are deleted, and its commit record
+  says that its offsets are applied: a stream that believes it loses their rows. A rollback is final: writers ignore
+  such a commit when they refresh.
+- A compaction, clean, rollback, restore or savepoint appears after the next process has completed it. The later file
+  describes what is on storage, because the next process wrote the same files again.
+
+Both are deleted when a writer starts, and before instants are archived: an instant before a gap in the timeline would
+make readers ignore the archived instants in the gap.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable
+
+from hudilake.errors import CorruptDataError
+from hudilake.format.timeline.avro_container import decode_container
+from hudilake.format.timeline.instant import REPLACE_COMMIT, ROLLBACK, WRITE_ACTIONS, Instant
+from hudilake.format.timeline.timeline import Timeline
+from hudilake.storage.base import Storage, StorageNotFoundError
+
+_log = logging.getLogger(__name__)
+
+
+def commits_after_rollback(storage: Storage, timeline: Timeline, among: Iterable[Instant]) -> list[Instant]:
+    """The completed writes that a completed rollback of the active timeline has taken back.
+
+    Args:
+        storage: the table's root.
+        timeline: loaded.
+        among: the instants to examine.
+
+    Reads the rollbacks that were requested after the oldest of ``among``. Raises StorageError.
+    """
+    writes = [instant for instant in among if instant.completed and instant.action in WRITE_ACTIONS]
+    if not writes:
+        return []
+    oldest, rolled_back = min(write.requested_time for write in writes), set[str]()
+    for rollback in timeline.completed_actions({ROLLBACK}):
+        if rollback.requested_time > oldest:
+            with contextlib.suppress(CorruptDataError, StorageNotFoundError):  # fsck reports it
+                rolled_back |= rolled_back_by(storage, rollback)
+    return [write for write in writes if write.requested_time in rolled_back]
+
+
+def completed_again(timeline: Timeline, action: str) -> list[Instant]:
+    """The completed files, as of the last listing of the whole timeline, of instants that have a later completed file
+    and whose work can be done twice. Two completed files of a commit of rows or of a replace commit are the work of two
+    writers, and only a person can tell which is right.
+
+    ``action``: of the table's commits of rows.
+    """
+    return [instant for instant in timeline.outdated if instant.action not in (action, REPLACE_COMMIT)]
+
+
+def delete_late(storage: Storage, late: Iterable[Instant]) -> None:
+    """Delete such completed files. Call it under the table's lock. Raises StorageError."""
+    for instant in late:
+        storage.delete(instant.path)
+        fields = {"event": "late_completion_deleted", "table": storage.uri, "instant": instant.requested_time}
+        text = "%s: %s appeared after the instant was rolled back or completed by another process; it was deleted"
+        _log.warning(text, storage.uri, instant.file_name, extra=fields)
+
+
+def rolled_back_by(storage: Storage, rollback: Instant) -> set[str]:
+    """The requested times of the instants that a completed rollback, ours or Hudi's, has taken back.
+
+    Raises CorruptDataError, StorageNotFoundError, StorageError.
+    """
+    return set(decode_container(storage.read(rollback.path), rollback.path).get("commitsRollback") or ())

@@ -1,0 +1,142 @@
+"""What kind of table a Hudi table is: how it is written, and by which index its rows are found.
+
+Hudi stores the table's type only; every Hudi writer is told the index (measured, Hudi Spark 1.2.0). binlake stores the
+index too, so that no writer takes another one by mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from hudilake.policies import GLOBAL_INDEXES, IndexType, TableType
+
+#: The index of a table whose properties do not say it: another writer made the table.
+UNKNOWN: Final = "unknown"
+KnownIndex: TypeAlias = IndexType | Literal["unknown"]
+
+TYPE = "hoodie.table.type"
+INDEX_TYPE = "hoodie.index.type"
+BUCKET_ENGINE = "hoodie.index.bucket.engine"
+MERGE_MODE = "hoodie.record.merge.mode"
+EVENT_TIME: Final = "EVENT_TIME_ORDERING"
+COMMIT_TIME: Final = "COMMIT_TIME_ORDERING"
+#: binlake's own name of the index. Hudi has no name for some of them.
+INDEX = "binlake.index"
+
+_TYPES: Mapping[TableType, str] = {"merge_on_read": "MERGE_ON_READ", "copy_on_write": "COPY_ON_WRITE"}
+#: Index -> ``hoodie.index.type`` of Hudi 1.2.0; a Hudi writer with that setting finds the rows.
+_HUDI_TYPES: Mapping[IndexType, str] = {
+    "bucket": "BUCKET",
+    "consistent_bucket": "BUCKET",
+    "bloom": "BLOOM",
+    "global_bloom": "GLOBAL_BLOOM",
+    "simple": "SIMPLE",
+    "global_simple": "GLOBAL_SIMPLE",
+    "in_memory": "GLOBAL_SIMPLE",
+    "record_index": "GLOBAL_RECORD_LEVEL_INDEX",
+    "partitioned_record_index": "RECORD_LEVEL_INDEX",
+    "external": "GLOBAL_SIMPLE",
+}
+_ENGINES: Mapping[IndexType, str] = {"bucket": "SIMPLE", "consistent_bucket": "CONSISTENT_HASHING"}
+#: Indexes that are told which keys come and go. The others are the base files themselves.
+_KEPT: Final = frozenset({"in_memory", "record_index", "partitioned_record_index", "external"})
+_COMPUTED: Final = frozenset({"bucket", "consistent_bucket"})
+
+
+@dataclass(frozen=True, slots=True)
+class TableKind:
+    """The kind of a table.
+
+    Args:
+        type: ``merge_on_read``: changes go to log files; ``copy_on_write``: a commit rewrites base files.
+        index: how the file group of a record key is found; ``none`` for append tables, whose rows have no key.
+    """
+
+    type: TableType = "merge_on_read"
+    index: KnownIndex = "bucket"
+
+    @property
+    def copies(self) -> bool:
+        """Whether a commit rewrites base files instead of writing log files."""
+        return self.type == "copy_on_write"
+
+    @property
+    def appends(self) -> bool:
+        """Whether rows have no key: they are added and never changed."""
+        return self.index == "none"
+
+    @property
+    def computed(self) -> bool:
+        """Whether the file group of a record key is computed from the key alone."""
+        return self.index in _COMPUTED
+
+    @property
+    def hashes(self) -> bool:
+        """Whether the file groups of a partition are the nodes of a hash ring, which are split and merged."""
+        return self.index == "consistent_bucket"
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether the file group of a record key is looked up when rows are written."""
+        return not (self.computed or self.appends or self.index == UNKNOWN)
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a record key has one row in the whole table, not one in each partition."""
+        return self.index in GLOBAL_INDEXES
+
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether commits must tell the index which keys come and go. Such an index knows only keys whose rows live."""
+        return self.index in _KEPT
+
+    @property
+    def has_record_index(self) -> bool:
+        """Whether the metadata table keeps the place of every record key."""
+        return self.index in ("record_index", "partitioned_record_index")
+
+    @property
+    def indexes_by_partition(self) -> bool:
+        """Whether that record index is kept for each partition by itself."""
+        return self.index == "partitioned_record_index"
+
+    @property
+    def merge_mode(self) -> str:
+        """``hoodie.record.merge.mode``."""
+        return COMMIT_TIME if self.appends else EVENT_TIME
+
+    def properties(self) -> dict[str, str]:
+        """What ``hoodie.properties`` says of it."""
+        values = {TYPE: _TYPES[self.type], MERGE_MODE: self.merge_mode}
+        if self.index == UNKNOWN:
+            return values
+        if self.index in _HUDI_TYPES:
+            values[INDEX_TYPE] = _HUDI_TYPES[self.index]
+        if self.index in _ENGINES:
+            values[BUCKET_ENGINE] = _ENGINES[self.index]
+        return values if self.index == "bucket" else {**values, INDEX: self.index}
+
+    @classmethod
+    def of_properties(cls, values: Mapping[str, str]) -> TableKind:
+        """The kind that ``hoodie.properties`` states; the index is ``unknown`` where it states none."""
+        kinds = {text: kind for kind, text in _TYPES.items()}
+        kind = kinds.get(values.get(TYPE, ""), "merge_on_read")
+        names: dict[str, KnownIndex] = {name: name for name in (*_HUDI_TYPES, "none")}
+        if INDEX in values:
+            return cls(kind, names.get(values[INDEX], UNKNOWN))
+        stated = values.get(INDEX_TYPE)
+        for name, text in _HUDI_TYPES.items():
+            engine = _ENGINES.get(name)
+            if text == stated and engine in (None, values.get(BUCKET_ENGINE, "SIMPLE")):
+                return cls(kind, name)
+        return cls(kind, "bucket" if values.get("hoodie.bucket.index.num.buckets") and stated is None else UNKNOWN)
+
+
+def stated_indexes() -> dict[str, dict[str, str]]:
+    """Each value of ``binlake.index`` -> what Hudi's properties say beside it."""
+    stated: dict[str, dict[str, str]] = {name: {INDEX_TYPE: text} for name, text in _HUDI_TYPES.items()}
+    for name, engine in _ENGINES.items():
+        stated[name][BUCKET_ENGINE] = engine
+    return {**stated, "none": {}}

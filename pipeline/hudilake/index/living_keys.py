@@ -1,0 +1,31 @@
+"""All record keys of a table whose rows live, with their file groups: what indexes with a memory begin from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.view import FileSlice
+from hudilake.read.slice import SliceReader
+from hudilake.storage.metered import Meter, MeteredStorage
+from hudilake.table.table import HudiTable
+
+_SCHEMA = pa.schema([pa.field(RECORD_KEY_FIELD, pa.string())])
+
+
+def living_keys(table: HudiTable, file_slice: FileSlice, meter: Meter) -> pa.Array:
+    """The keys of a file slice's rows, log files merged; string without nulls, in no promised order.
+
+    Raises CorruptDataError, UnsupportedError, StorageError.
+    """
+    storage = MeteredStorage(table.storage, meter)
+    reader = SliceReader(storage, _SCHEMA, table.config.ordering_field, table.timeline)
+    return reader.read(file_slice).column(RECORD_KEY_FIELD).combine_chunks()
+
+
+def all_living_keys(table: HudiTable, meter: Meter) -> Iterator[tuple[FileSlice, pa.Array]]:
+    """The same for every file slice of the table."""
+    for file_slice in table.file_slices():
+        yield file_slice, living_keys(table, file_slice, meter)

@@ -1,0 +1,15 @@
+"""The store that the settings name."""
+
+from __future__ import annotations
+
+from hudilake.index.stores.base import KeyValueStore
+from hudilake.index.stores.hbase_store import HBaseStore
+from hudilake.index.stores.lmdb_store import LmdbStore
+from hudilake.policies import ExternalStorePolicy
+
+
+def open_store(policy: ExternalStorePolicy) -> KeyValueStore:
+    """The store; it is opened when it is first used."""
+    if policy.store == "lmdb":
+        return LmdbStore(policy.path or "")
+    return HBaseStore(policy.url or "", policy.table, policy.timeout_seconds)

@@ -1,0 +1,40 @@
+"""Commits that an index with a memory of its own was not told of: then the table is read again, for it knows the truth.
+
+An index is told of a commit by ``KeyIndex.keep``. It is not told of commits of other writers, of restores, and of
+commits while its memory was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hudilake.format.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, RESTORE, Instant
+from hudilake.table.table import HudiTable
+
+_CHANGING = frozenset({COMMIT, DELTA_COMMIT, REPLACE_COMMIT, RESTORE})
+
+
+def latest_change(table: HudiTable) -> str:
+    """The completion time of the newest commit or restore of the active timeline; "" if there is none."""
+    return max((instant.completion_time or "" for instant in _changes(table)), default="")
+
+
+def changes_since(table: HudiTable, since: str) -> list[Instant]:
+    """The commits and restores that completed after a completion time, oldest first, without compactions: they move no
+    row to another file group."""
+    newer = [instant for instant in _changes(table) if (instant.completion_time or "") > since]
+    return [instant for instant in newer if not _is_compaction(table, instant) and _has_files(table, instant)]
+
+
+def _changes(table: HudiTable) -> Iterable[Instant]:
+    return table.timeline.completed_actions(_CHANGING)
+
+
+def _is_compaction(table: HudiTable, instant: Instant) -> bool:
+    """On a merge-on-read table, commits are compactions."""
+    return instant.action == COMMIT and not table.config.kind.copies
+
+
+def _has_files(table: HudiTable, instant: Instant) -> bool:
+    """Whether it wrote, replaced or removed files: many commits only record positions."""
+    return instant.action in (RESTORE, REPLACE_COMMIT) or bool(table.timeline.commit_metadata(instant).stats)

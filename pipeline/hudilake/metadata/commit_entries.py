@@ -1,0 +1,58 @@
+"""The entries that a commit of the data table adds to the metadata table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from hudilake.errors import UnsupportedError
+from hudilake.format.files.file_group_write import KeyChanges, WriteResult
+from hudilake.metadata.first_base import write_first_base
+from hudilake.metadata.records.delta import AddedFile
+from hudilake.metadata.table import MetadataTable
+
+_PARALLEL_WRITES = 8
+
+
+def added_files(
+    index: MetadataTable, table_name: str, instant: str, results: Sequence[WriteResult], columns: pa.Schema
+) -> tuple[AddedFile, ...]:
+    """The written files, and an empty base file, written here, for each new file group without a base file.
+
+    Args:
+        index: the table's metadata table.
+        table_name: the data table's.
+        instant: the commit's requested time.
+        results: its log and base files.
+        columns: the table's columns as of this commit.
+    """
+    indexed = index.columns_under(columns)
+    based = {(r.partition_path, r.file_id) for r in results if r.is_base}
+    new = sorted(index.new_groups((r.partition_path, r.file_name) for r in results) - based)
+    storage = index.data_storage
+    with ThreadPoolExecutor(_PARALLEL_WRITES) as pool:
+        first = pool.map(lambda g: write_first_base(storage, g, instant, columns, table_name, indexed), new)
+        return (*first, *map(_added, results))
+
+
+def _added(result: WriteResult) -> AddedFile:
+    return AddedFile(
+        result.partition_path, result.file_name, result.size_bytes, result.ranges, result.bloom, result.lacking
+    )
+
+
+def changed_keys(instant: str, results: Sequence[WriteResult]) -> tuple[KeyChanges, ...]:
+    """What a commit changes in the record keys of its file groups, for the record index.
+
+    Raises UnsupportedError if a written file does not say it.
+    """
+    known = tuple(result.keys for result in results if result.keys is not None)
+    if len(known) < len(results):
+        raise UnsupportedError(
+            "a commit does not say which record keys it adds and deletes: the record index would be wrong",
+            do_next="report this error: every writer of a table with a record index must say so",
+            instant=instant,
+        )
+    return known

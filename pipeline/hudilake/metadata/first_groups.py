@@ -1,0 +1,75 @@
+"""The first instant of a metadata partition: its file groups and what they begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from hudilake.clock import InstantClock
+from hudilake.commit.commit import publish
+from hudilake.format.definition.metadata_partition import MetadataPartition
+from hudilake.format.files.names import PARTITION_METADATA, BaseFileName, LogFileName
+from hudilake.format.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from hudilake.format.timeline.instant import DELTA_COMMIT, Instant, State
+from hudilake.metadata.records.base_write import EncodedBase, encode_base
+from hudilake.metadata.records.delta import KeyedRecords
+from hudilake.metadata.records.file_group import FileGroup
+from hudilake.metadata.records.layout import first_log_file, partition_metadata
+from hudilake.metadata.records.reader import split_by_group
+from hudilake.metadata.records.records import table_schema
+from hudilake.storage.base import Storage
+
+_PARALLEL = 8
+
+
+def make_partition(
+    root: Storage, partition: MetadataPartition, count: int, records: KeyedRecords, clock: InstantClock
+) -> None:
+    """One metadata partition under its first instant: file groups with an empty log file, and a base file if it begins
+    with records."""
+    groups = [FileGroup(root, partition, index) for index in range(count)]
+    split = split_by_group(groups, list(records))
+    shares = [{key: records[key] for key in split.get(group.index, [])} for group in groups]
+    publish_partition(root, partition, [(g, _base(share)) for g, share in zip(groups, shares, strict=True)], clock)
+
+
+def publish_partition(
+    root: Storage, partition: MetadataPartition, groups: Sequence[tuple[FileGroup, EncodedBase]], clock: InstantClock
+) -> None:
+    """One metadata partition under its first instant, of file groups with their base files. Raises StorageError."""
+    requested = Instant(partition.first_instant, DELTA_COMMIT, State.REQUESTED)
+    root.create(requested.path, b"")
+    root.create(requested.in_state(State.INFLIGHT).path, b"")
+    root.create(f"{partition.value}/{PARTITION_METADATA}", partition_metadata(partition))
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        made = list(pool.map(lambda group: _make_group(root, *group), groups))
+    body = CommitMetadata(
+        stats=tuple(stat for stat in made if stat is not None),
+        extra={SCHEMA_KEY: table_schema()},
+        operation="BULK_INSERT_PREPPED",
+    )
+    publish(root, requested.in_state(State.COMPLETED, clock.next()), body.to_bytes())
+
+
+def _base(records: KeyedRecords) -> EncodedBase:
+    entries = sorted((key.encode(), value) for key, value in records.items() if value is not None)
+    return encode_base(entries), len(entries)
+
+
+def _make_group(root: Storage, group: FileGroup, base: EncodedBase) -> WriteStat | None:
+    instant = group.partition.first_instant
+    root.write(group.path(LogFileName(group.file_id, instant)), first_log_file(instant))
+    data, count = base
+    if not count:
+        return None
+    name = BaseFileName(group.file_id, instant, extension="hfile")
+    root.write(group.path(name), data)
+    return WriteStat(
+        partition_path=group.partition.value,
+        file_id=group.file_id,
+        path=group.path(name),
+        prev_commit="null",
+        num_writes=count,
+        num_inserts=count,
+        file_size=len(data),
+    )

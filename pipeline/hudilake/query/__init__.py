@@ -1,0 +1,1 @@
+"""Queries over tables: SQL, and joins bucket by bucket."""

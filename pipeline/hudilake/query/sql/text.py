@@ -1,0 +1,83 @@
+"""The text of an SQL query: parsed, with its references to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from hudilake.errors import ConfigError
+from hudilake.read.filters.sql_filter import explained
+
+#: A table's name in a query: (database or "", name).
+Name: TypeAlias = tuple[str, str]
+#: Databases of DuckDB itself.
+_OWN = ("information_schema", "pg_catalog")
+
+
+@dataclass(frozen=True, eq=False)
+class QueryText:
+    """One query of DuckDB's dialect (with CTEs, set operations, subqueries...)."""
+
+    sql: str
+    tree: exp.Expr
+
+    @classmethod
+    def parse(cls, sql: str) -> QueryText:
+        """Raises ConfigError for text that is not one query."""
+        try:
+            statements = [s for s in sqlglot.parse(sql, read="duckdb") if s is not None]
+        except SqlglotError as error:
+            raise ConfigError(
+                f"the query cannot be parsed: {explained(error)}", do_next="correct the query", query=sql
+            ) from error
+        if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+            raise ConfigError("the text is not one SELECT statement", do_next="give one query", query=sql)
+        return cls(sql, statements[0])
+
+    @cached_property
+    def references(self) -> tuple[exp.Table, ...]:
+        """Every place that names a table; names of WITH clauses and of DuckDB's own tables are none."""
+        return tuple(self._references())
+
+    def _references(self) -> Iterator[exp.Table]:
+        for table in self.tree.find_all(exp.Table):
+            named = isinstance(table.this, exp.Identifier)
+            if named and not _is_cte(table) and table.db.lower() not in _OWN:
+                yield table
+
+
+def name_of(table: exp.Table) -> Name:
+    """The name that a reference gives, in lower case."""
+    return table.db.lower(), table.name.lower()
+
+
+def written(table: exp.Table) -> Name:
+    """The same as the query writes it."""
+    return table.db, table.name
+
+
+def spelled(name: Name) -> str:
+    """``database.name``, or ``name`` alone."""
+    return ".".join(part for part in name if part)
+
+
+def alias_of(table: exp.Table) -> str:
+    """What the query calls the rows of a reference, in lower case."""
+    return table.alias_or_name.lower()
+
+
+def _is_cte(table: exp.Table) -> bool:
+    """Whether the name is that of a WITH clause around it."""
+    node = table.parent
+    while node is not None and not table.db:
+        clause = node.args.get("with_") or node.args.get("with")
+        if clause is not None and any(cte.alias.lower() == table.name.lower() for cte in clause.expressions):
+            return True
+        node = node.parent
+    return False

@@ -1,0 +1,67 @@
+"""Queries of a table: its latest rows, the rows of a moment, those of its base files, or the changed rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hudilake.errors import ConfigError
+
+_INSTANT = re.compile(r"\d{17}")
+_SECONDS = re.compile(r"\d{14}")
+_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{3}))?)?")
+#: Before every instant.
+EARLIEST = "earliest"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The latest rows; with ``as_of`` those of the commits requested at or before that instant (17 digits)."""
+
+    as_of: str | None = None
+
+    def __str__(self) -> str:
+        return "snapshot" if self.as_of is None else f"as of {self.as_of}"
+
+
+@dataclass(frozen=True)
+class ReadOptimized:
+    """The rows of the latest base files alone: as of each file group's last compaction."""
+
+    def __str__(self) -> str:
+        return "read optimized"
+
+
+@dataclass(frozen=True)
+class Incremental:
+    """The rows that commits completed after ``begin`` and up to ``end`` (None: now) wrote, in their state at ``end``.
+    Instants of 17 digits; ``begin`` may be "" for all. Deleted rows are not included."""
+
+    begin: str
+    end: str | None = None
+
+    def __str__(self) -> str:
+        return f"incremental after {self.begin or EARLIEST}" + (f" up to {self.end}" if self.end else "")
+
+
+Query: TypeAlias = Snapshot | ReadOptimized | Incremental
+
+
+def instant_of(text: str) -> str:
+    """The instant of 17 digits of a moment in text form.
+
+    Takes an instant of 17 digits, or of 14 (the end of that second, as in Hudi), ``2024-02-29``,
+    ``2024-02-29 12:34:56`` and ``2024-02-29 12:34:56.789`` in UTC. Raises ConfigError for anything else.
+    """
+    if _INSTANT.fullmatch(text):
+        return text
+    if _SECONDS.fullmatch(text):
+        return text + "999"
+    match = _DATE.fullmatch(text.strip())
+    if match is None:
+        raise ConfigError(
+            f"{text!r} is not a moment", do_next="write 2024-02-29 12:34:56.789 or an instant of 17 digits, in UTC"
+        )
+    year, month, day, *clock, millis = match.groups()
+    return "".join([year, month, day, *(part or "00" for part in clock), millis or "000"])

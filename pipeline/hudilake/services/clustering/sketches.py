@@ -1,0 +1,89 @@
+"""The ranges by which an order numbers values, from samples of all slices: of each unit by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hudilake.services.clustering.context import LayOutContext
+from hudilake.services.clustering.plan import Unit
+from hudilake.services.clustering.sources import columns_of
+from hudilake.services.compaction.plan import Operation
+from hudilake.services.map_tasks import MapTasks
+from hudilake.storage.base import Storage
+
+if TYPE_CHECKING:
+    from hudilake.format.layout.sketch import Sketch
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """A task's part: a slice of a unit.
+
+    Args:
+        unit, number: of the unit in the clustering, and of the slice in the unit.
+        source: the slice.
+        size: the most rows of the sample.
+    """
+
+    unit: int
+    number: int
+    source: Operation
+    size: int
+
+
+def with_bounds(storage: Storage, context: LayOutContext, units: Sequence[Unit], map_tasks: MapTasks) -> list[Unit]:
+    """The units with the bounds of their values' ranges, if the order numbers values by sampled ranges.
+
+    Slices whose samples are too small for their rows are sampled again.
+
+    Args:
+        storage: the table's root.
+        context: of the clustering.
+        units: to lay out.
+        map_tasks: where the work runs.
+
+    Errors as ``lay_out``.
+    """
+    order = context.order
+    if order is None or not order.sampled:
+        return list(units)
+    from hudilake.format.layout.bounds import bounds_of  # needs compiled loops, seconds to import
+    from hudilake.format.layout.sketch import heavy, sample_size
+
+    sketches = _sketches(storage, context, _every(units, sample_size), map_tasks)
+    again = [
+        _Sampled(number, place, unit.sources[place], size)
+        for number, unit in enumerate(units)
+        for place, size in heavy([sketches[number, n] for n in range(len(unit.sources))]).items()
+    ]
+    sketches |= _sketches(storage, context, again, map_tasks)
+    return [
+        replace(unit, bounds=bounds_of(order, [sketches[number, n] for n in range(len(unit.sources))]))
+        for number, unit in enumerate(units)
+    ]
+
+
+def _every(units: Sequence[Unit], size: Callable[[int], int]) -> Iterator[_Sampled]:
+    for number, unit in enumerate(units):
+        for place, source in enumerate(unit.sources):
+            yield _Sampled(number, place, source, size(len(unit.sources)))
+
+
+def _sketches(
+    storage: Storage, context: LayOutContext, parts: Iterable[_Sampled], map_tasks: MapTasks
+) -> dict[tuple[int, int], Sketch]:
+    wanted = list(parts)
+    made = map_tasks(partial(_sketch, storage, context), wanted) if wanted else []
+    return {(part.unit, part.number): one for part, one in zip(wanted, made, strict=True)}
+
+
+def _sketch(storage: Storage, context: LayOutContext, part: _Sampled) -> Sketch:
+    """Sample a slice. Rows that its log files change count twice: a bound moves by little, and no row is lost by it."""
+    assert context.order is not None
+    from hudilake.format.layout.sketch import sketch
+
+    rows = columns_of(storage, context, part.source, context.order.columns)
+    return sketch(context.order, rows, part.number, part.size)

@@ -1,0 +1,207 @@
+"""Strict reading of a data file: it reports the damaged blocks that readers skip silently."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from fastavro.schema import SchemaParseException
+
+from hudilake.errors import BinlakeError, CorruptDataError, UnsupportedError
+from hudilake.format.definition.bucketing import bucket_or_none, buckets_of
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.key_change import keyed_since, says_key
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.data_block import decode_data_block
+from hudilake.format.files.delete_block import decode_deletes
+from hudilake.format.files.log_file import MAGIC, BlockType, Header, LogBlock, iter_blocks
+from hudilake.format.files.log_ranges import LogRanges, log_ranges
+from hudilake.format.files.names import LogFileName
+from hudilake.format.files.parquet_file import decode_parquet
+from hudilake.services.fsck.evidence import DataFile, Evidence
+from hudilake.services.fsck.findings import Check, Finding, Severity
+from hudilake.storage.base import Storage, StorageNotFoundError
+
+#: Errors of decoders on damaged bytes; if binlake knows the table's schema, an unsupported type is damage too.
+UNREADABLE: Final = (
+    BinlakeError,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+    struct.error,
+    SchemaParseException,
+)
+_LENGTH = struct.Struct(">q")
+_RESTORE = "restore it from a copy, or load the rows of that commit's offsets again"
+
+
+@dataclass
+class FileContent:
+    """The rows of a data file, block by block, and its findings.
+
+    ``tables``: whole rows. ``partials``: partial rows, each table with a part of the columns. ``sound``: nothing is
+    damaged. ``complete``: all its blocks are of kinds that were read. ``described``: none of them is Avro, whose
+    statistics Hudi does not keep.
+    """
+
+    tables: list[pa.Table] = field(default_factory=list)
+    partials: list[pa.Table] = field(default_factory=list)
+    deleted: int = 0
+    size: int = 0
+    sound: bool = True
+    complete: bool = True
+    described: bool = True
+    findings: list[Finding] = field(default_factory=list)
+
+    def record_keys(self) -> list[pa.ChunkedArray]:
+        """The record keys of its rows, table by table."""
+        tables = (*self.tables, *self.partials)
+        return [t.column(RECORD_KEY_FIELD) for t in tables if RECORD_KEY_FIELD in t.column_names]
+
+    @property
+    def rows(self) -> int:
+        """The number of its rows."""
+        return sum(t.num_rows for t in (*self.tables, *self.partials))
+
+    def ranges(self, columns: Sequence[str]) -> LogRanges:
+        """The correct statistics of those columns; without ranges if the rows are not known."""
+        if not (self.sound and self.complete and self.described):
+            return LogRanges(None)
+        try:
+            return log_ranges(self.tables, self.partials, columns)
+        except (pa.ArrowException, TypeError):
+            return LogRanges(None)
+
+
+def read_content(storage: Storage, file: DataFile) -> FileContent:
+    """Read a data file. Damage becomes findings. Raises StorageError."""
+    content = FileContent()
+    try:
+        data = storage.read(file.path)
+    except StorageNotFoundError:
+        content.sound = False  # cleaned or rolled back meanwhile
+        return content
+    content.size = len(data)
+    if not data:
+        _damage(content, file, "the file is empty", None)
+    elif isinstance(file.name, LogFileName):
+        _take_log(content, file, data)
+    elif file.name.extension == "parquet":
+        _take_base(content, file, data)
+    else:
+        content.described = False
+    return content
+
+
+def damaged_spans(data: bytes, path: str) -> Iterator[tuple[int, int, str] | LogBlock]:
+    """The blocks of a log file, and the unreadable ranges between them as (start, end, reason), in bytes."""
+    at = 0
+    try:
+        for block in iter_blocks(data, path):
+            if block.offset != at:
+                yield at, block.offset, "a block is damaged: readers skip it"
+            yield block
+            (length,) = _LENGTH.unpack_from(data, block.offset + len(MAGIC))
+            at = block.offset + len(MAGIC) + _LENGTH.size + length
+    except CorruptDataError as error:
+        yield int(error.where.get("offset", at)), len(data), error.what
+        return
+    if at != len(data):
+        yield at, len(data), "the file's end is cut short or damaged: readers skip it"
+
+
+def too_few_rows(evidence: Evidence, file: DataFile, content: FileContent) -> Iterator[Finding]:
+    """A readable file with fewer rows than its commit wrote: a Parquet footer has no checksum."""
+    body = evidence.bodies.get(file.name.instant) or evidence.archived.get(file.name.instant)
+    stats = [stat for stat in body.stats if stat.path == file.path] if body is not None else []
+    if not stats or not content.sound or not content.complete:
+        return
+    held, said = content.rows, stats[0].num_writes
+    if held < said or (content.deleted < stats[0].num_deletes and isinstance(file.name, LogFileName)):
+        what = f"{held} rows and {content.deleted} deletes where its commit wrote {said} and {stats[0].num_deletes}"
+        yield Finding(Severity.ERROR, Check.CONTENT, what, file.path, instant=file.name.instant, advice=_RESTORE)
+
+
+def wrong_bucket(config: TableConfig, file: DataFile, content: FileContent) -> Iterator[Finding]:
+    """Rows whose key belongs to another bucket than their file: an update of the key does not find them."""
+    bucket = bucket_or_none(config.bucketing, file.partition_path, file.name.file_id)
+    if not config.bucket_count or bucket is None or not says_key(config):
+        return
+    if file.name.instant < keyed_since(config):  # of an earlier key
+        return
+    for keys in content.record_keys():
+        if keys.null_count == 0 and len(keys):
+            buckets = buckets_of(config.bucketing, keys, config.hash_fields, file.partition_path)
+            strays = int(np.count_nonzero(buckets != bucket))
+            if strays:
+                yield Finding(
+                    Severity.ERROR,
+                    Check.FILES,
+                    f"{strays} of {len(keys)} rows belong to another bucket",
+                    file.path,
+                    instant=file.name.instant,
+                    advice="the bucket count or the key fields were changed: restore them, or rebuild the table",
+                )
+                return
+
+
+def _take_base(content: FileContent, file: DataFile, data: bytes) -> None:
+    try:
+        content.tables.append(decode_parquet(data, None, file.path))
+    except UNREADABLE as error:
+        _damage(content, file, _why(error), None)
+
+
+def _take_log(content: FileContent, file: DataFile, data: bytes) -> None:
+    for part in damaged_spans(data, file.path):
+        if isinstance(part, LogBlock):
+            _take_block(content, file, part)
+        else:
+            start, end, why = part
+            _damage(content, file, f"{why} ({end - start} bytes)", start)
+
+
+def _take_block(content: FileContent, file: DataFile, block: LogBlock) -> None:
+    # A compaction restates deletes under the instants of the commits that deleted.
+    restated = block.block_type is BlockType.DELETE and (block.instant or "~") < file.name.instant
+    if block.instant != file.name.instant and not restated:
+        what = f"a block has the instant {block.instant}, not its file's"
+        content.findings.append(
+            Finding(Severity.WARNING, Check.CONTENT, what, file.path, block.offset, file.name.instant)
+        )
+    try:
+        if block.block_type is BlockType.DELETE:
+            content.deleted += decode_deletes(block.content, file.path).num_rows
+        elif block.block_type in (BlockType.PARQUET_DATA, BlockType.AVRO_DATA):
+            rows = content.partials if block.is_partial else content.tables
+            rows.append(decode_data_block(block, None, file.path))
+            content.described &= block.block_type is BlockType.PARQUET_DATA
+        else:
+            content.complete = False
+    except UNREADABLE as error:
+        marked = block.header.get(Header.COMPACTED_BLOCK_TIMES, "false") != "false"
+        if isinstance(error, UnsupportedError) and marked:
+            content.complete = False
+            what = f"not checked: {error.what}"
+            content.findings.append(Finding(Severity.INFO, Check.CONTENT, what, file.path, block.offset))
+        else:
+            _damage(content, file, _why(error), block.offset)
+
+
+def _why(error: Exception) -> str:
+    return error.what if isinstance(error, BinlakeError) else f"the rows cannot be read: {error}"
+
+
+def _damage(content: FileContent, file: DataFile, what: str, offset: int | None) -> None:
+    content.sound = False
+    finding = Finding(Severity.ERROR, Check.CONTENT, what, file.path, offset, file.name.instant, advice=_RESTORE)
+    content.findings.append(finding)

@@ -1,0 +1,370 @@
+"""Local disk: a file is written whole under a temporary name, synced, and then takes its name in one step.
+
+A crash before that step leaves a temporary file that no listing shows; after it the whole file is there. The step is
+link(2) for an exclusive create, which fails if the name is taken, and rename(2) for a write, which replaces.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hudilake.errors import BinlakeError, ConfigError, UnsupportedError
+from hudilake.storage.base import (
+    AlreadyExistsError,
+    FileInfo,
+    Files,
+    Names,
+    OutcomeUnknownError,
+    StorageError,
+    StorageNotFoundError,
+)
+from hudilake.storage.paths import dir_path, file_path, is_temporary, join, temporary_name, temporary_pattern
+
+_ATTEMPTS = 5
+_MAX_KNOWN_DIRECTORIES = 10_000
+
+# Directories whose entries in their parents this process has synced. Every task of a process opens its own storage,
+# so the set belongs to the process; a deleted directory is noticed when a file cannot be made in it.
+_durable: set[Path] = set()
+_durable_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LocalStorage:
+    """Files below a directory of the local file system.
+
+    Args:
+        root: the directory, absolute; it is made by the first write.
+        fsync: False skips all syncing: writes are still whole or absent for other processes, but not after a power cut.
+    """
+
+    root: Path
+    fsync: bool = True
+
+    def __repr__(self) -> str:
+        return f"LocalStorage({self.uri!r})"
+
+    @property
+    def uri(self) -> str:
+        """``file://`` and the path as it is, nothing percent-encoded: as Hadoop takes it."""
+        return f"file://{self.root}"
+
+    def read(self, path: str) -> bytes:
+        """The whole file. Raises StorageNotFoundError."""
+        with _translated("read", self.root, path):
+            return self._absolute(path).read_bytes()
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """``length`` bytes from ``start`` (fewer at the end of the file). Raises StorageNotFoundError."""
+        with _translated("read", self.root, path), self._absolute(path).open("rb", buffering=0) as file:
+            file.seek(start)
+            return file.read(length) or b""
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a file that must not exist yet. Raises AlreadyExistsError."""
+        with _translated("create", self.root, path):
+            self._put(self._absolute(path), data, lambda temporary, target: target.hardlink_to(temporary))
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write or replace a file."""
+        with _translated("write", self.root, path):
+            self._put(self._absolute(path), data, lambda temporary, target: temporary.replace(target))
+
+    def delete(self, path: str) -> bool:
+        """Delete one file; False if there was none."""
+        file = self._absolute(path)
+        with _translated("delete", self.root, path):
+            try:
+                file.unlink()
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return False
+            with contextlib.suppress(FileNotFoundError):
+                self._sync(file.parent)
+            return True
+
+    def delete_tree(self, prefix: str) -> None:
+        """Delete a directory and everything below it, also while others delete in it."""
+        directory = self.root / dir_path(prefix)
+        with _translated("delete", self.root, prefix):
+            _remove_tree(directory)
+            with contextlib.suppress(FileNotFoundError):
+                self._sync(directory.parent)
+
+    def stat(self, path: str) -> FileInfo | None:
+        """The file, or None."""
+        file = self._absolute(path)
+        with _translated("stat", self.root, path):
+            try:
+                status = file.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            return None if file.is_dir() else FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+    def list(self, prefix: str, start_after: str | None = None) -> Files:
+        """The files directly in a directory, by name; only names greater than ``start_after`` if given."""
+        prefix = dir_path(prefix)
+        with _translated("list", self.root, prefix):
+            names = (e for e in _scan(self.root / prefix) if start_after is None or e.name > start_after)
+            return sorted((i for e in names if (i := _info(prefix, e))), key=lambda info: info.path)
+
+    def list_dirs(self, prefix: str) -> Names:
+        """The bare names of the directories directly in a directory, sorted."""
+        with _translated("list", self.root, prefix):
+            return sorted(entry.name for entry in _scan(self.root / dir_path(prefix)) if entry.is_dir())
+
+    def walk(self, prefix: str) -> Iterator[FileInfo]:
+        """All files at or below a directory, in no promised order."""
+        waiting = [dir_path(prefix)]
+        while waiting:
+            directory = waiting.pop()
+            with _translated("list", self.root, directory):
+                for entry in _scan(self.root / directory):
+                    if entry.is_dir():
+                        waiting.append(join(directory, entry.name))
+                    elif info := _info(directory, entry):
+                        yield info
+
+    def unfinished(self, prefix: str) -> Iterator[FileInfo]:
+        """The half-written files at or below a directory, which listings leave out."""
+        with _translated("list", self.root, prefix):
+            for file in (self.root / dir_path(prefix)).rglob(temporary_pattern()):
+                with contextlib.suppress(FileNotFoundError):
+                    status, path = file.stat(), file.relative_to(self.root).as_posix()
+                    yield FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+    def sub(self, path: str) -> LocalStorage:
+        """The same store with its root further down."""
+        return LocalStorage(self.root / dir_path(path), self.fsync)
+
+    def unsynced(self) -> LocalStorage:
+        """The same store without syncing."""
+        return LocalStorage(self.root, fsync=False)
+
+    def touch(self, path: str) -> bool:
+        """Set the file's time of change to now; False if there is no file."""
+        with _translated("touch", self.root, path):
+            try:
+                os.utime(self._absolute(path))
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            return True
+
+    def make(self) -> bool:
+        """Make the root with the directories above it; False if it is there."""
+        with _translated("make a directory", self.root, ""):
+            if self.root.is_dir():
+                return False
+            _forget(self.root)  # anybody may have deleted it, or one above it, since it was seen
+            self._make_directory(self.root)
+            return True
+
+    def is_there(self) -> bool:
+        """Whether there is a directory or a file."""
+        return os.path.lexists(self.root)
+
+    def move_to(self, target: LocalStorage) -> None:
+        """Move the root in one step to a place where nothing is, or an empty directory."""
+        with _translated("move", self.root, ""):
+            target._make_directory(target.root.parent)
+            self.root.rename(target.root)
+            self._sync(self.root.parent)
+            self._sync(target.root.parent)
+        _forget_below(self.root)
+
+    def remove_empty(self) -> bool:
+        """Remove the root if nothing is in it; whether it was removed."""
+        with _translated("remove a directory", self.root, ""):
+            try:
+                self.root.rmdir()
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            except OSError as error:
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    return False
+                raise
+        _forget_below(self.root)
+        return True
+
+    def followed(self) -> LocalStorage:
+        """The same place without symbolic links on the way to it."""
+        return LocalStorage(Path(os.path.realpath(self.root)), self.fsync)
+
+    def nearest_existing(self) -> LocalStorage:
+        """The root if it exists, else the nearest existing directory above it."""
+        return next(
+            LocalStorage(directory, self.fsync) for directory in (self.root, *self.root.parents) if directory.is_dir()
+        )
+
+    def _absolute(self, path: str) -> Path:
+        return self.root / file_path(path)
+
+    def _put(self, target: Path, data: bytes, publish: Callable[[Path, Path], object]) -> None:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._make_directory(target.parent)
+                self._put_once(target, data, publish)
+                break
+            except FileNotFoundError:
+                # Another process deleted the directory after it was seen.
+                _forget(target.parent)
+                if attempt == _ATTEMPTS:
+                    raise
+        try:
+            self._sync(target.parent)
+        except OSError as error:
+            raise OutcomeUnknownError(
+                f"the directory could not be synced: {error.strerror}",
+                do_next="check the disk's health, then start again: the file is read back first",
+                path=str(target),
+            ) from error
+
+    def _put_once(self, target: Path, data: bytes, publish: Callable[[Path, Path], object]) -> None:
+        temporary = target.with_name(temporary_name())
+        try:
+            _write_new(temporary, data, sync=self.fsync)
+            publish(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _make_directory(self, directory: Path) -> None:
+        """Make a directory with its parents; each entry on the way down from the root is synced, whoever made it."""
+        if not self.fsync:
+            _mkdir(directory, parents=True)
+        elif directory not in _durable:
+            outside = directory == self.root or directory in self.root.parents
+            if not (outside and directory.is_dir()):
+                self._make_directory(directory.parent)
+                _mkdir(directory)
+                self._sync(directory.parent)
+            _remember(directory)
+
+    def _sync(self, directory: Path) -> None:
+        if self.fsync:
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def open_local(path: str, options: Mapping[str, str]) -> LocalStorage:
+    """A storage on local disk.
+
+    Args:
+        path: the root; a relative one counts from the working directory.
+        options: ``fsync``, ``true`` (default) or ``false``.
+
+    Raises:
+        ConfigError: another option or value.
+    """
+    fsync = options.get("fsync", "true").lower()
+    if set(options) - {"fsync"} or fsync not in ("true", "false"):
+        raise ConfigError(
+            "local disk has only the option fsync, true or false",
+            do_next="remove or correct the other storage options",
+            got=sorted(options),
+        )
+    return LocalStorage(Path(os.path.abspath(path)), fsync == "true")  # noqa: PTH100 - resolve() would follow links
+
+
+def _mkdir(directory: Path, *, parents: bool = False) -> None:
+    try:
+        directory.mkdir(parents=parents, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, "a file is where a directory should be", str(directory)) from error
+
+
+def _remove_tree(directory: Path) -> None:
+    """Remove a directory while others may delete in it, and some still write into it."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            shutil.rmtree(directory)
+            return
+        except OSError as error:
+            passes = error.errno in (errno.ENOENT, errno.ENOTEMPTY)
+            if not directory.exists():
+                return
+            if not passes or attempt == _ATTEMPTS:
+                raise
+
+
+def _remember(directory: Path) -> None:
+    with _durable_lock:
+        if len(_durable) >= _MAX_KNOWN_DIRECTORIES:
+            _durable.clear()
+        _durable.add(directory)
+
+
+def _forget(directory: Path) -> None:
+    with _durable_lock:
+        _durable.difference_update((directory, *directory.parents))
+
+
+def _forget_below(directory: Path) -> None:
+    """Directories that were there under a name that is gone must be synced again when they are made anew."""
+    with _durable_lock:
+        _durable.difference_update([known for known in _durable if known == directory or directory in known.parents])
+
+
+def _write_new(file: Path, data: bytes, *, sync: bool) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        if sync and data:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _scan(directory: Path) -> Sequence[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            return [entry for entry in entries if not is_temporary(entry.name)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _info(prefix: str, entry: os.DirEntry[str]) -> FileInfo | None:
+    """The entry if it is a file and still there."""
+    try:
+        if entry.is_dir():
+            return None
+        status = entry.stat()
+    except FileNotFoundError:
+        return None
+    return FileInfo(join(prefix, entry.name), status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+@contextlib.contextmanager
+def _translated(operation: str, root: Path, path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _translate(error, operation, f"file://{root / path}") from error
+
+
+def _translate(error: OSError, operation: str, path: str) -> BinlakeError:
+    message = f"cannot {operation}: {error.strerror or error}"
+    if isinstance(error, FileExistsError) and operation == "create":
+        return AlreadyExistsError(
+            "the file exists already", do_next="another writer created it first: read it", path=path
+        )
+    if operation == "read" and isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
+        return StorageNotFoundError("no such file", do_next="list the directory", path=path)
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return StorageError(message, do_next="free space or raise the quota, then start again", path=path)
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return ConfigError(message, do_next="let this user write to the directory, or name another root", path=path)
+        case errno.ENAMETOOLONG | errno.EILSEQ:
+            return UnsupportedError(message, do_next="look at the data that the name is made from", path=path)
+    return StorageError(message, do_next="check the disk and its mount, then start again", path=path)

@@ -1,0 +1,373 @@
+"""A table on storage that a writer keeps open: creation, opening, delta commits, rollbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from hudilake.commit.announced import announcement, intent_extra
+from hudilake.commit.commit import CommitPlan, apply_commit, begin_instant, withdraw
+from hudilake.commit.intent import WHOLE_TABLE, GroupIntent, Intent
+from hudilake.commit.preconditions import ForeignActionError, check_clock, refuse_planned
+from hudilake.commit.rollback import roll_back, roll_back_pending
+from hudilake.errors import LostOwnershipError, UnsupportedError
+from hudilake.format.definition.config import (
+    CREATE_SCHEMA,
+    PROPERTIES_BACKUP_PATH,
+    PROPERTIES_PATH,
+    TableConfig,
+    load_config,
+)
+from hudilake.format.definition.consistent import FIRST_INSTANT
+from hudilake.format.definition.hashing_config import hashing_config, hashing_config_path
+from hudilake.format.definition.schema import avro_schema, check_evolution, value_schema
+from hudilake.format.files.file_group_write import WriteContext, WriteResult, write_stats
+from hudilake.format.timeline.clustering_plan import ClusteringPlan
+from hudilake.format.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, replace_request
+from hudilake.format.timeline.history import HISTORY_PATH
+from hudilake.format.timeline.instant import CLUSTERING, REPLACE_COMMIT, Instant, State
+from hudilake.format.timeline.timeline import Timeline
+from hudilake.locking.ownership import Locking, Ownership
+from hudilake.metadata.config import MetadataConfig
+from hudilake.metadata.services.tidy import recover
+from hudilake.policies import Conflicts
+from hudilake.storage.base import Storage
+from hudilake.table.metadata_keeping import MetadataKeeping
+from hudilake.table.overtaking import check_compactions, check_completed, check_pending, merged_schema
+from hudilake.table.table_state import Begun
+
+#: Creates the timeline directory before the first instant: Hudi Spark fails on a table without it (measured).
+_SKELETON_FILE = f"{HISTORY_PATH}/.keep"
+
+
+#: Keys of extraMetadata, or a function that gives them.
+Extra: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
+
+
+class HudiTable(MetadataKeeping):
+    """One writer's view of a table. Not for use from several threads at once.
+
+    If the table's properties list a metadata table, every commit and rollback keeps it current.
+
+    Instants are completed and removed under the table's lock (``exclusively``). A delta commit is based on all instants
+    that had completed when it began. If another writer commits meanwhile and the two conflict under the table's policy,
+    it is refused, and its caller begins a new one.
+    """
+
+    @staticmethod
+    def exists(storage: Storage) -> bool:
+        """Whether there is a table at the storage's root."""
+        return storage.stat(PROPERTIES_PATH) is not None or storage.stat(PROPERTIES_BACKUP_PATH) is not None
+
+    @classmethod
+    def create(
+        cls,
+        storage: Storage,
+        config: TableConfig,
+        arrow_schema: pa.Schema,
+        metadata: MetadataConfig | None = None,
+        locking: Locking | None = None,
+        conflicts: Conflicts = "queue",
+    ) -> HudiTable:
+        """Create an empty table.
+
+        Args:
+            storage: its root.
+            config: its configuration.
+            arrow_schema: its columns, the ordering column and the key columns among them, without the meta fields.
+            metadata: the settings of its metadata table; None for a table without one.
+            locking: how it is shared with other writers; None for a writer that is the only one.
+            conflicts: what this writer's commits may do beside those of others.
+
+        Raises UnsupportedError for a schema or a kind of table that Hudi's readers do not support, AlreadyExistsError
+        for an existing table.
+        """
+        config.check_columns(arrow_schema)
+        TableConfig.from_properties(config.to_properties())
+        create_schema = {CREATE_SCHEMA: avro_schema(arrow_schema, config.name, with_meta=False)}
+        config = replace(config, extra={**config.extra, **create_schema})
+        storage.write(_SKELETON_FILE, b"")
+        if config.partition_buckets:
+            storage.write(hashing_config_path(FIRST_INSTANT), hashing_config(config.bucketing, FIRST_INSTANT))
+        storage.create(PROPERTIES_PATH, config.to_properties())
+        table = cls.open(storage, config, metadata, locking, conflicts)
+        if metadata is not None:
+            table.keep_metadata(metadata)
+        return table
+
+    @classmethod
+    def open(
+        cls,
+        storage: Storage,
+        expected: TableConfig | None = None,
+        metadata: MetadataConfig | None = None,
+        locking: Locking | None = None,
+        conflicts: Conflicts = "queue",
+    ) -> HudiTable:
+        """Read a table's configuration and list its timeline.
+
+        Args:
+            storage: its root.
+            expected: the configuration in the settings; None accepts any. Its index is taken if it is looked up and
+                the table's properties, written by another writer, name none.
+            metadata: the settings of its metadata table, if it has one; None for the defaults.
+            locking: how it is shared with other writers; None for a writer that is the only one.
+            conflicts: what this writer's commits may do beside those of others.
+
+        Raises ConfigError if there is no table or its identity is not the expected one, CorruptDataError.
+        """
+        config, properties = load_config(storage)
+        if expected is not None:
+            expected.check_same_identity(config)
+            config = config.with_index_of(expected)
+        ownership = Ownership(storage, locking)
+        settings = metadata or MetadataConfig()
+        return cls(storage, config, Timeline.load(storage), properties, settings, ownership, conflicts)
+
+    def begin(self, intent: Intent | None = None) -> str:
+        """Begin a commit on the current state of the table; returns the requested time of its inflight instant.
+
+        Args:
+            intent: what it will write, as far as it is known: its inflight file says so. None if it is not known yet.
+
+        Except under the policy ``queue``, an intent is checked against other writers first (``overtaking``). Raises
+        OvertakenError for a conflict; nothing is left of the instant then. Raises ConfigError if ``hoodie.properties``
+        now has another table's identity or the clock is far behind the timeline, UnsupportedError for a table that
+        binlake cannot write to, ForeignActionError while an action of Hudi on its file groups is pending.
+        """
+        self._check_may_begin()
+        if not self._begun:
+            self._foreign_writes.clear()
+        whole = intent is not None and intent.whole
+        begun = Begun(len(self._foreign_writes), self.schema, whole, self.compactions())
+        body, check = b"", None
+        if intent is not None:
+            body, check = announcement(intent), partial(self._check_first, intent, begun)
+        first = check if self.policy != "queue" and self.lock.shared else None
+        inflight = begin_instant(self.storage, self._clock, self.action, self.ownership, body, first)
+        self.timeline.record(inflight)
+        self._begun[inflight.requested_time] = begun
+        return inflight.requested_time
+
+    def begin_replace(self, plan: ClusteringPlan | None = None) -> str:
+        """Begin a replacecommit that takes in what others commit until it completes (``rebase``); returns its requested
+        time. Errors as ``begin``.
+
+        Args:
+            plan: of a clustering or a resize, which is a clustering until it completes; None for any other
+                replacecommit.
+        """
+        self._check_may_begin()
+        if busy := [i for i in self.timeline.pending() if i.action in (REPLACE_COMMIT, CLUSTERING)]:
+            raise ForeignActionError(
+                "another replacecommit or clustering is pending",
+                do_next="wait until it ends; the table's next writer rolls it back if its process is dead",
+                instant=busy[0].requested_time,
+                table=self.config.name,
+            )
+        action, body, request = REPLACE_COMMIT, announcement(WHOLE_TABLE), replace_request()
+        if plan is not None:  # the inflight file of a clustering is empty, so the requested file has the intent
+            action, body = CLUSTERING, b""
+            said = {**plan.extra, **intent_extra(WHOLE_TABLE, ())}
+            request = replace(plan, extra=said).to_bytes(self.storage.uri)
+        inflight = begin_instant(self.storage, self._clock, action, self.ownership, body, request_body=request)
+        self.timeline.record(inflight)
+        self.rebase(inflight.requested_time)
+        return inflight.requested_time
+
+    def _check_may_begin(self) -> None:
+        """Raise what ``begin`` does for a table that no instant may begin on."""
+        self._check_config()
+        self.config.check_writable()
+        self.refuse_foreign()
+        check_clock(self.timeline, self.config.name)
+
+    def rebase(self, instant: str, *, whole: bool = True) -> None:
+        """Note that a pending instant of ours is based on the table as of the last refresh.
+
+        ``whole``: whether its content depends on the whole table.
+        """
+        self._begun[instant] = Begun(len(self._foreign_writes), self.schema, whole, self.compactions())
+
+    def _check_first(self, intent: Intent, begun: Begun, requested: Instant) -> None:
+        mine = intent.at(requested.requested_time)
+        try:
+            check_pending(self, requested, mine, begun, waits=not self._entered)
+        except BaseException:
+            self.timeline.forget(requested)
+            raise
+
+    def write_context(
+        self, instant: str, schema: pa.Schema | None = None, compression: str = "zstd", level: int | None = 1
+    ) -> WriteContext:
+        """The context of a commit's tasks. ``schema``: a newer schema, to be committed with their files."""
+        columns = value_schema(schema) if schema is not None else self.schema
+        return WriteContext(
+            table_name=self.config.name,
+            instant=instant,
+            avro_schema_json=avro_schema(columns, self.config.name, with_meta=True),
+            arrow_schema=columns,
+            ordering_field=self.config.ordering_field,
+            compression=compression,
+            compression_level=level,
+            indexed_columns=self._indexed_columns(columns),
+        )
+
+    def commit(
+        self,
+        instant: str,
+        results: Iterable[WriteResult],
+        extra: Extra | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        touched: Sequence[GroupIntent] = (),
+        whole: bool = False,
+        replaced: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> str:
+        """Publish the files of an instant from ``begin``; returns the completion time.
+
+        Args:
+            instant: the requested time.
+            results: one for every file; none for a commit that only records ``extra``.
+            extra: the caller's own keys of extraMetadata, or a function that is called for them under the lock once the
+                checks have passed, with all that others committed taken in.
+            schema: a newer schema: columns added as nullable, types widened; any types if every file group gets a new
+                base file. Columns that others have added since ``begin`` stay.
+            touched: what it decided on beside its files: file groups whose state it looked up and changes elsewhere.
+            whole: whether the commit's content depends on the whole table: no other may have completed since ``begin``.
+            replaced: of a replacecommit, the ids of the file groups that it replaces, by partition path.
+
+        The metadata table records the files first. Raises OvertakenError if what another writer has committed since
+        ``begin`` conflicts under the table's policy, LockHeldError, LostOwnershipError, CommitUnknownError,
+        StorageError as ``commit.apply_commit`` says, UnsupportedError for a schema the old files cannot be read under,
+        CorruptDataError for a metadata table that cannot be read.
+        """
+        files = list(results)
+        try:
+            with self.exclusively():
+                begun = self._begun.get(instant) or Begun(
+                    len(self._foreign_writes), self.schema, compactions=self.compactions()
+                )
+                mine = Intent.of_results(files, touched, whole=whole or begun.whole).at(instant)
+                completed = self._commit(mine, begun, files, extra or {}, schema, replaced)
+        except LostOwnershipError:
+            self._begun.pop(instant, None)
+            self.ownership.end(instant)
+            withdraw(self.storage, instant, [file.path for file in files])
+            raise
+        self._begun.pop(instant, None)
+        self.ownership.end(instant)
+        return completed
+
+    def _commit(
+        self,
+        mine: Intent,
+        begun: Begun,
+        files: Sequence[WriteResult],
+        extra: Extra,
+        schema: pa.Schema | None,
+        replaced: Mapping[str, tuple[str, ...]] | None,
+    ) -> str:
+        instant = mine.instant
+        inflight = self._inflight(instant)
+        self.ownership.check(instant)
+        self._check_not_overtaken(mine, begun)
+        refuse_planned(mine, self.planned(), self.config.name)
+        columns = self.schema
+        if schema is not None:
+            columns = merged_schema(self, instant, begun, value_schema(schema))
+        self._check_columns(columns, files)
+        keys = extra() if callable(extra) else extra
+        stats = write_stats(instant, files)
+        said = intent_extra(mine, {(stat.partition_path, stat.file_id) for stat in stats})
+        self._note(instant, files, columns)
+        partitions = dict.fromkeys(stat.partition_path for stat in stats)
+        new_partitions = tuple(p for p in partitions if p not in self._known_partitions)
+        self._rings.begin(self.config, new_partitions)
+        plan = CommitPlan(
+            inflight=inflight,
+            completion_time=self._clock.next(),
+            metadata=_body(inflight, stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}, replaced),
+            new_partitions=new_partitions,
+        )
+        completed = apply_commit(self.storage, plan)
+        self.timeline.record(completed)
+        self.timeline.remember(completed, plan.metadata)
+        self._known_partitions.update(partitions)
+        self.schema = columns
+        if replaced is not None:
+            self.take_in_buckets()
+            self._foreign_writes.append(completed)  # to other instants that this object has begun
+        return plan.completion_time
+
+    def _check_columns(self, columns: pa.Schema, files: Sequence[WriteResult]) -> None:
+        """Raise UnsupportedError for columns under which older files cannot be read, unless every file group gets a new
+        base file: none of them is read under the new columns then."""
+        try:
+            check_evolution(self.schema, columns)
+        except UnsupportedError:
+            based = {(file.partition_path, file.file_id) for file in files if file.is_base}
+            if not based >= {(piece.partition_path, piece.file_id) for piece in self.file_slices()}:
+                raise
+
+    def _check_not_overtaken(self, mine: Intent, begun: Begun) -> None:
+        check_completed(self, mine, begun)
+        check_compactions(self, mine, begun)
+
+    def abort(self, instant: str) -> None:
+        """Roll back one of our own instants, inflight or a planned clustering. Raises StorageError,
+        LostOwnershipError."""
+        with self.exclusively():
+            found = self.timeline.find(instant)
+            planned = found is not None and found.action == CLUSTERING and not found.completed
+            target = found if found is not None and planned else self._inflight(instant)
+            roll_back(self.storage, self.timeline, self._clock, target, self._undo_entries)
+        self._begun.pop(instant, None)
+        self.ownership.end(instant)
+
+    def rollback_pending(self) -> list[str]:
+        """Roll back pending commits and delta commits of dead writers, and finish their rollbacks.
+
+        Completed files that appeared late are deleted first (``actions.late_completion``). Returns the requested times
+        of the commits rolled back. Pending compactions stay. Heartbeats show which writers
+        are dead (Hudi's LAZY policy); a writer without heartbeats treats all others as dead (Hudi's EAGER policy).
+        """
+        with self.exclusively():
+            self.delete_late_completions()
+            self._index = None
+            abandoned = self.ownership.is_abandoned
+            rolled_back = roll_back_pending(self.storage, self.timeline, self._clock, abandoned, self._undo_entries)
+            if self.metadata_table is not None:
+                recover(self.metadata_table)
+            self.ownership.sweep({pending.requested_time for pending in self.timeline.pending()})
+        return rolled_back
+
+    def _inflight(self, instant: str) -> Instant:
+        inflight = self.timeline.find(instant)
+        if inflight is None or inflight.state is not State.INFLIGHT:
+            completed = inflight is not None and inflight.completed
+            raise LostOwnershipError(
+                "another writer completed this instant" if completed else "another writer rolled this instant back",
+                do_next="another process writes to this table: stop it, or set locking",
+                instant=instant,
+                table=self.config.name,
+            )
+        return inflight
+
+    def _avro(self, columns: pa.Schema) -> str:
+        return avro_schema(columns, self.config.name, with_meta=False)
+
+
+def _body(
+    inflight: Instant,
+    stats: tuple[WriteStat, ...],
+    extra: Mapping[str, str],
+    replaced: Mapping[str, tuple[str, ...]] | None,
+) -> CommitMetadata:
+    overwrite = "CLUSTER" if inflight.action == CLUSTERING else "INSERT_OVERWRITE"
+    operation = "UPSERT" if replaced is None else overwrite
+    return CommitMetadata(stats, extra, operation, replaced=replaced)

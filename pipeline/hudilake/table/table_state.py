@@ -1,0 +1,319 @@
+"""The state of an open table in a process, and its refresh after other writers' changes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudilake.clock import InstantClock
+from hudilake.commit.late_completion import commits_after_rollback, completed_again, delete_late
+from hudilake.commit.planned import Planned, PlannedClusterings, groups_of
+from hudilake.commit.preconditions import is_time, refuse_foreign
+from hudilake.errors import BinlakeError, UnsupportedError
+from hudilake.format.definition.config import CREATE_SCHEMA, PROPERTIES_PATH, TableConfig, load_config
+from hudilake.format.definition.schema import arrow_schema, value_schema
+from hudilake.format.files.view import FileSlice, file_slices, slices_of_partition
+from hudilake.format.timeline.commit_metadata import SCHEMA_KEY
+from hudilake.format.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, REPLACE_COMMIT, RESTORE, Instant
+from hudilake.format.timeline.timeline import Timeline
+from hudilake.locking.base import TableLock
+from hudilake.locking.fenced import fenced
+from hudilake.locking.ownership import Ownership
+from hudilake.metadata.config import MetadataConfig
+from hudilake.metadata.initialise import write_properties
+from hudilake.metadata.table import MetadataTable
+from hudilake.policies import Conflicts
+from hudilake.storage.base import FileInfo, Storage
+from hudilake.table.bucket_counts import with_buckets_of
+from hudilake.table.rings import Rings
+
+#: Actions that may overtake a commit if another writer completes one after its begin, besides that of commits of rows.
+#: A compaction changes no row.
+_OVERTAKING = (REPLACE_COMMIT, RESTORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a pending instant began upon.
+
+    Args:
+        seen: how many writes of other writers its writer knew.
+        schema: the table's columns then.
+        whole: whether its content depends on the whole table.
+        compactions: the requested times of the compactions that its writer knew, where they matter (``compactions``).
+    """
+
+    seen: int
+    schema: pa.Schema
+    whole: bool = False
+    compactions: frozenset[str] = frozenset()
+
+
+def avro_schema_of(config: TableConfig, timeline: Timeline) -> str:
+    """The Avro schema of the write that was requested last, as JSON, as Hudi's readers take it.
+
+    Raises UnsupportedError for a table without one, CorruptDataError, StorageError.
+    """
+    text = timeline.newest_schema() or config.extra.get(CREATE_SCHEMA)
+    if text is None:
+        raise UnsupportedError(
+            "the table has no schema, neither in a commit nor in hoodie.properties",
+            do_next=f"restore {CREATE_SCHEMA} in hoodie.properties from a copy",
+            table=config.name,
+        )
+    return text
+
+
+class TableState:
+    """Configuration, schema, timeline and metadata table of a table as of the last refresh, and the table's lock."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig,
+        timeline: Timeline,
+        properties: FileInfo | None,
+        metadata: MetadataConfig,
+        ownership: Ownership,
+        conflicts: Conflicts = "queue",
+        *,
+        avro_schema: str | None = None,
+    ) -> None:
+        """``avro_schema``: of the newest columns, if it is known; None to read the newest commit."""
+        self.ownership = ownership
+        #: What this writer's commits may do beside those of others.
+        self.policy = conflicts
+        self.storage = fenced(storage, ownership.lock)
+        self._rings = Rings(self.storage)
+        self.timeline = timeline
+        counted = with_buckets_of(config, timeline)
+        #: Whether ``hoodie.properties`` has the buckets that count.
+        self._settled = counted == config
+        self.config = self._rings.taken_in(counted, timeline)
+        self._properties = properties
+        self._metadata_config = metadata
+        self._index: MetadataTable | None = None
+        #: Grows with every refresh, by any caller, that finds writes of other writers.
+        self.generation = 0
+        self._clock = InstantClock()
+        self._entered = 0
+        #: The overtaking writes of other writers in the order in which they were taken in; None for another
+        #: ``hoodie.properties``.
+        self._foreign_writes: list[Instant | None] = []
+        #: What each of our pending instants began upon.
+        self._begun: dict[str, Begun] = {}
+        self._known_partitions: set[str] = set()
+        self._clusterings = PlannedClusterings(self.storage)
+        self._observe_times()
+        self.schema = self._read_schema() if avro_schema is None else value_schema(arrow_schema(avro_schema))
+
+    @property
+    def action(self) -> str:
+        """The action of the commits of rows: a table without log files has no delta commits."""
+        return COMMIT if self.config.kind.copies else DELTA_COMMIT
+
+    @property
+    def lock(self) -> TableLock:
+        """The table's lock. Use ``exclusively`` to hold it."""
+        return self.ownership.lock
+
+    @contextlib.contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Hold the table's lock, refreshed after other holders' changes. Reentrant.
+
+        Raises LockHeldError if another writer keeps it too long, StorageError, CorruptDataError.
+        """
+        with self.lock:
+            self._entered += 1
+            try:
+                if self._entered == 1 and self.lock.others_held:
+                    self._take_in()
+                yield
+            finally:
+                self._entered -= 1
+
+    def _take_in(self) -> None:
+        self.refresh()
+        self._check_config()
+        if self._index is not None and self._index.timeline.refresh():
+            self._index = None
+        with contextlib.suppress(BinlakeError):  # raised again on the next use
+            _ = self.metadata_table  # later times must be after those of its own services too
+
+    def foreign_writes(self, since: int) -> list[Instant | None]:
+        """The overtaking writes of other writers that were taken in after the first ``since``; None for a change of
+        ``hoodie.properties``."""
+        return self._foreign_writes[since:]
+
+    def properties_changed_since(self, instant: str) -> bool:
+        """Whether another process has changed ``hoodie.properties`` since a pending instant of ours began."""
+        return None in self.foreign_writes(self._begun[instant].seen)
+
+    def compactions(self) -> frozenset[str]:
+        """The requested times of all compactions, pending or completed, that the active timeline has as of the last
+        refresh; none for a table whose commits need not know them, because they look no keys up in base files that a
+        compaction rewrites."""
+        kind = self.config.kind
+        if kind.copies or not kind.looks_up:
+            return frozenset()
+        pending = [instant for instant in self.timeline.pending() if instant.action == COMPACTION]
+        return frozenset(i.requested_time for i in (*pending, *self.timeline.completed_actions((COMMIT,))))
+
+    def planned(self) -> list[Planned]:
+        """The pending clusterings as of the last refresh, oldest first. Raises StorageError."""
+        return self._clusterings.of(self.timeline)
+
+    def slices_to_fill(self) -> list[FileSlice]:
+        """The newest file slices of the file groups that new rows may go to: of all that no pending clustering will
+        replace. Raises CorruptDataError, StorageError."""
+        planned = groups_of(self.planned())
+        return [piece for piece in self.file_slices() if (piece.partition_path, piece.file_id) not in planned]
+
+    def refuse_foreign(self) -> None:
+        """Raise ForeignActionError while an action is pending beside which no commit may be made."""
+        refuse_foreign(self.storage, self.timeline, self.planned(), computed=self.config.kind.computed)
+
+    def is_ours(self, instant: str) -> bool:
+        """Whether this object began a pending instant."""
+        return instant in self._begun
+
+    @property
+    def clock(self) -> InstantClock:
+        """The source of all times of this table: one clock for its writer and its services."""
+        return self._clock
+
+    @property
+    def metadata_table(self) -> MetadataTable | None:
+        """The table's metadata table, opened on first use; None if its properties list none.
+
+        Raises UnsupportedError for one that binlake cannot keep current, CorruptDataError, StorageError.
+        """
+        if self._index is None and self.config.metadata_partitions:
+            self._index = MetadataTable.open(
+                self.storage, self.config, self.timeline, self._clock, self.schema, self._metadata_config
+            )
+        return self._index
+
+    def file_slices(self, partitions: Collection[str] | None = None) -> list[FileSlice]:
+        """The newest file slice of every file group, from the metadata table or else from listing storage.
+
+        ``partitions``: partition paths, which need not exist; None for all.
+        """
+        index = self.metadata_table
+        if index is None:
+            return file_slices(self.storage, self.timeline, partitions=partitions)
+        known = index.partition_paths()
+        listed = index.reader.listed(sorted(known if partitions is None else known.intersection(partitions)))
+        return [s for path, files in listed.items() for s in slices_of_partition(path, files, self.timeline)]
+
+    def refresh(self) -> bool:
+        """List the end of the timeline. True if another writer has written, or the newest commit is gone, as when an
+        older copy of the table was put in its place: file slices and schema may have changed."""
+        last = self.timeline.last_completed()
+        changed = self.timeline.refresh()
+        taken_back = not changed and self.timeline.last_completed() != last
+        self._observe_times()
+        if late := commits_after_rollback(self.storage, self.timeline, changed):
+            self.timeline.archived(late)
+            changed = [instant for instant in changed if instant not in late]
+        if changed or taken_back:
+            self.generation += 1
+            overtaking = (self.action, *_OVERTAKING)
+            self._foreign_writes += [
+                i for i in changed if i.action in overtaking and (i.completed or i.action == RESTORE)
+            ]
+            self.schema = self._read_schema()
+            self.take_in_buckets()
+            self._index = None
+        return bool(changed) or taken_back
+
+    def delete_late_completions(self) -> None:
+        """List the whole timeline, and delete the completed files that appeared late (``actions.late_completion``).
+
+        Call it under the table's lock. Raises StorageError.
+        """
+        self.timeline.refresh(whole=True)
+        self._observe_times()
+        delete_late(self.storage, completed_again(self.timeline, self.action))
+        if late := commits_after_rollback(self.storage, self.timeline, self.timeline.completed()):
+            delete_late(self.storage, late)
+            self.timeline.archived(late)
+            self.generation += 1
+            self.schema = self._read_schema()
+
+    def extra_metadata(self, key: str) -> str | None:
+        """The value of a key of extraMetadata in the newest completed commit that has it, archived ones included."""
+        return self.extra_values(key).get(key)
+
+    def extra_values(self, key: str, *further: str) -> Mapping[str, str]:
+        """The value of ``key`` as ``extra_metadata``, and the values of ``further`` keys in the same commit.
+
+        The newest commit is the one that completed last: it knows what all others recorded. In archived commits each
+        key has its newest value of any commit. Keys without a value are left out; without a value of ``key`` the result
+        is empty.
+        """
+        for instant in self.timeline.newest_first():
+            extra = self.timeline.commit_metadata(instant).extra
+            if key in extra:
+                return {name: extra[name] for name in (key, *further) if name in extra}
+        return self.timeline.history().extra_values(key, *further)
+
+    def schema_as_of(self, instant: str) -> pa.Schema:
+        """The table's columns as of a requested time: those of the newest commit at or before it."""
+        for commit in reversed(self.timeline.completed()):
+            text = (
+                self.timeline.commit_metadata(commit).extra.get(SCHEMA_KEY)
+                if commit.requested_time <= instant
+                else None
+            )
+            if text is not None:
+                return value_schema(arrow_schema(text))
+        return self.schema
+
+    def newest_avro_schema(self) -> str:
+        """The Avro schema of the columns as of the last refresh, as JSON. Errors as ``avro_schema_of``."""
+        return avro_schema_of(self.config, self.timeline)
+
+    def _read_schema(self) -> pa.Schema:
+        return value_schema(arrow_schema(self.newest_avro_schema()))
+
+    def _observe_times(self) -> None:
+        latest = self.timeline.latest_time()
+        if latest is not None and is_time(latest):
+            self._clock.observe(latest)
+
+    def take_in_buckets(self) -> None:
+        """Take in the bucket counts and the hash rings that count as of the timeline. Raises CorruptDataError,
+        StorageError."""
+        counted = with_buckets_of(self.config, self.timeline)
+        self._settled = self._settled and counted == self.config
+        self.config = self._rings.taken_in(counted, self.timeline)
+
+    def settle_buckets(self) -> None:
+        """Bring ``hoodie.properties`` in line with the buckets that count (``bucket_counts``): a run may have died
+        between the replacecommit and the properties, or the table was restored. Raises BinlakeError."""
+        if not self._settled:
+            with self.exclusively():
+                self.adopt(self.config)
+
+    def adopt(self, config: TableConfig) -> None:
+        """Replace ``hoodie.properties``. Call it under the lock. Raises StorageError."""
+        write_properties(self.storage, config)
+        self.config, self._properties = config, self.storage.stat(PROPERTIES_PATH)
+        self._settled, self._index = True, None
+
+    def _check_config(self) -> None:
+        """Load the configuration again if another process changed it."""
+        properties = self.storage.stat(PROPERTIES_PATH)
+        if properties is not None and properties == self._properties:
+            return
+        config, self._properties = load_config(self.storage)
+        counted = with_buckets_of(config, self.timeline)
+        self.config.check_same_identity(counted)
+        self._settled = counted == config
+        self.config = self._rings.taken_in(counted.with_index_of(self.config), self.timeline)
+        self._index = None
+        self._foreign_writes.append(None)  # the metadata table was added or dropped after our pending instants began

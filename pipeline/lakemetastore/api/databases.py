@@ -1,0 +1,33 @@
+"""Databases and tables of the catalog on the wire."""
+
+from __future__ import annotations
+
+from lakemetastore.api.base import Message
+
+
+class NamesWire(Message):
+    """Names, sorted. ``after``: where the next page begins; None on the last page."""
+
+    names: tuple[str, ...]
+    after: str | None = None
+
+
+class ColumnWire(Message):
+    """A column in Hive's types."""
+
+    name: str
+    type: str
+    comment: str | None = None
+
+
+class DefinitionWire(Message):
+    """A table of the catalog."""
+
+    database: str
+    name: str
+    kind: str
+    location: str | None
+    columns: tuple[ColumnWire, ...]
+    partition_keys: tuple[ColumnWire, ...]
+    parameters: dict[str, str]
+    version: str

@@ -1,0 +1,36 @@
+"""A catalog of databases, tables and partitions with the rules of the Hive Metastore 3.1.3.
+
+What it knows is in logs of one store; each call reads the newest state, or one of at most ``check_after_ms`` ago. It
+touches no files: it makes and deletes no directories, and a new name moves no data.
+"""
+
+from __future__ import annotations
+
+from lakemetastore.catalog.databases import Databases
+from lakemetastore.catalog.logs import CatalogLogs
+from lakemetastore.catalog.partition_calls import PartitionCalls
+from lakemetastore.catalog.statistics import StatisticsCalls
+from lakemetastore.catalog.tables import Tables
+from lakemetastore.log.policy import LogPolicy
+from lakemetastore.stores.base import LogStore
+
+WAREHOUSE = "file:/user/hive/warehouse"
+
+
+class Catalog(Databases, Tables, PartitionCalls, StatisticsCalls):
+    """All calls of a catalog. Threads may share it; a process needs one for each store.
+
+    Args:
+        store: of the logs. Any number of processes may use it.
+        warehouse: location of tables that come without one; of the database ``default`` if the catalog is new.
+        policy: how logs are kept, and how old a state may be.
+
+    All calls raise StorageError when the store does not answer.
+    """
+
+    def __init__(self, store: LogStore, *, warehouse: str = WAREHOUSE, policy: LogPolicy | None = None) -> None:
+        logs = CatalogLogs(store, policy or LogPolicy())
+        Databases.__init__(self, logs, warehouse)
+        Tables.__init__(self, logs, warehouse)
+        PartitionCalls.__init__(self, logs)
+        StatisticsCalls.__init__(self, logs)

@@ -1,0 +1,105 @@
+"""Databases of a catalog."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hudilake.clock import now_ms
+from lakemetastore.catalog.entries import DatabaseDropped, DatabasePut, NameChange, NamedTable
+from lakemetastore.catalog.locations import normal_location
+from lakemetastore.catalog.logs import CatalogLogs, TableEntry, entry_of
+from lakemetastore.catalog.names import DEFAULT_DATABASE, folded, matching
+from lakemetastore.catalog.names_state import Names
+from lakemetastore.catalog.stored import default_database, stored_database
+from lakemetastore.model.errors import AlreadyExistsError, InvalidOperationError, MetaError
+from lakemetastore.model.objects import Database
+
+
+class Databases:
+    """The calls about databases. See ``Catalog``."""
+
+    def __init__(self, logs: CatalogLogs, warehouse: str) -> None:
+        self._logs = logs
+        self._warehouse = warehouse
+        logs.names.commit(self._with_default)
+
+    def databases(self) -> list[str]:
+        """The names of all databases, ascending."""
+        return sorted(self._logs.names.state().state.databases)
+
+    def databases_like(self, pattern: str) -> list[str]:
+        """The names of the databases that match ``a*|b``, ascending."""
+        return matching(self._logs.names.state().state.databases, pattern.strip())
+
+    def database(self, name: str) -> Database:
+        """A database. Raises NoSuchObjectError."""
+        return self._logs.names.state().state.database(name)
+
+    def new_database(self, database: Database) -> Database:
+        """A database as it would be stored, with its location. Raises as ``create_database``."""
+        if folded(database.name) in self._logs.names.state().state.databases:
+            raise AlreadyExistsError(f"Database {database.name} already exists")
+        return stored_database(database, self._warehouse, now_ms() // 1000)
+
+    def create_database(self, database: Database) -> Database:
+        """Create a database; gives it back as it is stored.
+
+        Raises AlreadyExistsError, and InvalidObjectError for a wrong name.
+        """
+
+        def propose(names: Names) -> NameChange:
+            if folded(database.name) in names.databases:
+                raise AlreadyExistsError(f"Database {database.name} already exists")
+            return DatabasePut(stored_database(database, self._warehouse, now_ms() // 1000))
+
+        return self._logs.names.commit(propose).state.database(database.name)
+
+    def alter_database(self, name: str, database: Database) -> None:
+        """Change the parameters and the owner of a database, and its description and location if they are given.
+
+        Raises NoSuchObjectError.
+        """
+
+        def propose(names: Names) -> NameChange:
+            before = names.database(name)
+            return DatabasePut(
+                msgspec.structs.replace(
+                    before,
+                    parameters=database.parameters,
+                    owner=database.owner,
+                    owner_type=database.owner_type or before.owner_type,
+                    description=database.description or before.description,
+                    location=normal_location(database.location) if database.location else before.location,
+                )
+            )
+
+        self._logs.names.commit(propose)
+
+    def drop_database(self, name: str, *, cascade: bool = False) -> list[TableEntry]:
+        """Drop a database, with ``cascade`` its tables, too. Gives the dropped tables; their files stay.
+
+        Raises NoSuchObjectError, MetaError for the default database, InvalidOperationError if it has tables.
+        """
+        if folded(name) == DEFAULT_DATABASE:
+            raise MetaError("Can not drop default database in catalog hive")
+        dropped: dict[str, NamedTable] = {}
+
+        def propose(names: Names) -> NameChange:
+            found = names.database(name)
+            dropped.clear()
+            dropped.update(names.tables.get(found.name, {}))
+            if dropped and not cascade:
+                raise InvalidOperationError(f"Database {found.name} is not empty. One or more tables exist.")
+            return DatabaseDropped(found.name)
+
+        self._logs.names.commit(propose)
+        entries = [
+            entry_of(named, self._logs.table(named.id).state(), folded(name), table)
+            for table, named in sorted(dropped.items())
+        ]
+        for named in dropped.values():
+            self._logs.delete(named.id)
+        return [entry for entry in entries if entry is not None]
+
+    def _with_default(self, names: Names) -> NameChange | None:
+        return None if DEFAULT_DATABASE in names.databases else DatabasePut(default_database(self._warehouse))

@@ -1,0 +1,60 @@
+"""The databases and the names of all tables: the state of the log ``catalog``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from lakemetastore.catalog.entries import DatabaseDropped, DatabasePut, NameChange, NamedTable
+from lakemetastore.log.fold import StructFold, Versioned
+from lakemetastore.model.errors import NoSuchObjectError
+from lakemetastore.model.objects import Database
+
+LOG = "catalog"
+
+
+class Names(msgspec.Struct, frozen=True):
+    """Databases by name, and of each database its tables by name. Nothing in it is changed in place."""
+
+    databases: Mapping[str, Database] = {}
+    tables: Mapping[str, Mapping[str, NamedTable]] = {}
+
+    def database(self, name: str) -> Database:
+        """A database. Raises NoSuchObjectError."""
+        found = self.databases.get(name.strip().lower())
+        if found is None:
+            raise NoSuchObjectError(name)
+        return found
+
+    def table(self, database: str, name: str) -> NamedTable | None:
+        """What is known of a table by its name, None if there is none."""
+        return self.tables.get(database, {}).get(name)
+
+
+def apply(state: Names, changes: Sequence[Versioned[NameChange]]) -> Names:
+    """The names after some changes."""
+    databases = dict(state.databases)
+    tables: dict[str, Mapping[str, NamedTable]] = dict(state.tables)
+    own: dict[str, dict[str, NamedTable]] = {}
+    for versioned in changes:
+        change = versioned.change
+        if isinstance(change, DatabasePut):
+            databases[change.database.name] = change.database
+            continue
+        if isinstance(change, DatabaseDropped):
+            databases.pop(change.name, None)
+            tables.pop(change.name, None)
+            own.pop(change.name, None)
+            continue
+        for database in {d for d, _ in change.gone} | {d for d, _, _ in change.named}:
+            if database not in own:
+                tables[database] = own[database] = dict(tables.get(database, {}))
+        for database, name in change.gone:
+            own[database].pop(name, None)
+        for database, name, table in change.named:
+            own[database][name] = table
+    return Names(databases, tables)
+
+
+FOLD: StructFold[Names, NameChange] = StructFold(NameChange, Names, Names, apply)

@@ -1,0 +1,156 @@
+"""Statistics of columns: kept and given back as they were sent. Those of several partitions are not put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hive_metastore import ttypes
+
+from hudilake.clock import now_ms
+from lakemetastore.catalog.logs import TableEntry
+from lakemetastore.hive.context import Context
+from lakemetastore.hive.generated import Struct
+from lakemetastore.hive.message import decode, encode
+from lakemetastore.hive.methods import Handler
+from lakemetastore.hive.names import database_name, of_catalog
+from lakemetastore.hive.to_thrift import CATALOG
+from lakemetastore.model.errors import MetaError
+from lakemetastore.model.objects import Table
+
+
+def update_table_column_statistics(context: Context, args: Struct) -> bool:
+    """Keep statistics of a table's columns."""
+    return _put(context, args.stats_obj)
+
+
+def update_column_statistics_req(context: Context, args: Struct) -> Struct:
+    """Keep statistics of columns of a table or of partitions."""
+    _put_all(context, args.req)
+    return ttypes.SetPartitionsStatsResponse(result=True)
+
+
+def set_aggr_stats_for(context: Context, args: Struct) -> bool:
+    """Keep statistics of columns of a table or of partitions."""
+    return _put_all(context, args.request)
+
+
+def get_table_column_statistics(context: Context, args: Struct) -> Struct | None:
+    """Statistics of a table's column."""
+    return _one(context, args, "")
+
+
+def get_partition_column_statistics(context: Context, args: Struct) -> Struct | None:
+    """Statistics of a partition's column."""
+    return _one(context, args, args.part_name)
+
+
+def get_table_statistics_req(context: Context, args: Struct) -> Struct:
+    """Statistics of some of a table's columns, of those that have any."""
+    request = args.request
+    of_catalog(request.catName)
+    entry = context.catalog.table(database_name(request.dbName), request.tblName)
+    return ttypes.TableStatsResult(tableStats=_objects(context, entry, request.colNames, ""))
+
+
+def get_partitions_statistics_req(context: Context, args: Struct) -> Struct:
+    """Statistics of some columns of partitions, of those that have any."""
+    request = args.request
+    of_catalog(request.catName)
+    entry = context.catalog.table(database_name(request.dbName), request.tblName)
+    found = {name: _objects(context, entry, request.colNames, name) for name in request.partNames or ()}
+    return ttypes.PartitionsStatsResult(partStats={name: objects for name, objects in found.items() if objects})
+
+
+def get_aggr_stats_for(context: Context, args: Struct) -> Struct:
+    """Statistics of some columns over partitions, if only one of these has any. Several are not put together."""
+    request = args.request
+    of_catalog(request.catName)
+    entry = context.catalog.table(database_name(request.dbName), request.tblName)
+    found = [_objects(context, entry, request.colNames, name) for name in request.partNames or ()]
+    counted = [objects for objects in found if objects]
+    if len(counted) != 1:
+        return ttypes.AggrStats(colStats=[], partsFound=0)
+    return ttypes.AggrStats(colStats=counted[0], partsFound=1)
+
+
+def delete_table_column_statistics(context: Context, args: Struct) -> bool:
+    """Forget the statistics of a table's column, or of all."""
+    context.catalog.drop_statistics(database_name(args.db_name), args.tbl_name, args.col_name)
+    return True
+
+
+def delete_partition_column_statistics(context: Context, args: Struct) -> bool:
+    """Forget the statistics of a partition's column, or of all."""
+    context.catalog.drop_statistics(database_name(args.db_name), args.tbl_name, args.col_name, args.part_name)
+    return True
+
+
+def _put_all(context: Context, request: Struct) -> bool:
+    for statistics in request.colStats or ():
+        _put(context, statistics)
+    return True
+
+
+def _put(context: Context, statistics: Struct) -> bool:
+    described = statistics.statsDesc
+    of_catalog(described.catName)
+    analyzed = described.lastAnalyzed or now_ms() // 1000
+    columns = {sent.colName.lower(): _kept(sent, analyzed) for sent in statistics.statsObj or ()}
+    partition = "" if described.isTblLevel else described.partName or ""
+    database = database_name(described.dbName)
+    _check_columns(context.catalog.table(database, described.tableName).table, columns)
+    context.catalog.put_statistics(database, described.tableName, columns, partition)
+    return True
+
+
+def _check_columns(table: Table, columns: Iterable[str]) -> None:
+    known = {column.name for column in table.storage.columns}
+    for column in columns:
+        if column not in known:
+            raise MetaError(
+                f"Column {column} doesn't exist in table {table.name} in database {table.database}",
+                do_next="send statistics of columns that the table has",
+            )
+
+
+def _kept(sent: Struct, analyzed: int) -> bytes:
+    """A column's statistics with the time of their making, as bytes of ttypes.ColumnStatistics."""
+    return encode(
+        ttypes.ColumnStatistics(statsDesc=ttypes.ColumnStatisticsDesc(lastAnalyzed=analyzed), statsObj=[sent])
+    )
+
+
+def _one(context: Context, args: Struct, partition: str) -> Struct | None:
+    """None where there are none, as HMS 3.1.3 answers."""
+    entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+    column = args.col_name.lower()
+    kept = context.catalog.statistics(entry, [column], partition).get(column)
+    if kept is None:
+        return None
+    found = decode(kept, ttypes.ColumnStatistics)
+    described = found.statsDesc
+    described.isTblLevel, described.dbName, described.tableName = not partition, entry.table.database, entry.table.name
+    described.partName, described.catName = partition or None, CATALOG
+    return found
+
+
+def _objects(context: Context, entry: TableEntry, columns: Sequence[str] | None, partition: str) -> list[Struct]:
+    wanted = [column.lower() for column in columns or ()]
+    kept = context.catalog.statistics(entry, wanted, partition)
+    return [decode(data, ttypes.ColumnStatistics).statsObj[0] for data in kept.values()]
+
+
+CALLS: dict[str, Handler] = {
+    "update_table_column_statistics": update_table_column_statistics,
+    "update_partition_column_statistics": update_table_column_statistics,
+    "update_table_column_statistics_req": update_column_statistics_req,
+    "update_partition_column_statistics_req": update_column_statistics_req,
+    "set_aggr_stats_for": set_aggr_stats_for,
+    "get_table_column_statistics": get_table_column_statistics,
+    "get_partition_column_statistics": get_partition_column_statistics,
+    "get_table_statistics_req": get_table_statistics_req,
+    "get_partitions_statistics_req": get_partitions_statistics_req,
+    "get_aggr_stats_for": get_aggr_stats_for,
+    "delete_table_column_statistics": delete_table_column_statistics,
+    "delete_partition_column_statistics": delete_partition_column_statistics,
+}

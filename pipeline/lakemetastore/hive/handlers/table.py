@@ -1,0 +1,36 @@
+"""All methods that are served."""
+
+from __future__ import annotations
+
+from lakemetastore.hive.handlers import (
+    databases,
+    functions,
+    locks,
+    partition_changes,
+    partition_files,
+    partition_specs,
+    partitions,
+    server,
+    statistics,
+    table_changes,
+    tables,
+    unowned,
+)
+from lakemetastore.hive.methods import Method, methods
+
+METHODS: dict[str, Method] = methods(
+    {
+        **server.CALLS,
+        **databases.CALLS,
+        **tables.CALLS,
+        **table_changes.CALLS,
+        **partitions.CALLS,
+        **partition_changes.CALLS,
+        **partition_files.CALLS,
+        **partition_specs.CALLS,
+        **statistics.CALLS,
+        **functions.CALLS,
+        **locks.CALLS,
+        **unowned.CALLS,
+    }
+)

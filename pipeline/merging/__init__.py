@@ -1,1 +1,0 @@
-"""Tables merged by their writer (``hudi.definition.merging``): what rows are now, and what events make of them."""

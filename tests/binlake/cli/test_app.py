@@ -1,0 +1,44 @@
+"""The list of commands: each is imported only when it is called."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from binlake.cli.app import COMMANDS, app
+from binlake.cli.lazy import Lazy
+from tests.paths import ROOT
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_an_entry_says_what_its_command_says(entry: Lazy) -> None:
+    found = entry.load()
+    text = found.info.help if isinstance(found, typer.Typer) else inspect.getdoc(found)
+    assert text is not None
+    summary, *more = (" ".join(part.split()) for part in text.split("\n\n"))
+    assert entry.help == summary
+    done = CliRunner().invoke(app, [entry.name, "--help"], terminal_width=200)
+    assert done.exit_code == 0, done.output
+    assert [part for part in more if part not in " ".join(done.output.split())] == []
+    assert f"Usage: binlake {entry.name}" in done.output
+
+
+def test_the_help_names_every_command_and_imports_none() -> None:
+    look = "import sys; from binlake.cli.app import app; app(standalone_mode=False); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look, "--help"], capture_output=True, text=True, check=True, cwd=ROOT)
+    *shown, modules = done.stdout.splitlines()
+    assert [entry.name for entry in COMMANDS if not any(f" {entry.name} " in line for line in shown)] == []
+    ours = {name for name in modules.split() if name.partition(".")[0] in {"binlake", "lakemetastore", "hudilake"}}
+    assert ours == {"binlake", "binlake.cli", "binlake.cli.app", "binlake.cli.lazy", "hudilake", "hudilake.errors"}
+    assert {"numpy", "pyarrow", "pyspark", "pydantic", "duckdb"}.isdisjoint(modules.split())
+
+
+def test_a_command_that_is_not_there_is_refused() -> None:
+    done = CliRunner().invoke(app, ["runn"])
+    assert done.exit_code == 2
+    assert "runn" in done.output

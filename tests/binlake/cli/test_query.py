@@ -1,0 +1,164 @@
+"""``binlake query`` and ``binlake explain``."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from binlake.cli.app import app
+from hudilake.errors import ConfigError
+from tests.hudilake.read.lakes import new_table, row
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    table = new_table(tmp_path_factory.mktemp("cli"))
+    table.write([row(key, 1) for key in range(60)])
+    table.compact()
+    table.write([row(7, 2, name=None)])
+    return table.path
+
+
+def binlake(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def test_rows_as_a_table(lake: Path) -> None:
+    done = binlake("query", lake, 'SELECT id, name, raw, "at", flag, price FROM t WHERE id IN (7, 8) ORDER BY id')
+    assert done.exit_code == 0
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.stdout.splitlines() if "│" in line]
+    assert cells == [
+        ["7", "", "07", "2024-01-01T07:00:00.000002+00:00", "false", "1.75"],
+        ["8", "n008", "08", "2024-01-01T08:00:00.000001+00:00", "true", "2.00"],
+    ]
+    assert done.stdout.rstrip().endswith("2 rows")
+
+
+def test_a_table_stops_where_it_is_told(lake: Path) -> None:
+    done = binlake("query", lake, "SELECT id FROM t ORDER BY id", "--rows", "3")
+    assert "the first 3 rows; more with --rows or --format" in done.stdout
+
+
+def test_rows_as_json_and_csv(lake: Path) -> None:
+    sql = "SELECT id, name, price, raw FROM t WHERE id IN (7, 8) ORDER BY id"
+    found = [json.loads(line) for line in binlake("query", lake, sql, "--format", "json").stdout.splitlines()]
+    assert found == [
+        {"id": 7, "name": None, "price": "1.75", "raw": "07"},
+        {"id": 8, "name": "n008", "price": "2.00", "raw": "08"},
+    ]
+    lines = list(csv.reader(binlake("query", lake, sql, "--format", "csv").stdout.splitlines()))
+    assert lines == [["id", "name", "price", "raw"], ["7", "", "1.75", "07"], ["8", "n008", "2.00", "08"]]
+
+
+def test_what_was_read_of_base_files(lake: Path) -> None:
+    sql = "SELECT id FROM t WHERE id = 14 AND part = 'p2'"
+    done = binlake("query", lake, sql, "--format", "json", "--counts")
+    counts = json.loads(done.stderr)
+    assert (counts["files"], counts["row_groups"], counts["bytes"] > 0) == (1, 1, True)
+    told = binlake("query", lake, sql, "--counts").stderr
+    assert told.startswith("read of 1 base files: row groups 1 of 1, bytes ")
+
+
+def test_times(lake: Path) -> None:
+    first, _, last = sorted(file.name for file in (lake / ".hoodie/timeline").glob("*_*"))
+    sql = "SELECT count(*) AS c, max(n) AS n FROM t WHERE id = 7"
+
+    def answer(*options: str) -> dict[str, int]:
+        return dict(json.loads(binlake("query", lake, sql, "--format", "json", *options).stdout))
+
+    assert answer() == {"c": 1, "n": 14}
+    assert answer("--as-of", first[:17]) == {"c": 1, "n": 7}
+    assert answer("--read-optimized") == {"c": 1, "n": 7}
+    assert answer("--after", first[18:35]) == {"c": 1, "n": 14}
+    assert answer("--after", "earliest", "--until", first[18:35]) == {"c": 1, "n": 7}
+    assert answer("--after", last[18:35]) == {"c": 0, "n": None}
+    assert answer("--no-index") == {"c": 1, "n": 14}
+    for wrong in (["--until", "2024-01-01"], ["--as-of", "2024-01-01", "--read-optimized"]):
+        with pytest.raises(ConfigError, match="cannot be combined"):
+            binlake("query", lake, sql, *wrong)
+
+
+def test_several_tables_each_at_its_moment(lake: Path) -> None:
+    first = sorted(file.name for file in (lake / ".hoodie/timeline").glob("*_*"))[0][:17]
+    sql = "SELECT t.n, o.n AS old FROM t JOIN o USING (id) WHERE t.id = 7"
+    given = ("--table", f"o={lake}", "--as-of", f"o={first}")
+    done = binlake("query", lake, sql, *given, "--format", "json", "--memory", "200MB")
+    assert json.loads(done.stdout) == {"n": 14, "old": 7}
+    lines = binlake("explain", sql, "--table", f"t={lake}", *given).stdout.splitlines()
+    assert [line for line in lines if line.startswith("t: ")] == ["t: snapshot", f"t: as of {first}"]
+    assert lines[-1] == "bucket by bucket: 1 pairs (t: 4 buckets; o: 4 buckets)"
+    other = binlake("explain", "SELECT t.n FROM t JOIN o ON o.id = t.n", "--table", f"t={lake}", *given)
+    assert other.stdout.splitlines()[-1] == "not bucket by bucket: o is not joined by the bucket keys: its own is id"
+    for way in ("--by-bucket", "--at-once"):
+        done = binlake("query", lake, sql, *given, way, "--format", "json", "--counts")
+        assert json.loads(done.stdout) == {"n": 14, "old": 7}
+        assert json.loads(done.stderr)["files"] == 1
+    for wrong, match in (
+        (["query", sql, "--table", f"t={lake}"], "not given: o"),
+        (["query", lake, sql, *given, "--as-of", "x=2024-01-01"], "does not name: x"),
+        (["query", lake, sql, "--table", "o"], "does not name a table"),
+        (["query", lake, sql, *given, "--memory", "much"], "not an amount of memory"),
+        (["query", lake, sql, *given, "--as-of", f"o={first}"], "given twice"),
+        (["query", lake, lake, sql], "more words"),
+    ):
+        with pytest.raises(ConfigError, match=match):
+            binlake(*wrong)
+
+
+def test_explain_prints_what_each_step_left(lake: Path) -> None:
+    done = binlake("explain", lake, "SELECT name FROM t WHERE part = 'p1' AND id = 7 AND lower(name) = 'x'")
+    lines = done.stdout.splitlines()
+    assert lines[1:3] == [
+        "  where (part = 'p1' and id = 7 and [LOWER(name) = 'x'])",
+        "  columns id, part, name",
+    ]
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line]
+    assert [row[:4] for row in cells] == [
+        ["table", "3", "12", "13"],
+        ["partition", "1", "4", "5"],
+        ["bucket", "", "1", "2"],
+        ["column stats", "", "1", "2"],
+        ["key range", "", "1", "2"],
+        ["bloom filters", "", "1", "2"],
+    ]
+    assert cells[2][4] == "record keys: 1, in 1 of 4 buckets"
+    assert "from the metadata table" in cells[0][4]
+    assert lines[-2].startswith("to read: file slices 1, files 2, bytes ")
+    assert lines[-1].startswith("inside base files: row groups 1 of 1, bytes ")
+    assert lines[-1].endswith("; log files of 1 of them may need more")
+    assert "warning" not in done.stdout
+
+
+def test_a_damaged_index_is_told_and_changes_nothing(lake: Path) -> None:
+    (stats,) = [file for file in (lake / ".hoodie/metadata/column_stats").glob(".*.log.*") if file.stat().st_size][:1]
+    data = stats.read_bytes()
+    stats.write_bytes(data[:-5])
+    try:
+        done = binlake("query", lake, "SELECT id FROM t WHERE n = 14", "--format", "json")
+        plan = binlake("explain", lake, "SELECT id FROM t WHERE n = 14")
+    finally:
+        stats.write_bytes(data)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [{"id": 7}, {"id": 14}]
+    assert "warning: column stats: not used, the index cannot be read" in done.stderr
+    assert "warning: column stats: not used" in plan.stdout
+
+
+def run(*arguments: str | Path) -> tuple[int, str, str]:
+    command = [sys.executable, "-m", "binlake.cli", "query", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_command_itself(lake: Path, tmp_path: Path) -> None:
+    """Exit codes, and nothing but the answer on the outputs."""
+    assert run(lake, "SELECT count(*) c FROM t", "--format", "csv") == (0, "c\n60\n", "")
+    code, _, told = run(lake, "SELECT count( FROM t")
+    assert (code, "error: the query cannot be parsed" in told) == (2, True)
+    code, _, told = run(tmp_path / "none", "SELECT 1 FROM t")
+    assert (code, "no such directory" in told) == (2, True)

@@ -1,0 +1,149 @@
+"""The unwrapped form: what ExtractNewRecordState leaves of an event."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from binlake.decode.changes import SourceTable
+from binlake.decode.schemas.schemas import DeclaredSchemas, NoSchemas, declared_table
+from tests.binlake.decode.events import T, cells, declared, decoded, framed, reasons
+
+SCHEMA = declared({"id": "int", "v": "varchar(9)"}, ("id",))
+
+
+def flat(row: dict[str, Any], /, **added: object) -> bytes:
+    return json.dumps(row | {f"__{name}": value for name, value in added.items()}, separators=(",", ":")).encode()
+
+
+def place(pos: int, **more: object) -> dict[str, Any]:
+    return {"deleted": "false", "op": "c", "source_file": "bin.000002", "source_pos": pos, "source_row": 3} | more
+
+
+def test_order_deletes_and_snapshot_rows() -> None:
+    values: list[bytes | None] = [
+        flat({"id": 1, "v": "a"}, **place(10)),
+        flat({"id": 1, "v": "a"}, **place(20, op="d", deleted="true", source_ts_ms=5000)),
+        flat({"id": 2, "v": "b"}, **place(30, op="r", source_ts_ms=7000)),
+        None,
+    ]
+    found = decoded(values, SCHEMA)
+    assert cells(found, "__op") == [0, 1, 0]
+    assert cells(found, "__order") == [2 << 32 | 10, 2 << 32 | 20, 7]
+    assert cells(found, "__row") == [3, 3, 3]
+    assert cells(found, "__source_ms") == [0, 5000, 7000]
+    assert found.filtered == {(T, "tombstone"): 1}
+
+
+def test_short_names_of_added_fields() -> None:
+    row = flat({"id": 1, "v": "a"}, op="c", file="bin.000002", pos=10, row=3, ts_ms=9, db="db", table="t")
+    found = decoded([row], SCHEMA, topic="routed")
+    assert cells(found, "__order") == [2 << 32 | 10]
+    assert cells(found, "__row") == [3]
+
+
+def test_without_a_place_the_kafka_offset_orders() -> None:
+    values: list[bytes | None] = [flat({"id": i, "v": "a"}, deleted="false") for i in range(3)]
+    found = decoded(values, SCHEMA, epoch=2)
+    assert cells(found, "__order") == [2 << 52 | offset for offset in range(3)]
+
+
+def test_a_null_place_is_no_place() -> None:
+    values: list[bytes | None] = [
+        flat({"id": 1}, **place(5)),
+        flat({"id": 1}, **place(5) | {"source_file": None}),
+        flat({"id": 1}, **place(5) | {"source_pos": None}),
+        flat({"id": 1}, **place(2**40)),
+    ]
+    assert reasons(decoded(values, SCHEMA)) == {1: "no_position", 2: "no_position", 3: "order_out_of_range"}
+
+
+def test_rows_without_any_added_field() -> None:
+    values: list[bytes | None] = [b'{"id":1,"v":"a"}', b'{"id":2,"v":null}', b'{"ts_ms":5}', b"{]"]
+    found = decoded(values, SCHEMA)
+    assert cells(found, "v") == ["a", None]
+    assert found.filtered == {(None, "heartbeat"): 1}
+    assert reasons(found) == {3: "malformed_json"}
+    assert reasons(decoded(values[:1], SCHEMA, topic="elsewhere")) == {0: "unknown_message"}
+    mapped = decoded(values[:1], SCHEMA, topic="elsewhere", topic_tables=(("elsewhere", T),))
+    assert cells(mapped, "id") == [1]
+
+
+def test_the_table_by_field_topic_or_settings() -> None:
+    other = SourceTable("db", "other")
+    schemas = DeclaredSchemas({s: declared_table({"id": "int"}, ["id"]) for s in (T, other)})
+    values: list[bytes | None] = [flat({"id": 1}, op="c"), flat({"id": 2}, op="c", table="other")]
+    found = decoded(values, schemas, topic="my.prefix.db.t")
+    assert {b.schema.source: b.rows["id"].to_pylist() for b in found.changes} == {T: [1], other: [2]}
+    assert reasons(decoded(values[:1], schemas, topic="t")) == {0: "unknown_table"}
+
+
+def test_fields_nobody_declared_are_read_over() -> None:
+    values: list[bytes | None] = [
+        flat({"id": 1}, **place(1), extra=None),
+        flat({"id": 2}, **place(2), extra=5),
+        flat({"id": 3}, **place(3), extra="five", more=[]),
+        flat({"id": 4}, **place(4), extra=True, source_snapshot="first", transaction_total_order=7),
+        flat({"id": 5}, **place(5), extra=0.5),
+    ]
+    found = decoded(values, SCHEMA)
+    assert reasons(found) == {2: "bad_value"}, "added fields are scalars"
+    assert cells(found, "id") == [1, 2, 4, 5]
+    (batch,) = found.changes
+    assert batch.rows.column_names[:2] == ["id", "v"]
+    assert not any(name.startswith("__extra") for name in batch.rows.column_names)
+
+
+def test_another_prefix_and_columns_that_have_it() -> None:
+    schema = declared({"id": "int", "__v": "int"}, ("id",))
+    row = json.dumps({"id": 1, "__v": 2, "cdc.op": "d", "cdc.deleted": True}).encode()
+    found = decoded([row], schema, flat_prefix="cdc.")
+    assert cells(found, "__v") == [2]
+    assert cells(found, "__op") == [1]
+
+
+def test_bad_flat_rows() -> None:
+    good = flat({"id": 1, "v": "a"}, **place(1))
+    values: list[bytes | None] = [
+        good,
+        flat({"id": 1, "w": 1}, **place(1)),
+        good.replace(b'"__op":"c"', b'"__op":"c","__op":"d"'),
+        good.replace(b'"id":1', b'"id":1,"id":2'),
+        flat({"id": 1}, **place(1, op="x")),
+        flat({"v": "a"}, **place(1)),
+        good.replace(b'"v":"a"', b'"v":"\xff"'),
+        good.replace(b'"__source_pos":1', b'"__source_pos":"1"'),
+        good,
+    ]
+    found = decoded(values, SCHEMA)
+    assert reasons(found) == {
+        1: "unknown_column",
+        2: "duplicate_key",
+        3: "duplicate_key",
+        4: "unknown_op",
+        5: "missing_key",
+        6: "invalid_utf8",
+        7: "no_position",
+    }
+    assert found.unknown_columns == {T: {"w"}}
+
+
+def test_with_embedded_schema() -> None:
+    names = [("int32", "id"), ("string", "v"), ("string", "__deleted"), ("string", "__op"), ("int64", "__source_pos")]
+    fields = [{"type": kind, "field": name, "optional": True} for kind, name in names]
+    row = flat({"id": 1, "v": "a"}, **place(5))
+    found = decoded([framed(row, {"type": "struct", "fields": fields})] * 2, NoSchemas(), [b'{"id":1}'] * 2)
+    assert [c.name for c in found.changes[0].schema.columns] == ["id", "v"]
+    assert cells(found, "v") == ["a", "a"]
+
+
+def test_tombstones_that_are_the_only_sign_of_a_delete() -> None:
+    values: list[bytes | None] = [flat({"id": 1, "v": "a"}, op="c", source_file="bin.000001", source_pos=9), None, None]
+    keys: list[bytes | None] = [b'{"id":1}', b'{"id":1}', None]
+    found = decoded(values, SCHEMA, keys, flat_tombstone_deletes=True)
+    assert cells(found, "__op") == [0, 1]
+    assert cells(found, "id") == [1, 1]
+    assert cells(found, "__order") == [0, 1]
+    assert found.filtered == {(T, "tombstone"): 1}
+    alone = decoded([None], SCHEMA, [b'{"id":1}'], flat_tombstone_deletes=True)
+    assert cells(alone, "__op") == [1]

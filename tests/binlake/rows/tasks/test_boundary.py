@@ -1,0 +1,210 @@
+"""Where batches are cut so that they hold whole transactions: random sources, deaths, and what is seen of them when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from binlake.decode.changes import RawRecords
+from binlake.position.ledger import Ledger
+from binlake.rows.tasks.boundary import Boundary, Passed, boundary
+from binlake.source.offsets import OffsetMap, OffsetRange, Offsets
+from binlake.stream.transactions import survey_records
+
+TOPIC = "p.transaction"
+TABLES = {"bank.a": 3, "bank.b": 1}
+
+
+@dataclass
+class Connector:
+    """A connector as recorded: it sends transactions, and after a death some of them again, the first one in part."""
+
+    random: Random
+    log: dict[tuple[str, int], list[tuple[int, bytes]]] = field(default_factory=dict)
+    clock_ms: int = 1000
+    rows: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
+    snapshot: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        places = [(TOPIC, 0), *((f"p.{t}", p) for t, parts in TABLES.items() for p in range(parts))]
+        self.log = {place: [] for place in places}
+
+    def run(self, count: int, deaths: float) -> None:
+        """Send so many transactions."""
+        at, skip, furthest = 0, 0, -1
+        planned = [self._plan(n) for n in range(count)]
+        while at < count:
+            name, rows = planned[at]
+            dies = at > furthest and self.random.random() < deaths
+            sent = self._send(name, rows[skip:], stop_after=self.random.randint(0, len(rows) - skip) if dies else None)
+            furthest = max(furthest, at)
+            at, skip = at + 1, 0
+            if dies:  # the offset that it goes on from is somewhere before; to start again takes a moment
+                self.clock_ms += 5
+                at = self.random.randint(max(0, at - 4), at - 1)
+                skip = self.random.randint(0, max(0, min(sent, len(planned[at][1]) - 1)))
+
+    def _plan(self, n: int) -> tuple[str, list[tuple[str, int]]]:
+        kind = self.random.random()
+        many = 0 if kind < 0.1 else self.random.randint(1, 6)
+        rows = [(self.random.choice(["bank.a", "bank.a", "bank.b", "other.c"]), 10 * n + i) for i in range(many)]
+        return f"{'ddl' if kind < 0.05 else 't'}-{n}", rows
+
+    def _send(self, name: str, rows: Sequence[tuple[str, int]], stop_after: int | None) -> int:
+        self._mark({"status": "BEGIN", "id": name, "event_count": None, "data_collections": None})
+        counts: dict[str, int] = {}
+        for sent, (table, key) in enumerate(rows):
+            if stop_after is not None and sent >= stop_after:
+                return sent
+            counts[table] = counts.get(table, 0) + 1
+            self._row(name, table, key, counts[table])
+        if stop_after is None and not name.startswith("ddl"):
+            told = [{"data_collection": t, "event_count": n} for t, n in counts.items()]
+            self._mark({"status": "END", "id": name, "event_count": len(rows), "data_collections": told})
+        return len(rows)
+
+    def _mark(self, document: dict[str, object]) -> None:
+        self.log[TOPIC, 0].append((self._tick(), json.dumps(document).encode()))
+
+    def _row(self, name: str, table: str, key: int, order: int) -> None:
+        if table in TABLES:
+            self.rows.setdefault(name, set()).add((table, key))
+            database, short = table.split(".")
+            member = {"id": name, "total_order": order, "data_collection_order": order}
+            row = {"op": "u", "source": {"db": database, "table": short}, "transaction": member, "key": key}
+            self.log[f"p.{table}", key % TABLES[table]].append((self._tick(), json.dumps(row).encode()))
+
+    def _tick(self) -> int:
+        self.clock_ms += self.random.choice([0, 0, 1])
+        return self.clock_ms
+
+    def read(self, of: OffsetRange) -> RawRecords:
+        held = self.log[of.topic, of.partition][of.start : of.end]
+        stamps = np.array([ms for ms, _ in held], dtype=np.int64)
+        offsets = np.arange(of.start, of.end, dtype=np.int64)
+        return RawRecords(of.topic, of.partition, offsets, stamps, [None] * len(held), [value for _, value in held])
+
+    def end(self) -> Offsets:
+        return Offsets.of_places((topic, partition, len(records)) for (topic, partition), records in self.log.items())
+
+
+@dataclass
+class Reader:
+    """A stream as far as it is about boundaries."""
+
+    source: Connector
+    ledger: Ledger = field(default_factory=lambda: Ledger("s"))
+    seen: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
+
+    def step(self, end: OffsetMap) -> Boundary:
+        ranges = self.ledger.positions.ranges_to(end)
+        survey = survey_records(TOPIC, [self.source.read(r) for r in ranges])
+        if not self.ledger.transactions.ms and survey.marks:
+            before = self.ledger.transactions
+            self.ledger.note_transactions(replace(before, ms=survey.marks[0].timestamp_ms))
+        passed = Passed(self.ledger.transactions.ms, torn=frozenset(self.ledger.transactions.torn))
+        cut = boundary(ranges, survey, TOPIC, TABLES, passed, lambda ms: self._reached(end, ms))
+        self.ledger.note_transactions(replace(self.ledger.transactions, torn=tuple(sorted(cut.torn))))
+        for r in cut.ranges:
+            self._take(self.source.read(r))
+            self.ledger.begin_at({r.topic: {r.partition: r.end}})
+        return cut
+
+    def _reached(self, end: OffsetMap, ms: int) -> bool:
+        older = {place: sum(at < ms for at, _ in records) for place, records in self.source.log.items()}
+        return all(end.get(t, {}).get(p, 0) >= n for (t, p), n in older.items() if t != TOPIC)
+
+    def _take(self, records: RawRecords) -> None:
+        for value in records.values:
+            document = json.loads(value or b"")
+            if records.topic == TOPIC:
+                continue
+            name = document["transaction"]["id"]
+            table = f"{document['source']['db']}.{document['source']['table']}"
+            self.seen.setdefault(name, set()).add((table, document["key"]))
+        last = max(records.timestamps_ms.tolist(), default=0) if records.topic == TOPIC else 0
+        before = self.ledger.transactions
+        self.ledger.note_transactions(replace(before, ms=max(before.ms, last)))
+
+    def halves(self) -> list[str]:
+        """Transactions of which some rows are there and some are not."""
+        return [name for name, rows in self.seen.items() if rows != self.source.rows[name]]
+
+
+def _partial(end: Offsets, start: Offsets, random: Random) -> Offsets:
+    """An end somewhere on the way, another one for each partition."""
+    return Offsets.of_places((t, p, random.randint(start.at(t, p), until)) for t, p, until in end.places())
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_no_batch_holds_half_a_transaction(seed: int) -> None:
+    random = Random(seed)
+    source = Connector(random)
+    source.run(random.randint(1, 25), deaths=random.choice([0.0, 0.2]))
+    reader = Reader(source)
+    planned = Offsets()
+    for _ in range(random.randint(1, 12)):
+        planned = _partial(source.end(), planned, random)
+        reader.step(planned)
+        assert reader.halves() == []
+    for _ in range(3):
+        cut = reader.step(source.end())
+        assert reader.halves() == []
+    last = json.loads(source.log[TOPIC, 0][-1][1])
+    if last["status"] == "END":
+        assert cut.waiting is None
+        assert reader.seen == source.rows
+
+
+def test_without_a_boundary_halves_are_seen() -> None:
+    """The control: the same readers, batches as planned."""
+    halves = 0
+    for seed in range(20):
+        random = Random(seed)
+        source = Connector(random)
+        source.run(20, deaths=0.0)
+        reader = Reader(source)
+        for _ in range(5):
+            positions = reader.ledger.positions
+            for r in positions.ranges_to(_partial(source.end(), positions, random)):
+                reader._take(source.read(r))
+                reader.ledger.begin_at({r.topic: {r.partition: r.end}})
+            halves += len(reader.halves())
+    assert halves > 20
+
+
+def test_a_transaction_without_end_is_waited_for_and_named() -> None:
+    source = Connector(Random(1))
+    source._send("t-1", [("bank.a", 1), ("bank.b", 2)], None)
+    source._send("t-2", [("bank.a", 3), ("bank.b", 4)], 1)
+    reader = Reader(source)
+    cut = reader.step(source.end())
+    assert (cut.last, cut.waiting) == ("t-1", ("t-2", 1))
+    assert cut.notices == ("1 records wait for the end of transaction t-2",)
+    assert reader.step(source.end()).waiting == ("t-2", 1)
+    source._send("t-2", [("bank.a", 3), ("bank.b", 4)], None)
+    cut = reader.step(source.end())
+    assert (cut.last, cut.waiting) == ("t-2", None)
+    assert reader.seen == source.rows
+
+
+def test_tables_that_the_stream_does_not_read_are_not_waited_for() -> None:
+    source = Connector(Random(1))
+    source._send("t-1", [("bank.a", 1), ("other.c", 2)], None)
+    assert Reader(source).step(source.end()).waiting is None
+
+
+def test_a_reader_that_begins_late_takes_what_it_finds_of_the_first_transaction() -> None:
+    source = Connector(Random(1))
+    source._send("t-1", [("bank.a", 1), ("bank.a", 4), ("bank.b", 2)], None)
+    source._send("t-2", [("bank.a", 7)], None)
+    reader = Reader(source)
+    reader.ledger.begin_at({TOPIC: {0: 1}, "p.bank.a": {1: 1}})
+    cut = reader.step(source.end())
+    assert (cut.last, cut.waiting) == ("t-2", None)
+    assert reader.seen == {"t-1": {("bank.a", 4), ("bank.b", 2)}, "t-2": {("bank.a", 7)}}

@@ -1,0 +1,99 @@
+"""What a stream's Spark session is given: libraries that were fetched once, and a log without noise."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+from urllib.request import url2pathname
+
+import pytest
+
+from binlake.settings import Settings
+from binlake.stream.spark import jars
+from binlake.stream.spark.session import session_properties
+from binlake.stream.spark.spark_line import KAFKA_CONNECTORS, spark_line
+from tests.embedded.maven_repository import publish
+from tests.paths import ROOT
+
+
+def properties(**spark: Any) -> dict[str, str]:  # noqa: ANN401 - any JSON
+    settings = {
+        "name": "s",
+        "lake": {"uri": "file:///lake"},
+        "kafka": {"bootstrap_servers": "localhost:9092", "topics": ["none"]},
+        "spark": spark,
+    }
+    return session_properties(Settings.parse(json.dumps(settings)))
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository that holds no more than the connector of this Spark, and an empty cache."""
+    monkeypatch.setenv("BINLAKE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("BINLAKE_MAVEN_REPOSITORY", (tmp_path / "repository").as_uri() + "/")
+    group, artifact, version = KAFKA_CONNECTORS[spark_line()].split(":")
+    publish(tmp_path, f"{group}:{artifact}:{version}")
+    return tmp_path
+
+
+def test_the_second_start_resolves_nothing(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = properties()
+    assert "spark.jars.packages" not in first
+    (jar,) = first["spark.jars"].split(",")
+    assert Path(jar).is_relative_to(repository / "cache")
+    monkeypatch.setattr(jars, "_run_ivy", None)
+    assert properties() == first
+
+
+@pytest.mark.parametrize("named", ["spark.jars", "spark.jars.packages"])
+def test_libraries_of_the_settings_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    monkeypatch.setenv("BINLAKE_CACHE", str(tmp_path / "cache"))
+    given = properties(conf={named: "theirs"})
+    assert {name: value for name, value in given.items() if name.startswith("spark.jars")} == {named: "theirs"}
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("named", ["spark.jars.ivySettings", "spark.jars.repositories"])
+def test_where_the_settings_name_a_repository_spark_resolves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    monkeypatch.setenv("BINLAKE_CACHE", str(tmp_path / "cache"))
+    given = properties(conf={named: "theirs"})
+    assert given["spark.jars.packages"] == KAFKA_CONNECTORS[spark_line()]
+    assert "spark.jars" not in given
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_jvm_of_spark_submit_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BINLAKE_CACHE", str(tmp_path / "cache"))
+    names = set(properties(master=None))
+    ours = {"spark.jars", "spark.jars.packages", "spark.driver.defaultJavaOptions", "spark.scheduler.allocation.file"}
+    assert names.isdisjoint(ours)
+
+
+def test_the_log_is_ours_unless_there_is_one(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SPARK_CONF_DIR", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    option = properties()["spark.driver.defaultJavaOptions"].removeprefix("-Dlog4j2.configurationFile=file://")
+    assert "rootLogger.level = warn" in Path(url2pathname(option)).read_text()
+    monkeypatch.setenv("SPARK_CONF_DIR", str(repository))
+    assert properties()["spark.driver.defaultJavaOptions"] != ""
+    (repository / "log4j2.xml").write_text("<Configuration/>")
+    assert properties()["spark.driver.defaultJavaOptions"] == ""
+
+
+def test_files_beside_the_session_are_in_the_package() -> None:
+    packaged = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["*"]
+    for path in (ROOT / "pipeline").rglob("*"):
+        if path.is_file() and path.suffix not in {".py", ".pyc", ".nbi", ".nbc"}:
+            assert any(path.match(pattern) for pattern in packaged), path
+
+
+def test_spark_starts_before_the_stream_is_imported() -> None:
+    look = "import sys, binlake.cli.commands.run; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert {"binlake.stream.run", "pyarrow", "numba", "duckdb"}.isdisjoint(done.stdout.split())

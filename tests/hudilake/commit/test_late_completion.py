@@ -1,0 +1,111 @@
+"""Completed files that appear after another process has rolled the instant back, or completed it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hudilake.commit.rollback import RollbackPlan, files_of_instant
+from hudilake.format.timeline.instant import CLEAN, DELTA_COMMIT, ROLLBACK, Instant, State
+from hudilake.services.archival import ArchivalConfig, archive
+from hudilake.services.cleaning import CleaningConfig, clean
+from hudilake.table.table import HudiTable
+from tests.hudilake.lake import Model, check, commit, new_table, storage_at, upserts, write
+from tests.hudilake.services.cleaning.aged import Aged
+
+FIRST, SECOND, THIRD = upserts(range(4), 100), upserts([1, 9], 200, "late"), upserts([2], 300, "third")
+
+
+def dead_commit(path: Path) -> tuple[str, bytes]:
+    """A table with one commit, and a second one that died while its completed file was under way; that file."""
+    table = new_table(path)
+    commit(table, FIRST)
+    instant = table.begin()
+    completed = table.commit(instant, write(table, instant, SECOND), {"offset": "2"})
+    under_way = path / ".hoodie" / "timeline" / f"{instant}_{completed}.deltacommit"
+    body = under_way.read_bytes()
+    under_way.unlink()
+    return under_way.name, body
+
+
+def arrives(path: Path, name: str, body: bytes) -> None:
+    (path / ".hoodie" / "timeline" / name).write_bytes(body)
+
+
+def is_as_before(path: Path) -> None:
+    model = Model()
+    model.apply(FIRST)
+    check(path, model)
+
+
+def test_a_writer_that_is_running_does_not_believe_it(tmp_path: Path) -> None:
+    name, body = dead_commit(tmp_path)
+    table = HudiTable.open(storage_at(tmp_path))
+    assert table.rollback_pending() == [name[:17]]
+    arrives(tmp_path, name, body)
+    assert not table.refresh()
+    assert table.extra_metadata("offset") is None
+    commit(table, THIRD)
+    assert [i.requested_time for i in table.timeline.completed()].count(name[:17]) == 0
+
+
+def test_the_next_writer_deletes_it(tmp_path: Path) -> None:
+    name, body = dead_commit(tmp_path)
+    HudiTable.open(storage_at(tmp_path)).rollback_pending()
+    arrives(tmp_path, name, body)
+    table = HudiTable.open(storage_at(tmp_path))
+    assert table.extra_metadata("offset") == "2"
+    table.rollback_pending()
+    assert table.extra_metadata("offset") is None
+    assert not (tmp_path / ".hoodie" / "timeline" / name).exists()
+    is_as_before(tmp_path)
+
+
+def test_archival_deletes_it_before_it_makes_a_gap(tmp_path: Path) -> None:
+    name, body = dead_commit(tmp_path)
+    table = HudiTable.open(storage_at(tmp_path))
+    table.rollback_pending()
+    arrives(tmp_path, name, body)
+    for order in range(300, 306):
+        commit(table, upserts([3], order))
+    archive(table, ArchivalConfig(2, 3))
+    assert not (tmp_path / ".hoodie" / "timeline" / name).exists()
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
+def test_it_appears_while_the_rollback_is_pending(tmp_path: Path, state: State) -> None:
+    """Nothing was deleted before the rollback was in flight: then the commit counts. After that it does not."""
+    name, body = dead_commit(tmp_path)
+    storage, target = storage_at(tmp_path), Instant(name[:17], DELTA_COMMIT, State.INFLIGHT)
+    plan = RollbackPlan(target.requested_time, target.action, tuple(files_of_instant(storage, target)))
+    rollback = Instant(HudiTable.open(storage).clock.next(), ROLLBACK, State.REQUESTED)
+    storage.create(rollback.path, plan.to_bytes(storage.uri))
+    if state is State.INFLIGHT:
+        storage.create(rollback.in_state(State.INFLIGHT).path, b"")
+    arrives(tmp_path, name, body)
+    table = HudiTable.open(storage)
+    table.rollback_pending()
+    assert table.timeline.pending() == []
+    if state is State.INFLIGHT:
+        is_as_before(tmp_path)
+    else:
+        model = Model()
+        model.apply(FIRST)
+        model.apply(SECOND)
+        check(tmp_path, model)
+
+
+def test_of_two_completed_files_of_a_clean_the_later_stays(tmp_path: Path) -> None:
+    aged = Aged(tmp_path, indexed=False)
+    aged.live(3)
+    done = clean(aged.table, CleaningConfig(commits=2))
+    assert done is not None
+    assert done.completion_time is not None
+    earlier = Instant(done.requested_time, CLEAN, State.COMPLETED, f"{int(done.completion_time) - 1}")
+    arrives(tmp_path, earlier.file_name, (tmp_path / done.path).read_bytes())
+    table = aged.reopen()
+    table.rollback_pending()
+    assert table.timeline.completed_actions({CLEAN}) == [done]
+    assert not (tmp_path / earlier.path).exists()
+    aged.check()

@@ -1,0 +1,127 @@
+"""Record keys and partition paths: the text of every type, and an oracle for the spelling."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudilake.errors import UnsupportedError
+from hudilake.format.definition.keys import (
+    DEFAULT_PARTITION,
+    PartitionLayout,
+    escape_partition_value,
+    key_text,
+    record_keys,
+)
+
+TEXTS = st.text(max_size=8) | st.text(st.sampled_from("a,:/%='{}[]^é😀\x00\x1f\x7f\"#*?\\ ."), max_size=8)
+NULLABLE = st.lists(st.none() | TEXTS, max_size=20)
+#: Hive's list of characters that a path segment may not hold, as Hudi took it over.
+FORBIDDEN = {chr(c) for c in range(0x20)} | set("\x7f\"#%'*/:=?\\{[]^")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "texts"),
+    [
+        ([0, -7, 2**31 - 1], pa.int32(), ["0", "-7", "2147483647"]),
+        ([2**63 - 1, -(2**63)], pa.int64(), ["9223372036854775807", "-9223372036854775808"]),
+        ([Decimal(2**64 - 1), Decimal(0)], pa.decimal128(20, 0), ["18446744073709551615", "0"]),
+        ([Decimal("1.50"), Decimal("-0.07")], pa.decimal128(10, 2), ["1.50", "-0.07"]),
+        ([True, False], pa.bool_(), ["true", "false"]),
+        ([date(2024, 2, 29), date(1969, 12, 31)], pa.date32(), ["2024-02-29", "1969-12-31"]),
+        ([b"\x00\xffA", b""], pa.binary(), ["00ff41", ""]),
+        (["a,b:c", "", "é😀"], pa.string(), ["a,b:c", "", "é😀"]),
+        (["a"], pa.large_string(), ["a"]),
+    ],
+    ids=lambda v: str(v) if isinstance(v, pa.DataType) else "",
+)
+def test_the_text_of_a_key_column(values: list[object], kind: pa.DataType, texts: list[str]) -> None:
+    assert key_text(pa.array([*values, None], kind)).to_pylist() == [*texts, None]
+    chunked = pa.chunked_array([pa.array(values, kind), pa.array([None], kind)])
+    assert key_text(chunked).to_pylist() == [*texts, None]
+
+
+@given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)))  # noqa: DTZ001 - hypothesis wants them naive
+def test_timestamps_are_microseconds_since_the_epoch(moment: datetime) -> None:
+    stamp = moment.replace(tzinfo=UTC)
+    micros = (stamp - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    assert key_text(pa.array([stamp], pa.timestamp("us", tz="UTC"))).to_pylist() == [str(micros)]
+
+
+@given(st.integers(-(10**18), 10**18), st.integers(0, 18))
+def test_decimals_as_java_spells_them(unscaled: int, scale: int) -> None:
+    value = Decimal(unscaled).scaleb(-scale)
+    # BigDecimal.toString and Python's str follow one standard, exponents of small numbers included
+    assert key_text(pa.array([value], pa.decimal128(38, scale))).to_pylist() == [str(value)]
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.list_(pa.int32())], ids=str)
+def test_types_that_cannot_be_keys(kind: pa.DataType) -> None:
+    with pytest.raises(UnsupportedError, match="cannot be part of a record key"):
+        key_text(pa.array([None], kind))
+
+
+@given(NULLABLE)
+def test_one_key_field_gives_bare_values(values: list[str | None]) -> None:
+    table = pa.table({"k": pa.array(values, pa.string())})
+    assert record_keys(table, ["k"]).to_pylist() == values
+
+
+@given(st.lists(st.tuples(st.none() | TEXTS, st.none() | st.integers(-5, 5), TEXTS), max_size=20))
+def test_several_key_fields(rows: list[tuple[str | None, int | None, str]]) -> None:
+    columns = {"a": pa.string(), "b": pa.int32(), "c": pa.string()}
+    table = pa.table({n: pa.array([r[i] for r in rows], t) for i, (n, t) in enumerate(columns.items())})
+    spelled = [",".join(f"{n}:{spell(v)}" for n, v in zip(columns, row, strict=True)) for row in rows]
+    assert record_keys(table, list(columns)).to_pylist() == spelled
+    assert record_keys(table, ["c", "a"]).to_pylist() == [f"c:{spell(c)},a:{spell(a)}" for a, _, c in rows]
+
+
+def spell(value: object) -> str:
+    """A part of a composite key."""
+    if value is None:
+        return "__null__"
+    return "__empty__" if value == "" else str(value)
+
+
+@given(TEXTS)
+def test_escaped_values(value: str) -> None:
+    escaped = escape_partition_value(value)
+    assert escaped == "".join(f"%{ord(c):02X}" if c in FORBIDDEN else c for c in value)
+    assert not FORBIDDEN - {"%"} & set(escaped)
+
+
+@given(NULLABLE, st.booleans(), st.booleans())
+def test_partition_paths_of_one_field(values: list[str | None], hive: bool, encode: bool) -> None:
+    table = pa.table({"p": pa.array(values, pa.string())})
+    layout = PartitionLayout(("p",), hive_style=hive, url_encode=encode)
+    assert layout.paths(table).to_pylist() == [segment("p", v, hive, encode) for v in values]
+
+
+@given(st.lists(st.tuples(st.none() | TEXTS, st.none() | st.dates()), max_size=20), st.booleans())
+def test_partition_paths_of_two_fields(rows: list[tuple[str | None, date | None]], hive: bool) -> None:
+    table = pa.table(
+        {"p": pa.array([p for p, _ in rows], pa.string()), "d": pa.array([d for _, d in rows], pa.date32())}
+    )
+    spelled = [f"{segment('p', p, hive)}/{segment('d', d.isoformat() if d else None, hive)}" for p, d in rows]
+    assert PartitionLayout(("p", "d"), hive_style=hive).paths(table).to_pylist() == spelled
+
+
+def segment(name: str, value: str | None, hive: bool, encode: bool = True) -> str:
+    """One segment of a partition path."""
+    text = value or DEFAULT_PARTITION
+    return (f"{name}=" if hive else "") + (escape_partition_value(text) if encode else text)
+
+
+def test_no_partition_fields_mean_the_root() -> None:
+    assert PartitionLayout().paths(pa.table({"a": [1, 2]})).to_pylist() == ["", ""]
+
+
+def test_paths_of_numbers_times_and_nulls() -> None:
+    table = pa.table({"n": pa.array([7, None], pa.int32()), "t": pa.array([0, None], pa.timestamp("us", tz="UTC"))})
+    paths = PartitionLayout(("n", "t")).paths(table).to_pylist()
+    assert paths == ["n=7/t=0", f"n={DEFAULT_PARTITION}/t={DEFAULT_PARTITION}"]

@@ -1,1 +1,0 @@
-"""Guards removed one at a time: for each there is a test that notices. ``python -m tests.mutants`` runs them."""

@@ -1,0 +1,1 @@
+"""Guards removed one at a time: for each, a test notices. ``python -m tests.programs.mutants`` runs them."""

@@ -1,0 +1,25 @@
+"""All mutants, and the control."""
+
+from __future__ import annotations
+
+from tests.programs.mutants.mutant import Mutant
+from tests.programs.mutants.of_derivation import DERIVATION
+from tests.programs.mutants.of_merging import MERGING
+from tests.programs.mutants.of_streams import STREAMS
+from tests.programs.mutants.of_tables import TABLES
+
+MUTANTS = (*TABLES, *MERGING, *STREAMS, *DERIVATION)
+#: Changes nothing: it must survive, or the copied tree itself fails.
+CONTROL = Mutant(
+    "control",
+    "none",
+    "nothing",
+    "pipeline/hudilake/commit/commit.py",
+    "_PARALLEL_CREATES = 8\n",
+    "_PARALLEL_CREATES = 8  # as before\n",
+    (
+        "tests/hudilake/format/files/test_view.py",
+        "tests/binlake/rows/upsert/test_route.py",
+        "tests/hudilake/table/test_table.py",
+    ),
+)

@@ -1,0 +1,45 @@
+"""Mutants of the guards of tables that are merged by their writer."""
+
+from __future__ import annotations
+
+from tests.programs.mutants.mutant import Mutant
+
+_TABLE = "tests/binlake/rows/merging/test_stitched_table.py"
+
+MERGING = (
+    Mutant(
+        "group-order", "an older event of a column group changes nothing", "it applies",
+        "pipeline/binlake/rows/merging/group_orders.py",
+        "    applied = came & (orders >= reached)\n",
+        "    applied = came\n",
+        ("tests/binlake/rows/merging/test_stitch.py",),
+    ),
+    Mutant(
+        "group-forgets", "two groups that forget a row side by side delete it", "each writes a partial row",
+        "pipeline/binlake/rows/merging/stitch.py",
+        "return can & ~forgets.any(axis=0) & ",
+        "return can & ",
+        (_TABLE,),
+    ),
+    Mutant(
+        "row-memory", "the memory of row states is brought forward by new log files", "they are not read",
+        "pipeline/binlake/rows/merging/row_states.py",
+        "            if further:\n",
+        "            if not further:\n",
+        (_TABLE,),
+    ),
+    Mutant(
+        "tombstone-instant", "a tombstone counts if its instant is completed", "it always counts",
+        "pipeline/binlake/rows/merging/tombstones.py",
+        "        kept = np.flatnonzero(counts[codes])\n",
+        "        kept = np.arange(len(codes))\n",
+        ("tests/binlake/rows/merging/test_tombstones.py",),
+    ),
+    Mutant(
+        "key-hash", "keys of one hash are told apart", "the first one of the hash is taken",
+        "pipeline/hudilake/index/key_map.py",
+        "            found[open_[same]] = at[open_[same]]\n",
+        "            found[open_] = at[open_]\n",
+        ("tests/hudilake/index/test_key_map.py",),
+    ),
+)  # fmt: skip

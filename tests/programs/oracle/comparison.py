@@ -1,0 +1,162 @@
+"""Whether a lake that a recording was played into equals the server's rows, table by table, through hudi-rs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from binlake.decode.changes import SourceTable
+from binlake.position.record_reader import RecordReader
+from binlake.schema.apply.schema_states import SchemaStates
+from binlake.schema.rules.undetermined import undetermined_columns
+from binlake.tables.names import TableNames
+from demo.truth import TruthTable
+from demo.verdict import TableVerdict, judge
+from hudilake.errors import BinlakeError
+from hudilake.format.definition.column_names import lake_name
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
+from tests.judges import hudi_rs
+from tests.programs.oracle.exceptions import CASCADED, Excuses
+from tests.programs.oracle.play import STREAM, Stream
+
+#: Reads a table at a path.
+Reader = Callable[[Path], pa.Table]
+_LAST = (1 << 63) - 1
+_KIND_LENGTH = 110
+_PARTICULARS = (
+    (r"o\d+_\d+(_2)?\.\w+", "TABLE"),
+    (r"\[table=.*", ""),
+    (r"column (\S+) becomes [^,;]*, the lake has [^;]*", "column becomes TYPE"),
+    (r"column part (\S+) becomes (\S+)", "column becomes COLUMN"),
+    (r"partition column \S+ becomes \S+", "partition column becomes COLUMN"),
+    (r"key becomes \(.*?\), the lake has \(.*?\)", "key becomes KEY"),
+    (r"key [^,]* and None, TABLE by key .*", "KEYS"),
+    (r"column \S+: .* is .* in the lake", "TYPE is TYPE in the lake"),
+    (r"incompatible types: .*", "incompatible types"),
+    (r"cannot be stored as .*", "cannot be stored"),
+    (r"was \S+ and now comes as .*", "comes as another type"),
+    (r"(?:column|Field) (?!becomes|COLUMN)\S+", "column COLUMN"),
+    (r"\[[^]]*\]|'[^']*'|`[^`]*`|\"[^\"]*\"", "X"),
+    (r"\d+", "N"),
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is wrong after a recording was played. ``kind``: what it has in common with others of its kind."""
+
+    kind: str
+    table: str
+    detail: str
+
+
+def crashed(error: BinlakeError) -> Failure:
+    """The failure of a stream that ended with an error."""
+    return Failure(f"{type(error).__name__}: {_general(error.what)}", "", str(error))
+
+
+def failures(stream: Stream, excuses: Excuses, read: Reader = hudi_rs.snapshot) -> list[Failure]:
+    """All that differs between the stream's lake and the source, and what the stream could not apply."""
+    return [*_unapplied(stream), *_errors(stream), *_differences(stream, excuses, read)]
+
+
+def _general(text: str) -> str:
+    """A message without what belongs to one case: names, types, numbers, quoted texts."""
+    for pattern, word in _PARTICULARS:
+        text = re.sub(pattern, word, text)
+    return text[:_KIND_LENGTH]
+
+
+def _unapplied(stream: Stream) -> Iterator[Failure]:
+    path = stream.place / "_quarantine" / STREAM
+    if (path / ".hoodie" / "hoodie.properties").exists():
+        rows = hudi_rs.snapshot(path).to_pylist()
+        for reason, detail in sorted({(str(row["reason"]), str(row["detail"])) for row in rows}):
+            yield Failure(f"quarantined: {reason}: {_general(detail)}", "", detail)
+
+
+def _errors(stream: Stream) -> Iterator[Failure]:
+    """Errors that tables and statements still had in the newest events that name them."""
+    assert stream.runner is not None
+    for source in stream.runner.ledger.behind:
+        told = [t.error for event in stream.told for t in event.tables if t.table == str(source) and t.error]
+        yield Failure(f"behind: {_general(told[-1] if told else '')}", str(source), told[-1] if told else "")
+    statements = {(ddl.table, ddl.statement): ddl.error for event in stream.told for ddl in event.ddl}
+    for (table, statement), error in statements.items():
+        if error is not None:
+            yield Failure(f"not carried out: {_general(error)}", table, f"{statement}: {error}")
+
+
+def _differences(stream: Stream, excuses: Excuses, read: Reader) -> Iterator[Failure]:
+    ever = stream.recording.columns_ever()
+    homes: dict[Path, str] = {}
+    for truth in stream.recording.truth:
+        home = stream.place / _home(stream, SourceTable(truth.database, truth.table))
+        if home in homes:
+            yield Failure("two tables in one place", str(truth), f"{truth} and {homes[home]} are both at {home.name}")
+        homes[home] = str(truth)
+        if not (home / ".hoodie" / "hoodie.properties").exists():
+            if truth.rows:
+                yield Failure("table missing", str(truth), f"{len(truth.rows)} rows, and no lake table")
+            continue
+        rows = read(home)
+        if not rows.num_rows:  # a reader gives no columns then
+            if truth.rows:
+                yield Failure("rows missing", str(truth), f"all {len(truth.rows)} rows")
+            continue
+        excuses.look_at(truth, *_undetermined(stream, home))
+        verdict = judge(truth, rows, gone=ever, lake_name=lake_name, excused=excuses.excused)
+        if excuses.rows_may_stay and truth.key:
+            excuses.used[CASCADED.name] += verdict.extra_rows
+            verdict.extra_rows = 0
+        yield from _told(truth, verdict)
+
+
+def _undetermined(stream: Stream, home: Path) -> tuple[set[str], set[str]]:
+    """The columns that the commits of a lake table, or the definitions of its source table, name as not determined: by
+    statements, and by foreign keys."""
+    assert stream.registry is not None
+    recorded = RecordReader.newest_of(HudiTable.open(open_storage(str(home))))
+    states = SchemaStates(stream.settings(), stream.registry)
+    told = [(one.column, one.why) for one in undetermined_columns(recorded.ddl or ())]
+    told += [(one.column, one.why) for one in states.cascades(recorded.source or SourceTable("", ""))]
+    columns: tuple[set[str], set[str]] = set(), set()
+    for column, why in told:
+        columns["foreign key" in why].update(column.split(", "))
+    return columns
+
+
+def _home(stream: Stream, source: SourceTable) -> str:
+    """Where the lake keeps a table that the source calls so now, by the names that the stream has written."""
+    found = TableNames.load(open_storage(str(stream.place)), STREAM).called(source)
+    return found.path if found is not None else stream.settings().table_rules(source).path
+
+
+def _is_null(truth: TruthTable, column: str) -> bool:
+    places = [at for at, known in enumerate(truth.columns) if lake_name(known.name) == column]
+    return all(row[at] is None for at in places for row in truth.rows)
+
+
+def _told(truth: TruthTable, verdict: TableVerdict) -> Iterator[Failure]:
+    types = {c.name: c.data_type for c in truth.columns}
+    for mistake in verdict.mistakes:
+        absent = re.fullmatch(r"column (.*) is 0 times in the lake", mistake)
+        if absent and _is_null(truth, absent[1]):
+            yield Failure("column missing, null in all rows of the source", str(truth), mistake)
+        else:
+            yield Failure(f"column: {_general(mistake)}", str(truth), mistake)
+    if verdict.missing_rows or verdict.extra_rows or verdict.duplicate_rows:
+        counts = {"missing": verdict.missing_rows, "extra": verdict.extra_rows, "duplicate": verdict.duplicate_rows}
+        what = " and ".join(name for name, count in counts.items() if count)
+        detail = f"{counts} of {verdict.truth_rows} rows, for example {verdict.row_examples}"
+        yield Failure(f"rows {what}", str(truth), detail)
+    for column, difference in verdict.differences.items():
+        examples = "; ".join(
+            f"key {key}: source {source!r}, lake {lake!r}" for key, source, lake in difference.examples
+        )
+        yield Failure(f"values of {types[column]}", str(truth), f"{column}: {difference.count} differ: {examples}")

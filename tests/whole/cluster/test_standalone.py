@@ -1,0 +1,108 @@
+"""The same job on a Spark standalone cluster gives the same table; executors have the package from the wheel alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from hudi import HudiTableBuilder
+
+from bench.events import COLUMNS, events
+from bench.kafka_load import create_topic, produce
+from binlake.stream.spark.jars import pyspark_jars
+from binlake.stream.spark.java import find_java
+from embedded.jars import spark_packages
+from tests.paths import ROOT
+from tests.services.kafka import Broker
+from tests.whole.cluster.standalone import standalone_cluster
+
+TOPIC = "cluster.bench.orders"
+#: Two batches that executors shuffle, and a smaller one that they give back to the driver.
+BATCH, COUNT = 2_000, 5_000
+SHUFFLED_EVENTS = 1_500
+SHUFFLED_ABOVE = SHUFFLED_EVENTS * 550
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as a wheel, under the name by which PySpark takes it for an archive; built without the network."""
+    out = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True, timeout=600)
+    return next(out.glob("*.whl")).rename(out / "binlake.zip")
+
+
+def executor_python(place: Path) -> Path:
+    """A Python with the dependencies but not the project: a checkout on its path would hide a lacking wheel."""
+    script = place / "executor-python"
+    site = sysconfig.get_paths()["purelib"]
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{site}" exec "{sys.executable}" -S "$@"\n')
+    script.chmod(0o755)
+    probe = subprocess.run([script, "-c", "import binlake"], capture_output=True, text=True, cwd=place, timeout=60)
+    assert "No module named 'binlake'" in probe.stderr
+    return script
+
+
+def configuration(place: Path, broker: Broker) -> Path:
+    file = place / "stream.yaml"
+    document = {
+        "name": "cluster",
+        "lake": {"uri": str(place / "lake")},
+        "kafka": {"bootstrap_servers": broker.bootstrap_servers, "topics": [TOPIC]},
+        "source": {"schemas": {"bench.orders": {"columns": COLUMNS, "key": ["id"]}}},
+        "batch": {"max_events": BATCH, "trigger_interval_ms": 0, "shuffle_above_bytes": SHUFFLED_ABOVE},
+        "spark": {"master": None},
+    }
+    file.write_text(json.dumps(document))
+    return file
+
+
+def submit(master: str, wheel: Path, config: Path, place: Path) -> list[int]:
+    """``spark-submit`` as the README says it; returns how many events each batch had."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment |= {
+        "JAVA_HOME": str(find_java().home),
+        "SPARK_HOME": str(pyspark_jars().parent),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": str(executor_python(place)),
+    }
+    command = [str(pyspark_jars().parent / "bin" / "spark-submit"), "--master", master, "--py-files", str(wheel)]
+    command += ["--jars", ",".join(map(str, spark_packages())), "--driver-memory", "600m", "--executor-memory", "600m"]
+    command += ["--conf", "spark.ui.enabled=false", "--conf", "spark.driver.host=127.0.0.1"]
+    command += ["--conf", "spark.driver.bindAddress=127.0.0.1"]
+    command += [str(ROOT / "jobs" / "ingest.py"), str(config), "--once"]
+    log = place / "submit.log"
+    with log.open("w") as out:
+        done = subprocess.run(command, env=environment, cwd=place, stdout=out, stderr=out, timeout=600)
+    told = log.read_text()
+    assert done.returncode == 0, "\n".join(line for line in told.splitlines() if "INFO" not in line)[-6000:]
+    return [int(size.replace(",", "")) for size in re.findall(r"^batch \d+: ([\d,]+) events", told, re.MULTILINE)]
+
+
+def expected() -> dict[int, int]:
+    """id -> the cheapest thing that tells the newest version: its created_at, for the keys that are left."""
+    last: dict[int, int | None] = {}
+    for key, value in events(COUNT):
+        change = json.loads(value)
+        last[json.loads(key)["id"]] = change["after"]["created_at"] if change["after"] else None
+    return {k: v for k, v in last.items() if v is not None}
+
+
+@pytest.mark.cluster
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_the_same_table_from_a_cluster(tmp_path: Path, kafka_broker: Broker, wheel: Path) -> None:
+    create_topic(kafka_broker.bootstrap_servers, TOPIC, 4)
+    produce(kafka_broker.bootstrap_servers, TOPIC, events(COUNT))
+    with standalone_cluster(tmp_path) as cluster:
+        sizes = submit(cluster.master, wheel, configuration(tmp_path, kafka_broker), tmp_path)
+        assert {size > SHUFFLED_EVENTS for size in sizes} == {True, False}, "batches of both kinds"
+        batches = HudiTableBuilder.from_base_uri(str(tmp_path / "lake" / "bench" / "orders")).build().read()
+        rows = {r["id"]: int(r["created_at"].timestamp() * 1_000_000 + 0.5) for b in batches for r in b.to_pylist()}
+        assert rows == expected()
