@@ -286,7 +286,7 @@ def test_a_commit_that_covers_no_offsets_moves_no_position() -> None:
 
 def spelled_in(text: str) -> set[str]:
     """The keys that a text spells."""
-    return {key.value for key in RecordKey if re.search(rf"['\"]{re.escape(key.value)}(?![\w.])", text)}
+    return {key.value for key in RecordKey if re.search(rf"(?<!from )(?<![\w.]){re.escape(key.value)}(?![\w.])", text)}
 
 
 def test_keys_are_spelled_in_one_module() -> None:
