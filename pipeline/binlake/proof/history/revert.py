@@ -184,7 +184,7 @@ def _presents(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges]) -> d
         wanted.setdefault((row.path, bucket), []).append(row)
     paths = sorted({path for path, _ in wanted})
     groups = {
-        table.place_of(files.newest): files
+        table.rows.place_of(files.newest): files
         for files in group_files(table.table, lambda path: {b for at, b in wanted if at == path}, paths)
     }
     found: dict[tuple[str, str], Present] = {}
@@ -239,7 +239,7 @@ def _write(table: LakeTable, context: WriteContext, rows: Sequence[RowRevert]) -
     by_place: dict[Place, list[RowRevert]] = {}
     for row, bucket in zip(rows, _buckets(table, [row.row for row in rows]), strict=True):
         by_place.setdefault((row.row.path, bucket), []).append(row)
-    writer = table.group_writer(context)
+    writer = table.rows.group_writer(context)
     groups = [_group(table, place, mine) for place, mine in by_place.items()]
     return [result for group in groups for result in write_group(table.storage, writer, group)]
 

@@ -98,7 +98,7 @@ def _written(
     by_path: dict[str, list[FileSlice]] = {}
     for piece in table.table.file_slices():
         by_path.setdefault(piece.partition_path, []).append(piece)
-    bucketing, writer = table.table.config.bucketing, table.group_writer(context)
+    bucketing, writer = table.table.config.bucketing, table.rows.group_writer(context)
     for path, pieces in by_path.items():
         size = sum(piece.base_size + piece.log_size for piece in pieces)
         count = bucketing.count(path)

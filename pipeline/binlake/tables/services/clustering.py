@@ -14,7 +14,6 @@ from functools import partial
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.services.beside import Beside
 from binlake.tables.services.configs import clustering_config, clusters_here
-from hudilake.format.files.file_group_write import WriteResult
 from hudilake.format.timeline.instant import Instant
 from hudilake.services.clustering.completion import Clustered, complete, give_up
 from hudilake.services.clustering.config import ClusteringConfig
@@ -82,11 +81,7 @@ def carry_out(table: LakeTable, job: ClusteringJob, map_tasks: MapTasks) -> Clus
 
 def publish(table: LakeTable, job: ClusteringJob, made: Sequence[LaidOut]) -> Clustered:
     """Complete a clustering whose files are written, and tell the table's index of them. Errors as ``complete``."""
-
-    def keep(instant: str, results: Sequence[WriteResult]) -> None:
-        table.key_index.keep(instant, [result.keys for result in results if result.keys is not None])
-
-    done = complete(table.table, job, made, keep if table.table.config.kind.keeps_keys else None)
+    done = complete(table.table, job, made, table.rows.keep_keys)
     fields = {"event": "clustered", "table": table.rules.path, **vars(done)}
     text = "%s: clustering %s: %d file groups became %d, %d rows; %d units gave way to commits"
     _log.info(text, table.rules.path, done.instant, done.replaced, done.made, done.rows, done.gave_way, extra=fields)
