@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from binlake.cli.app import app
-from binlake.cli.engine_remarks import engine_remarks
+from binlake.cli.remarks import engine_remarks
 from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings

@@ -188,8 +188,8 @@ class ClusteredLake:
     def settle(self) -> None:
         """Let the work beside the batches come to its end."""
         self.gate.open.set()
-        for running in self.services.clustering.beside:
-            running.files.exception(WAIT_S)
+        for running in self.services.clustering:
+            running.exception(WAIT_S)
 
     def clusterings(self) -> list[Instant]:
         """The completed ones."""

@@ -99,8 +99,8 @@ class World:
     def settle(self) -> None:
         """Let the compaction under way come to its end."""
         self.gate.open.set()
-        for running in self.services.compaction.beside:
-            running.files.exception(WAIT_S)
+        for running in self.services.compaction:
+            running.exception(WAIT_S)
 
 
 def test_commits_go_on_beside_a_compaction(tmp_path: Path) -> None:
@@ -181,8 +181,8 @@ def test_one_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: pyt
 
 def test_files_and_timeline_stay_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old slices go, old instants move to the history, and what the commits said is still known after a restart."""
-    monkeypatch.setattr("binlake.tables.services.configs._SPARE_COMMITS", 2)
-    monkeypatch.setattr("binlake.tables.services.configs._ARCHIVED_AT_ONCE", 3)
+    monkeypatch.setattr("binlake.tables.services.policy._SPARE_COMMITS", 2)
+    monkeypatch.setattr("binlake.tables.services.policy._ARCHIVED_AT_ONCE", 3)
     gate = Gate()
     gate.open.set()
     here = World(tmp_path, "inline", gate)

@@ -48,6 +48,11 @@ class Clustered:
     bytes_written: int = 0
     gave_way: int = 0
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """All numbers, by name."""
+        return {name: value for name, value in vars(self).items() if name not in ("instant", "completed")}
+
 
 def complete(table: HudiTable, job: ClusteringJob, made: Sequence[LaidOut], keep: Keep | None = None) -> Clustered:
     """Publish the units of a clustering that still hold; if there are none, the clustering is rolled back.

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from binlake.cli.app import app
-from binlake.cli.commands.rows import revert as revert_command
-from binlake.cli.commands.rows import why as why_command
+from binlake.cli.commands.loads import revert as revert_command
+from binlake.cli.commands.reads import why as why_command
 from binlake.decode.changes import RawRecords
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
