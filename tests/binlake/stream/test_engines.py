@@ -18,9 +18,9 @@ from binlake.cli.remarks import engine_remarks
 from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from hudilake.storage import Storage, open_storage
 from tests.binlake.stream.dying_store import CHANGING, Answer, DyingStore, Fate, Killed

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from binlake.position.ledger import Ledger
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import TableProgress
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.audit import OFFSET_KEYS, audit
 from binlake.tables.lake import Lake, locking
 from binlake.tables.services.table_services import TableServices

@@ -14,9 +14,9 @@ from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.position.record_reader import RecordKey
 from binlake.settings import Settings
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import TableProgress
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from binlake.tables.services.table_services import TableServices
 from hudilake.errors import CorruptDataError

@@ -23,10 +23,10 @@ from binlake.settings import Settings
 from binlake.source.dump_layout import DumpFile, Layout, Window, is_hidden, is_hidden_directory
 from binlake.source.dump_read import read_dump, record_bytes
 from binlake.source.scan_read import Scan, root_of_scan
+from binlake.stream.definitions.learned import Definitions
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import Engine
-from binlake.stream.learned.definitions import Definitions
 from binlake.stream.monitoring.progress import ProgressEvent
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.services.table_services import TableServices
 from hudilake.errors import BadInputError, ConfigError
 from hudilake.services.map_tasks import MapTasks

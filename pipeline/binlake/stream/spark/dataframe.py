@@ -14,8 +14,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from binlake.stream.spark.frames import frame_of_tasks
-from binlake.stream.spark.metastore import metastore_of
+from binlake.stream.spark.frames import frame_of_tasks, metastore_of
 from binlake.stream.spark.tasks import map_in_tasks
 from hudilake.format.files.view import FileSlice
 from hudilake.read import IndexReads, Query, ScanPlan, TableReader

@@ -20,9 +20,9 @@ from binlake.decode.changes import RawRecords
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.source.offsets import Offsets, Ranges
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake, locking
 from hudilake.storage import open_storage
 from tests.binlake.stream.topic_log import COLUMNS, LocalEngine, TopicLog, services

@@ -14,8 +14,8 @@ import pytest
 
 from binlake.settings import Settings
 from binlake.stream.spark import jars
+from binlake.stream.spark.jars import KAFKA_CONNECTORS, spark_line
 from binlake.stream.spark.session import session_properties
-from binlake.stream.spark.spark_line import KAFKA_CONNECTORS, spark_line
 from tests.embedded.maven_repository import publish
 from tests.paths import ROOT
 

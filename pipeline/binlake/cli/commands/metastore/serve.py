@@ -13,8 +13,7 @@ from binlake.cli.table_options import LakeConf
 from binlake.cli.text import say
 from binlake.cli.until_stopped import stopping_on_signals
 from binlake.settings.metastore.service import MetastoreSettings
-from binlake.stream.monitoring.health import Health
-from binlake.stream.monitoring.server import MonitoringServer
+from binlake.stream.monitoring.server import Health, MonitoringServer
 from lakemetastore.service.service import Service
 from lakemetastore.service.supervisor import Supervisor
 

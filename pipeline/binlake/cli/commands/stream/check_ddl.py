@@ -12,7 +12,7 @@ from binlake.schema.apply.keeper import DdlKeeper
 from binlake.schema.rules.undetermined import undetermined_columns
 from binlake.settings import Settings
 from binlake.settings.schema_changes import SchemaChangeSettings
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from hudilake.storage import Storage, open_storage
 

@@ -20,8 +20,15 @@ from binlake.hbase.derive.pairs import pair_of_wide
 from binlake.position.compared import ComparedTables
 from binlake.settings import Settings
 from binlake.stream.monitoring.held import HeldTable, held_tables
-from binlake.stream.monitoring.status import StreamStatus, TableStatus, Writer, stream_status, table_status
-from binlake.stream.monitoring.wide_status import WideStatus, wide_status
+from binlake.stream.monitoring.status import (
+    StreamStatus,
+    TableStatus,
+    WideStatus,
+    Writer,
+    stream_status,
+    table_status,
+    wide_status,
+)
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds
 from binlake.tables.unmatched import Unmatched, known_columns, unmatched_columns, unmatched_tables

@@ -11,9 +11,9 @@ from binlake.decode.changes import SourceTable
 from binlake.rows.tasks.plan import BatchPlan, TableState, TableWriter
 from binlake.schema.apply.keeper import DdlKeeper, DdlOutcome
 from binlake.settings import Settings
-from binlake.stream.learning import Lessons
-from binlake.stream.policy import Batch, BatchPolicy
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.batches.learning import Lessons
+from binlake.stream.batches.policy import Batch, BatchPolicy
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from binlake.tables.services.table_services import TableServices
 from hudilake.errors import BinlakeError

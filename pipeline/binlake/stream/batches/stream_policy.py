@@ -12,9 +12,9 @@ from binlake.rows.tasks.plan import BatchPlan, TableState
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
 from binlake.settings import Settings
 from binlake.source.offsets import NO_OFFSETS, Offsets
-from binlake.stream.policy import Batch
-from binlake.stream.table_control import TableControl
-from binlake.stream.table_inputs import Outcome
+from binlake.stream.batches.policy import Batch
+from binlake.stream.batches.table_inputs import Outcome
+from binlake.stream.tables.control import TableControl
 from binlake.stream.transactions import Transactions
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable

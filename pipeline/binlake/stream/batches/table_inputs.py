@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from binlake.decode.changes import Control, ControlKind, Quarantined, SourceTable
 from binlake.rows.tasks.plan import BatchPlan, Item, TableFailed, TableState, TaskFailed, TaskReport, Written
@@ -13,11 +16,11 @@ from binlake.rows.upsert.prepare import TABLE_REFUSED
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
 from binlake.settings import Settings
 from binlake.source.offsets import Ranges
-from binlake.stream.learned.accepted import AcceptedRules
-from binlake.stream.record_counts import count_records
+from binlake.stream.batches.record_counts import count_records
 from binlake.tables.lake import Lake
 from binlake.tables.table_commit import TableInput
 from hudilake.errors import BinlakeError, ConfigError
+from hudilake.storage import Storage, StorageNotFoundError
 
 _NEW = TableState()
 
@@ -127,3 +130,52 @@ def _report_truncated(report: TaskReport, control: Control, plan: BatchPlan, lak
         known.counts.already_applied += 1
     else:
         known.counts.read += 1
+
+
+_VERSION = 1
+
+
+class AcceptedRules:
+    """The tables of a stream that have taken records, each with a digest of its rules at that time.
+
+    Args:
+        settings: of the stream.
+        root: of the lake.
+    """
+
+    def __init__(self, settings: Settings, root: Storage) -> None:
+        self._settings, self._root = settings, root
+        self._path = f".binlake/{settings.name}/accepted.json"
+        self._taken: set[SourceTable] = set()
+
+    def has(self, source: SourceTable) -> bool:
+        """Whether a lake table has taken records under its present rules. Raises StorageError."""
+        return source in self._taken or self._stored.get(source) == self._digest(source)
+
+    def keep(self, sources: Iterable[SourceTable]) -> None:
+        """Note the tables that have taken records of a batch. Raises StorageError."""
+        new = {source: self._digest(source) for source in sources if source not in self._taken}
+        if any(self._stored.get(source) != digest for source, digest in new.items()):
+            self._stored.update(new)
+            tables = sorted([one.database, one.table, digest] for one, digest in self._stored.items())
+            document = {"version": _VERSION, "tables": tables}
+            self._root.write(self._path, json.dumps(document, ensure_ascii=False).encode())
+        self._taken.update(new)
+
+    def _digest(self, source: SourceTable) -> str:
+        """Of the rules that decide which records can be taken."""
+        rules = self._settings.table_rules(source)
+        groups = [(one.name, one.key, one.columns, sorted(one.others)) for one in rules.groups]
+        shaping = (rules.key, rules.partition, rules.columns, rules.merge, groups, rules.kind, rules.index)
+        return hashlib.sha256(repr((shaping, self._settings.tables.routes)).encode()).hexdigest()
+
+    @cached_property
+    def _stored(self) -> dict[SourceTable, str]:
+        """None if there is no such file, or it cannot be read: the tables show again that they take records."""
+        try:
+            document = json.loads(self._root.read(self._path))
+            if document["version"] != _VERSION:
+                return {}
+            return {SourceTable(database, table): digest for database, table, digest in document["tables"]}
+        except (StorageNotFoundError, ValueError, KeyError, TypeError):
+            return {}

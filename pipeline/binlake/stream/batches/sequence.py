@@ -22,22 +22,21 @@ from binlake.rows.upsert.truncates import Truncates
 from binlake.schema.apply.keeper import DdlKeeper, DdlOutcome
 from binlake.settings import Settings
 from binlake.source.offsets import NO_OFFSETS, NO_RANGES, Offsets
-from binlake.stream.derivations import Derivations, took_ms
-from binlake.stream.engine import Engine
-from binlake.stream.learned.accepted import AcceptedRules
-from binlake.stream.learning import Lessons
-from binlake.stream.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
-from binlake.stream.planning import Planner
-from binlake.stream.policy import Batch, BatchPolicy
-from binlake.stream.record_counts import (
+from binlake.stream.batches.learning import Lessons
+from binlake.stream.batches.planning import Planner
+from binlake.stream.batches.policy import Batch, BatchPolicy
+from binlake.stream.batches.record_counts import (
     check_threshold,
     ddl_progress,
     filtered_of_no_table,
     loose_tables,
     table_progress,
 )
-from binlake.stream.schemas import SchemaRegistry
-from binlake.stream.table_inputs import Outcome, table_inputs, take_refused
+from binlake.stream.batches.table_inputs import AcceptedRules, Outcome, table_inputs, take_refused
+from binlake.stream.definitions.schemas import SchemaRegistry
+from binlake.stream.engine import Engine
+from binlake.stream.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
+from binlake.stream.tables.derivations import Derivations, took_ms
 from binlake.tables.feeds import Feeds
 from binlake.tables.lake import Lake
 from binlake.tables.names import KeptNames, TableNames

@@ -13,9 +13,9 @@ from binlake.rows.upsert.fanout import destination
 from binlake.rows.upsert.spelling import first_spellings
 from binlake.schema.apply.keeper import DdlKeeper
 from binlake.settings import Settings
-from binlake.stream.policy import BatchPolicy
-from binlake.stream.schemas import SchemaRegistry
-from binlake.stream.table_inputs import Outcome
+from binlake.stream.batches.policy import BatchPolicy
+from binlake.stream.batches.table_inputs import Outcome
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 import pyarrow as pa
 
 from binlake.decode.changes import Control, SourceTable, ZeroDates
+from binlake.decode.formats.plain_avro_schema import plain_schema
 from binlake.decode.formats.reader import as_json, table_changes
 from binlake.decode.inferred import InferredColumns
 from binlake.decode.options import (
@@ -20,12 +22,14 @@ from binlake.decode.options import (
     DecodeOptions,
     Format,
     MaxwellOrder,
+    PlainTopics,
     TimePrecisionMode,
 )
 from binlake.decode.order import binlog_order
 from binlake.decode.schemas.schema_change import SchemaChange, executed
 from binlake.decode.schemas.schemas import (
     DeclaredSchemas,
+    DeclaredTable,
     LayeredSchemas,
     SchemaHistory,
     SchemaSource,
@@ -37,14 +41,16 @@ from binlake.rows.tasks.plan import TaskReport
 from binlake.rows.upsert.fanout import AppendSources, destination
 from binlake.schema.rules.ddl_log import DdlEvent, DdlLog
 from binlake.settings import Settings
+from binlake.settings.plain import PlainTopicsSettings
+from binlake.settings.plain_tables import no_delete
 from binlake.source.log_tail import LogTail
 from binlake.source.offsets import Offsets
 from binlake.source.registry import schema_registry
 from binlake.source.topic_names import topic_suffix
-from binlake.stream.learned.definitions import Definitions
-from binlake.stream.learned.inferred_tables import InferredTables
-from binlake.stream.plain_topics import declared_plain_tables, plain_topics
+from binlake.stream.definitions.inferred_tables import InferredTables
+from binlake.stream.definitions.learned import Definitions
 from hudilake.clock import monotonic_s
+from hudilake.errors import ConfigError
 
 #: How long a batch waits for a DDL record that its rows require: there is no order between topics.
 _WAIT_S = 5.0
@@ -217,3 +223,43 @@ class SchemaRegistry:
                 return True
             time.sleep(_POLL_S)
         return False
+
+
+def plain_topics(settings: Settings) -> tuple[PlainTopics, ...]:
+    """The topics of ``source.plain``, with the schemas of their files. Raises ConfigError if a file cannot be read."""
+    return tuple(_topics(entry, settings) for entry in settings.source.plain)
+
+
+def declared_plain_tables(settings: Settings) -> dict[SourceTable, DeclaredTable]:
+    """The tables of ``source.plain`` whose columns are declared. Raises UnsupportedError for an unknown type."""
+    return {
+        SourceTable(*entry.source): declared_table(entry.declared, entry.key)
+        for entry in settings.source.plain
+        if entry.declared is not None
+    }
+
+
+def _topics(entry: PlainTopicsSettings, settings: Settings) -> PlainTopics:
+    rules = settings.plain_rules(entry)
+    return PlainTopics(
+        patterns=entry.topics,
+        table=SourceTable(*entry.source),
+        key=entry.key,
+        metadata=tuple(entry.metadata_columns.items()),
+        inferred=settings.source.format == "json" and entry.declared is None,
+        no_delete=None if rules is None else no_delete(entry, rules),
+        avro_schema=_schema(entry.schema_file),
+    )
+
+
+def _schema(file: str | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+        plain_schema(text)
+        return text
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"the Avro schema cannot be read: {error}", do_next="correct schema_file in source.plain", path=file
+        ) from error

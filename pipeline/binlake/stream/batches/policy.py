@@ -12,7 +12,7 @@ from binlake.position.commit_record import CommitNotes
 from binlake.position.ledger import Ledger
 from binlake.rows.tasks.plan import BatchPlan, TableState
 from binlake.source.offsets import NO_OFFSETS, Offsets, Ranges
-from binlake.stream.table_inputs import Outcome
+from binlake.stream.batches.table_inputs import Outcome
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.table_commit import TableInput
 from hudilake.errors import BinlakeError

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from math import inf
 
 from binlake.position.ledger import Ledger
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
 from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import ProgressEvent
 from hudilake.clock import monotonic_s

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from binlake.decode.changes import SourceTable
 from binlake.hbase.derive.pairs import DerivedPair, derived_pairs, pair_of_wide
 from binlake.settings import Settings
+from binlake.stream.batches.policy import BatchPolicy
 from binlake.stream.monitoring.progress import DerivedRows, TableProgress
-from binlake.stream.policy import BatchPolicy
 from binlake.tables.lake import Lake
 from binlake.tables.quarantine import QuarantineTable
 from binlake.tables.services.table_services import TableServices

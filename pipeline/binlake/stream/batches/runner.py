@@ -12,15 +12,15 @@ from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.source.offsets import NO_RANGES, OffsetMap, Offsets, Ranges
 from binlake.source.topic_names import topic_suffix
+from binlake.stream.batches.policy import Batch
+from binlake.stream.batches.record_counts import ddl_progress
+from binlake.stream.batches.sequence import BatchSequence
+from binlake.stream.batches.stream_policy import StreamPolicy
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
-from binlake.stream.policy import Batch
-from binlake.stream.record_counts import ddl_progress
-from binlake.stream.resync import Connector, Resyncs
-from binlake.stream.schemas import SchemaRegistry
-from binlake.stream.sequence import BatchSequence
-from binlake.stream.stream_policy import StreamPolicy
-from binlake.stream.table_control import TableControl
+from binlake.stream.tables.control import TableControl
+from binlake.stream.tables.resync import Connector, Resyncs
 from binlake.stream.transactions import Transactions
 from binlake.tables.lake import Lake
 from binlake.tables.services.table_services import TableServices
