@@ -10,8 +10,8 @@ import pytest
 
 from binlake.decode.changes import SourceTable
 from binlake.tables.services.policy import compaction_config
+from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.services.compaction import schedule
-from hudilake.services.compaction.plan import pending_compactions
 from tests.binlake.cli.fed_lake import BY_PROCESS, FedLake
 
 

@@ -21,7 +21,7 @@ from binlake.tables.audit import audit
 from binlake.tables.services.policy import compaction_config
 from hudilake.clock import now_ms
 from hudilake.services.compaction import run
-from hudilake.services.compaction.horizon import recorded_horizon
+from hudilake.services.compaction.completion import recorded_horizon
 from hudilake.services.fsck import fsck
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable

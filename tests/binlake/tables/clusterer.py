@@ -10,10 +10,9 @@ from binlake.tables.lake_table import LakeTable
 from binlake.tables.services.policy import clustering_config, clustering_of
 from hudilake.format.timeline.instant import Instant
 from hudilake.services.clustering.completion import Clustered
-from hudilake.services.clustering.job import ClusteringJob, execute, prepare, waiting
+from hudilake.services.clustering.job import ClusteringJob, LaidOut, execute, prepare, waiting
 from hudilake.services.clustering.scheduling import schedule
-from hudilake.services.clustering.task import LaidOut
-from hudilake.services.map_tasks import MapTasks
+from hudilake.services.planned import MapTasks
 from hudilake.storage import open_storage
 from tests.binlake.tables.clustered import ClusteredLake
 

@@ -19,9 +19,9 @@ from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import TableProgress
 from binlake.tables.lake import Lake
 from binlake.tables.services.table_services import TableServices
+from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import CorruptDataError
 from hudilake.format.timeline.instant import COMMIT
-from hudilake.services.compaction.plan import pending_compactions
 from hudilake.services.fsck import fsck
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable

@@ -52,7 +52,7 @@ from binlake.tables.seal import Seal
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import now_ms
 from hudilake.errors import BinlakeError, ConfigError
-from hudilake.services.map_tasks import one_by_one
+from hudilake.services.planned import one_by_one
 from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 

@@ -29,7 +29,7 @@ from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.tables.services.table_services import TableServices
 from hudilake.errors import BadInputError, ConfigError
-from hudilake.services.map_tasks import MapTasks
+from hudilake.services.planned import MapTasks
 from hudilake.storage import Storage, open_storage
 
 #: How to treat files that were replayed with another content: raise an error, take the present content, or leave them.

@@ -21,8 +21,8 @@ from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
 from binlake.stream.monitoring.server import Health
 from binlake.tables.lake import Lake
 from hudilake.clock import monotonic_s
+from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import BinlakeError
-from hudilake.services.compaction.plan import pending_compactions
 
 _log = logging.getLogger(__name__)
 

@@ -24,10 +24,10 @@ from binlake.tables.buckets.bucket_sizes import BucketAdvice, Wanted, bucket_adv
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds
 from hudilake.clock import now_ms, parse_instant
+from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import BinlakeError
 from hudilake.locking import file_lock, storage_lock
 from hudilake.locking.heartbeat import Heartbeat, Heartbeats
-from hudilake.services.compaction.plan import pending_compactions
 from hudilake.storage import Storage, StorageNotFoundError, open_storage
 from hudilake.table.table import HudiTable
 

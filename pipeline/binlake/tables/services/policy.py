@@ -26,7 +26,7 @@ from hudilake.services.clustering.completion import Clustered
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.service import Clustering
 from hudilake.services.compaction import Compaction, CompactionConfig
-from hudilake.services.map_tasks import MapTasks
+from hudilake.services.planned import MapTasks
 from hudilake.table.table import HudiTable
 
 _log = logging.getLogger(__name__)

@@ -28,8 +28,7 @@ from hudilake.format.files.names import in_partition
 from hudilake.locking.ownership import Locking
 from hudilake.services.archival import archivable
 from hudilake.services.cleaning import CleaningConfig, clean, plan_clean
-from hudilake.services.map_tasks import MapTasks, one_by_one
-from hudilake.services.planned import ServiceReport, ServiceSteps, run_planned
+from hudilake.services.planned import MapTasks, ServiceReport, ServiceSteps, one_by_one, run_planned
 from hudilake.table.table import HudiTable
 
 #: Runs a service for a table and puts what it does into the report. Raises BinlakeError.

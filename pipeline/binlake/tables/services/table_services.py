@@ -27,11 +27,9 @@ from binlake.tables.services.policy import (
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError
 from hudilake.format.timeline.instant import COMPLETED_ACTIONS
-from hudilake.services.clustering.job import ClusteringJob
-from hudilake.services.clustering.task import LaidOut
+from hudilake.services.clustering.job import ClusteringJob, LaidOut
 from hudilake.services.compaction import CompactedFile, CompactionJob
-from hudilake.services.map_tasks import MapTasks
-from hudilake.services.planned import PlannedService, ServiceReport, ServiceSteps, run_planned
+from hudilake.services.planned import MapTasks, PlannedService, ServiceReport, ServiceSteps, run_planned
 
 Job = TypeVar("Job")
 Made = TypeVar("Made")

@@ -18,9 +18,8 @@ from hudilake.commit.commit import OvertakenError, withdraw
 from hudilake.errors import BinlakeError, CommitUnknownError, LostOwnershipError
 from hudilake.format.files.file_group_write import WriteResult
 from hudilake.format.layout.recorded import order_extra
-from hudilake.services.clustering.job import ClusteringJob, holding
+from hudilake.services.clustering.job import ClusteringJob, LaidOut, holding
 from hudilake.services.clustering.plan import Unit
-from hudilake.services.clustering.task import LaidOut
 from hudilake.table.table import HudiTable
 
 #: Tells the index of a table which keys the files of an instant have, before the instant completes.

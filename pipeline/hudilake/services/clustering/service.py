@@ -9,11 +9,10 @@ from hudilake.format.definition import kind_support
 from hudilake.format.timeline.instant import Instant
 from hudilake.services.clustering.completion import Clustered, Keep, complete, give_up
 from hudilake.services.clustering.config import ClusteringConfig
-from hudilake.services.clustering.job import ClusteringJob, execute, prepare, waiting
+from hudilake.services.clustering.job import ClusteringJob, LaidOut, execute, prepare, waiting
 from hudilake.services.clustering.plan import plan
 from hudilake.services.clustering.scheduling import busy, due, schedule
-from hudilake.services.clustering.task import LaidOut
-from hudilake.services.map_tasks import MapTasks
+from hudilake.services.planned import MapTasks
 from hudilake.table.table import HudiTable
 
 

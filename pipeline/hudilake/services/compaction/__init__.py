@@ -10,6 +10,7 @@ table's lock. Step 2 may run in another thread or process while the table's writ
 processes that the compaction is running.
 """
 
+from hudilake.commit.compaction_plan import CompactionPlan, Operation
 from hudilake.services.compaction.completion import (
     OlderWriterError,
     UnsoundPlanError,
@@ -24,7 +25,6 @@ from hudilake.services.compaction.pending import (
     resume,
     unschedule,
 )
-from hudilake.services.compaction.plan import CompactionPlan, Operation
 from hudilake.services.compaction.scheduling import due, schedule
 from hudilake.services.compaction.service import Compaction, finish_pending, run
 from hudilake.services.compaction.task import CompactedFile, CompactionContext, compact_file_group

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable
 
 from hudilake.commit.commit import check_not_completed, drop_markers
+from hudilake.commit.compaction_plan import CompactionPlan, pending_compactions, read_plan
 from hudilake.commit.rollback import files_of_instant
 from hudilake.format.files.names import STEADY_TOKEN, in_partition, parse_base_name, parse_log_name
 from hudilake.format.timeline.instant import Instant, State
@@ -23,7 +24,6 @@ from hudilake.services.compaction.completion import (
 )
 from hudilake.services.compaction.config import CompactionConfig
 from hudilake.services.compaction.job import CompactionJob, prepare
-from hudilake.services.compaction.plan import CompactionPlan, pending_compactions, read_plan
 from hudilake.services.compaction.task import CompactedFile
 from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.format.definition import kind_support
 from hudilake.format.timeline.instant import Instant
 from hudilake.services.compaction.config import CompactionConfig
 from hudilake.services.compaction.job import CompactionJob, MapTasks, execute, prepare
 from hudilake.services.compaction.pending import PATIENCE_S, abandoned, publish_or_unschedule, resume
-from hudilake.services.compaction.plan import pending_compactions
 from hudilake.services.compaction.scheduling import due, schedule
 from hudilake.services.compaction.task import CompactedFile
 from hudilake.services.planned import ServiceReport, ServiceSteps, run_planned

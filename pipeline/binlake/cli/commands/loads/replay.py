@@ -28,7 +28,7 @@ from binlake.source.scan_read import Scan
 from binlake.stream.spark.session import spark_session
 from binlake.stream.spark.tasks import map_in_tasks
 from hudilake.errors import ConfigError
-from hudilake.services.map_tasks import one_by_one
+from hudilake.services.planned import one_by_one
 
 ScanOf = Annotated[
     str | None,

@@ -22,7 +22,7 @@ from binlake.tables.services.policy import compaction_config
 from hudilake.errors import ConfigError
 from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
 from hudilake.services.compaction import CompactionConfig
-from hudilake.services.rebucket.plan import Unit
+from hudilake.services.rebucket import Unit
 
 Buckets = Annotated[int | None, typer.Option("--buckets", help="The new number of buckets of a partition.", min=1)]
 Partition = Annotated[

@@ -19,8 +19,7 @@ from binlake.cli.workers import CORES, OnSpark, Threads, workers
 from binlake.settings import Settings
 from binlake.tables.services.runner import LakeServices, Service, run_service
 from hudilake.errors import ConfigError
-from hudilake.services.map_tasks import MapTasks, one_by_one
-from hudilake.services.planned import ServiceReport, ServiceSteps
+from hudilake.services.planned import MapTasks, ServiceReport, ServiceSteps, one_by_one
 
 Retire = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed and change nothing.")]
 ScheduleOnly = Annotated[bool, typer.Option("--schedule-only", help="Write plans only; see --execute-only.")]

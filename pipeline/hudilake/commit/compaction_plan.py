@@ -1,4 +1,6 @@
-"""The plan of a compaction in the timeline (Avro ``HoodieCompactionPlan``), ours or Hudi's."""
+"""The plan of a compaction in the timeline (Avro ``HoodieCompactionPlan``), ours or Hudi's: of a data table and of its
+metadata table.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +43,7 @@ class Operation:
             base.name.instant if base is not None else logs[0].name.instant,
             str(base.name) if base is not None else None,
             tuple(str(file.name) for file in logs),
-            {
-                "TOTAL_LOG_FILES": float(len(logs)),
-                "TOTAL_LOG_FILES_SIZE": float(log_bytes),
-                "TOTAL_IO_READ_MB": float((file_slice.base_size + log_bytes) >> 20),
-                "TOTAL_IO_WRITE_MB": float(written >> 20),
-                "TOTAL_IO_MB": float((file_slice.base_size + log_bytes + written) >> 20),
-            },
+            metrics_of(len(logs), log_bytes, file_slice.base_size, written),
         )
 
     @property
@@ -66,11 +62,24 @@ class Operation:
         return [self.path(name) for name in names]
 
 
+def metrics_of(logs: int, log_bytes: int, base_bytes: int, written: int) -> dict[str, float]:
+    """What a plan says of the work of an operation: the number of its log files, and bytes read and written."""
+    return {
+        "TOTAL_LOG_FILES": float(logs),
+        "TOTAL_LOG_FILES_SIZE": float(log_bytes),
+        "TOTAL_IO_READ_MB": float((base_bytes + log_bytes) >> 20),
+        "TOTAL_IO_WRITE_MB": float(written >> 20),
+        "TOTAL_IO_MB": float((base_bytes + log_bytes + written) >> 20),
+    }
+
+
 @dataclass(frozen=True)
 class CompactionPlan:
-    """The operations of one compaction."""
+    """The operations of one compaction. ``keeps_times``: whether rows keep their commit times; records of the metadata
+    table have none."""
 
     operations: tuple[Operation, ...]
+    keeps_times: bool = True
 
     def to_bytes(self) -> bytes:
         """The body of the requested file."""
@@ -86,7 +95,7 @@ class CompactionPlan:
             }
             for o in self.operations
         ]
-        record = {"operations": operations, "version": _VERSION, "preserveHoodieMetadata": True}
+        record = {"operations": operations, "version": _VERSION, "preserveHoodieMetadata": self.keeps_times}
         return encode_container(_AVRO, record)
 
     @classmethod
