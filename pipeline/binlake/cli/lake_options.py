@@ -13,13 +13,14 @@ from binlake.cli.failure import print_error
 from binlake.cli.text import terminal
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
-from binlake.tables.catalog import BrokenTable, CatalogTable, catalog_tables
+from binlake.tables.catalog import CatalogTable, catalog_tables
 from binlake.tables.lake import locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import check_known, judged
 from hudilake.errors import BinlakeError
 from hudilake.locking.ownership import Locking
 from hudilake.storage import Storage, open_storage
+from hudilake.table.directory import BrokenTable
 
 LakeConf = Annotated[Path, typer.Argument(help="The settings file (YAML).", metavar="CONF")]
 Table = Annotated[str, typer.Argument(help="The table, as database.table or by its path in the lake.", metavar="TABLE")]

@@ -9,9 +9,10 @@ from typing import Protocol, TypeVar
 
 from binlake.cli.lake_options import told
 from binlake.cli.text import say
-from binlake.tables.catalog import BrokenTable, CatalogTable
+from binlake.tables.catalog import CatalogTable
 from binlake.tables.presence import judged
 from hudilake.errors import BinlakeError
+from hudilake.table.directory import BrokenTable
 
 
 class ServiceReport(Protocol):

@@ -33,12 +33,12 @@ from binlake.stream.spark.kafka_source import kafka_source
 from binlake.stream.spark.tasks import cause_of, jvm_has_ended, service_tasks
 from binlake.stream.transactions import Transactions, begin_transactions
 from binlake.tables.lake import Lake, locking
-from binlake.tables.registrar import NO_REGISTRAR, Registrar
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError, ConfigError, TransientError
 from hudilake.storage import Storage, open_storage
 from hudilake.storage.redaction import redact
+from lakemetastore.client.registrar import NO_REGISTRAR, Registrar
 
 _log = logging.getLogger(__name__)
 
