@@ -1,4 +1,4 @@
-"""Serves ``/metrics`` and ``/health`` over HTTP from a thread of the process that is looked at."""
+"""Serves ``/metrics`` and ``/health`` over HTTP from a thread of a stream or a service."""
 
 from __future__ import annotations
 
@@ -26,10 +26,6 @@ class Health:
     def well(self) -> bool:
         """Whether it is healthy: there are no reasons."""
         return not self.reasons
-
-
-_CLIENT_TIMEOUT_S = 10.0
-_log = logging.getLogger(__name__)
 
 
 class Monitored(Protocol):
