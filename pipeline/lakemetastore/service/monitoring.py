@@ -15,6 +15,9 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from hudilake.errors import ConfigError
 
+_CLIENT_TIMEOUT_S = 10.0
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Health:
