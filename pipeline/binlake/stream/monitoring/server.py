@@ -6,14 +6,27 @@ import json
 import logging
 import sys
 import threading
+from dataclasses import dataclass
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from binlake.stream.monitoring.health import Health
 from hudilake.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Health:
+    """The health of a stream or a service: the reasons why it is not healthy, if there are any."""
+
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def well(self) -> bool:
+        """Whether it is healthy: there are no reasons."""
+        return not self.reasons
+
 
 _CLIENT_TIMEOUT_S = 10.0
 _log = logging.getLogger(__name__)

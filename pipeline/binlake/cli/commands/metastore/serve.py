@@ -9,17 +9,16 @@ from contextlib import contextmanager
 from functools import partial
 
 from binlake.cli.logs import console_log
-from binlake.cli.options import SettingsFile
+from binlake.cli.table_options import LakeConf
 from binlake.cli.text import say
 from binlake.cli.until_stopped import stopping_on_signals
 from binlake.settings.metastore.service import MetastoreSettings
-from binlake.stream.monitoring.health import Health
-from binlake.stream.monitoring.server import MonitoringServer
+from binlake.stream.monitoring.server import Health, MonitoringServer
 from lakemetastore.service.service import Service
 from lakemetastore.service.supervisor import Supervisor
 
 
-def serve(conf: SettingsFile) -> None:
+def serve(conf: LakeConf) -> None:
     """Answer engines by the Hive Metastore's protocol, and readers by HTTP. SIGTERM and Ctrl-C finish the calls in
     hand, then stop."""
     settings = MetastoreSettings.load(conf)
