@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-
-import pytest
 
 from tests.docs.pages import blocks_of, inline_code, pages
 from tests.paths import ROOT
@@ -77,17 +76,18 @@ def code_of(page: Path) -> str:
     return "\n".join([*inline_code(page), *(block.text for block in blocks_of(page, page.read_text()))])
 
 
-EVERY_PAGE = pytest.mark.parametrize("page", EVERY, ids=lambda page: str(page.relative_to(ROOT)))
+def on_pages(wrong: Callable[[str], set[str]]) -> dict[str, set[str]]:
+    """What is wrong, by page."""
+    found = {str(page.relative_to(ROOT)): wrong(code_of(page)) for page in EVERY}
+    return {page: names for page, names in found.items() if names}
 
 
-@EVERY_PAGE
-def test_paths_of_ours_exist(page: Path) -> None:
-    assert wrong_paths(code_of(page)) == set()
+def test_paths_of_ours_exist() -> None:
+    assert on_pages(wrong_paths) == {}
 
 
-@EVERY_PAGE
-def test_python_names_of_ours_exist(page: Path) -> None:
-    assert wrong_names(code_of(page)) == set()
+def test_python_names_of_ours_exist() -> None:
+    assert on_pages(wrong_names) == {}
 
 
 def test_control_stale_names_are_found() -> None:
