@@ -13,9 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from binlake.decode.changes import FILE_BITS, META_NAMES, POSITION_BITS, UNKNOWN_PLACE, ChangeBatch, TableSchema
+from binlake.decode.changes import (
+    FILE_BITS,
+    META_NAMES,
+    POSITION_BITS,
+    UNKNOWN_PLACE,
+    ChangeBatch,
+    TableSchema,
+    rows_where,
+)
 from binlake.decode.quarantine import Reason
-from binlake.decode.selection import rows_where
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.engines.facts import FACT, FEED, route_facts
 from binlake.rows.upsert.engines.refusals import engine_refusals, without_moves

@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from binlake.decode.changes import META_NAMES, ChangeBatch, Op
-from binlake.decode.selection import Mask
+from binlake.decode.changes import META_NAMES, ChangeBatch, Mask, Op
 from binlake.schema.rules.restatement import REMOVED
 
 

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import META_NAMES, ChangeBatch
-from binlake.decode.selection import Mask, Moves, rows_where, select_rows
+from binlake.decode.changes import META_NAMES, ChangeBatch, Mask, Moves, rows_where, select_rows
 from binlake.rows.upsert.append import append_parcels
 from binlake.rows.upsert.collapse import Int64s, codes_of, newest
 from binlake.rows.upsert.parcel import KEYLESS_BUCKET, LOOKED_UP_BUCKET, Parcel, pack

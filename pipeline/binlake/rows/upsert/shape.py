@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import ChangeBatch, Column, TableSchema
-from binlake.decode.selection import rows_where
+from binlake.decode.changes import ChangeBatch, Column, TableSchema, rows_where
 from binlake.rows.upsert.column_group import as_group
 from binlake.rows.upsert.evaluation import Evaluated, beside, evaluate
 from binlake.settings import TableRules

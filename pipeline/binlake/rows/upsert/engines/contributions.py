@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import ChangeBatch, Op, SourceTable
-from binlake.decode.selection import Mask, rows_where
+from binlake.decode.changes import ChangeBatch, Mask, Op, SourceTable, rows_where
 from binlake.rows.upsert.computed import compute
 from binlake.rows.upsert.target import Target, lake_names
 from binlake.settings.merging import Function

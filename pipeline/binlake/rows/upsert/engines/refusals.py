@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from binlake.decode.changes import ChangeBatch
-from binlake.decode.selection import Mask, rows_where
+from binlake.decode.changes import ChangeBatch, Mask, rows_where
 from binlake.rows.upsert.engines.contributions import split_irrevocable
 from binlake.rows.upsert.route import placed
 from binlake.rows.upsert.target import Target
