@@ -14,13 +14,14 @@ from binlake.cli.display import Display, make_display
 from binlake.cli.logs import json_log
 from binlake.cli.table_options import LakeConf
 from binlake.cli.text import terminal
-from binlake.cli.until_stopped import stopping_on_signals, wait
+from binlake.cli.until_stopped import wait
 from binlake.settings import Settings
 from binlake.stream.start import run_stream
-from binlake.tables.registrar import NO_REGISTRAR
+from lakemetastore.client.registrar import NO_REGISTRAR
+from lakemetastore.service.signals import stopping_on_signals
 
 if TYPE_CHECKING:
-    from lakemetastore.client.registrar import QueuedRegistrar
+    from lakemetastore.client.queued_registrar import QueuedRegistrar
 
 
 def run_command(
@@ -78,6 +79,6 @@ def _registrar(settings: Settings) -> QueuedRegistrar | None:
     """What tells the metastore of commits; None without a metastore. Raises ConfigError."""
     if not settings.metastore.addresses:
         return None
-    from lakemetastore.client.registrar import QueuedRegistrar  # its libraries take a while to import
+    from lakemetastore.client.queued_registrar import QueuedRegistrar  # its libraries take a while to import
 
     return QueuedRegistrar.of(settings.metastore)
