@@ -31,7 +31,6 @@ from binlake.tables.kinds.of_kind import rows_of
 from binlake.tables.kinds.rows import TableRows
 from binlake.tables.merging_check import joined_merging
 from binlake.tables.presence import KnownTable
-from binlake.tables.registrar import NO_REGISTRAR, Registrar
 from hudilake.commit.commit import OvertakenError
 from hudilake.commit.intent import GroupIntent, Intent
 from hudilake.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
@@ -46,6 +45,7 @@ from hudilake.services.restore import finish_pending_restores
 from hudilake.storage import Storage
 from hudilake.table.bucket_counts import BUCKETS_KEY, buckets_text
 from hudilake.table.table import HudiTable
+from lakemetastore.client.registrar import NO_REGISTRAR, Registrar
 
 _log = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from thrift.transport.TTransport import TTransportException
 
-from binlake.settings.metastore.service import TlsSettings
 from hudilake.errors import ConfigError
 from lakemetastore.service.ports import server_context
 from lakemetastore.service.service import Service
+from lakemetastore.settings.service import TlsSettings
 from tests.lakemetastore.service.served import client, database, served, settings_in, table
 from tests.lakemetastore.service.tcp_part import no_log
 from tests.lakemetastore.service.test_supervisor import until
@@ -121,6 +121,7 @@ def test_the_command_drains_and_ends_on_sigterm(tmp_path: Path) -> None:
     assert "the metastore stops" in said
 
 
+@pytest.mark.full
 def test_tls_on_both_ports(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "ca")
     identity = authority.identity("metastore")
@@ -145,6 +146,7 @@ def test_a_certificate_that_cannot_be_read_is_told() -> None:
         server_context(TlsSettings(certificate_file="/none", key_file="/none"))
 
 
+@pytest.mark.full
 def test_a_port_in_use_is_told(service: Service, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot listen"):
         Service(settings_in(tmp_path, thrift={"port": service.ports.thrift}), no_log).__enter__()

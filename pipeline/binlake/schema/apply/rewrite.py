@@ -32,7 +32,7 @@ from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucketing import bucket_or_none, buckets_of
 from hudilake.format.definition.key_change import with_key, without_key
 from hudilake.format.definition.keys import record_keys
-from hudilake.format.definition.kind_support import Operation, refuse
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from hudilake.format.files.view import FileSlice
 
@@ -54,7 +54,7 @@ def rewrite(
     ``key``: the new key's columns; none to keep whole rows. Other arguments as ``backfill.carry_out``. Raises
     BinlakeError; the table is unchanged then, or its next opening brings it in order.
     """
-    refuse(table.table.config.kind, Operation.KEY_CHANGE, str(table.source))
+    table.table.config.kind.refuse(Operation.KEY_CHANGE, str(table.source))
     with table.table.exclusively():
         table.refresh(stream)
         if not key:

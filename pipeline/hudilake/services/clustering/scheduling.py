@@ -11,15 +11,15 @@ from dataclasses import replace
 from hudilake.clock import now_ms, parse_instant
 from hudilake.commit.announced import intent_extra, pending_intent
 from hudilake.commit.commit import request
+from hudilake.commit.compaction_plan import pending_compactions, read_plan
 from hudilake.commit.planned import groups_of, planned_intent
-from hudilake.format.definition import kind_support
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.files.append import open_groups
 from hudilake.format.timeline.instant import CLUSTERING, REPLACE_COMMIT, Instant, State
 from hudilake.format.timeline.timeline import FileGroupId
 from hudilake.policies import ClusteringPolicy, FileSizePolicy
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.plan import plan, plan_of
-from hudilake.services.compaction.plan import pending_compactions, read_plan
 from hudilake.storage.base import AlreadyExistsError
 from hudilake.table.table import HudiTable
 
@@ -51,7 +51,7 @@ def schedule(table: HudiTable, config: ClusteringConfig) -> Instant | None:
     LockHeldError, CorruptDataError, StorageError.
     """
     table.config.check_writable()
-    kind_support.refuse(table.config.kind, kind_support.Operation.CLUSTERING, table.config.name)
+    table.config.kind.refuse(Operation.CLUSTERING, table.config.name)
     with table.exclusively():
         for attempt in range(_ATTEMPTS):
             try:

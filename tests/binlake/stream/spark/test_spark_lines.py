@@ -12,7 +12,7 @@ from tests.binlake.stream.played import Play, play
 from tests.hypothesis_profile import usually
 from tests.services.kafka import Broker
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.spark4]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.spark4, pytest.mark.full]
 
 
 #: When the rows of a batch are shuffled, and who fetches: each by day, all together by night.
