@@ -33,12 +33,12 @@ from binlake.stream.tables.between_batches import BetweenBatches, complain_of_ta
 from binlake.stream.tables.resync import SignalledConnector
 from binlake.stream.transactions import Transactions, begin_transactions
 from binlake.tables.lake import Lake, locking
-from binlake.tables.registrar import NO_REGISTRAR, Registrar
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError, ConfigError, TransientError
 from hudilake.storage import Storage, open_storage
 from hudilake.storage.redaction import redact
+from lakemetastore.client.registration import NO_REGISTRAR, Registrar
 
 _log = logging.getLogger(__name__)
 

@@ -16,11 +16,10 @@ import pytest
 from binlake.settings.metastore.connection import MetastoreConnection
 from binlake.stream.monitoring.metrics import StreamMetrics
 from binlake.tables.lake import Lake
-from binlake.tables.registrar import Registrar
 from hudilake.errors import TransientError, UnsupportedError
 from hudilake.storage import open_storage
 from lakemetastore.catalog.catalog import Catalog
-from lakemetastore.client.registrar import QueuedRegistrar
+from lakemetastore.client.registration import QueuedRegistrar, Registrar, registrar_of
 from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.lake.named import NamedLake
 from lakemetastore.lake.reconcile import Reconciler
@@ -86,8 +85,8 @@ def test_the_stream_goes_on_without_the_metastore(server: str, tmp_path: Path) -
     answers = threading.Event()
     with _SERVERS[server](answers) as address:
         # A stream that waited for the slow server would wait for ten minutes.
-        registrar = QueuedRegistrar.of(MetastoreConnection(uri=address, timeout_seconds=600.0))
-        assert registrar is not None
+        registrar = registrar_of(MetastoreConnection(uri=address, timeout_seconds=600.0))
+        assert isinstance(registrar, QueuedRegistrar)
         with closing(registrar):
             _attached(table, registrar)
             for _ in range(3):

@@ -6,7 +6,7 @@ import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,10 +17,7 @@ from binlake.cli.text import terminal
 from binlake.cli.until_stopped import stopping_on_signals, wait
 from binlake.settings import Settings
 from binlake.stream.start import run_stream
-from binlake.tables.registrar import NO_REGISTRAR
-
-if TYPE_CHECKING:
-    from lakemetastore.client.registrar import QueuedRegistrar
+from lakemetastore.client.registration import registrar_of
 
 
 def run_command(
@@ -54,9 +51,9 @@ def run(
     cancel the batch. Raises what the stream raises.
     """
     stop = threading.Event()
-    registrar = _registrar(settings)
+    registrar = registrar_of(settings.metastore)
     with (
-        contextlib.closing(registrar) if registrar is not None else contextlib.nullcontext(),
+        contextlib.closing(registrar),
         stopping_on_signals(stop),
         json_log(settings.name, log_json),
         display,
@@ -69,15 +66,6 @@ def run(
             on_progress=display.update,
             stop=stop,
             skip_missing=skip_missing,
-            registrar=registrar or NO_REGISTRAR,
+            registrar=registrar,
         )
         wait(pool.submit(running))
-
-
-def _registrar(settings: Settings) -> QueuedRegistrar | None:
-    """What tells the metastore of commits; None without a metastore. Raises ConfigError."""
-    if not settings.metastore.addresses:
-        return None
-    from lakemetastore.client.registrar import QueuedRegistrar  # its libraries take a while to import
-
-    return QueuedRegistrar.of(settings.metastore)
