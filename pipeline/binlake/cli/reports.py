@@ -50,13 +50,13 @@ def _plain(value: object) -> object:
     return {"what": value.what, "where": where, "next": value.do_next}
 
 
-def each(found: Iterable[CatalogTable | BrokenTable], action: Callable[[CatalogTable], int | None]) -> int:
+def each(tables: Iterable[CatalogTable | BrokenTable], action: Callable[[CatalogTable], int | None]) -> int:
     """An action for every table; one that fails is reported and does not stop the others.
 
     Returns the exit code: the first that is not 0, of an action or of its error.
     """
     code = 0
-    for table in found:
+    for table in tables:
         try:
             if isinstance(table, BrokenTable):
                 raise table.error

@@ -256,8 +256,8 @@ class Stream:
         """The event with the end offsets of the partitions as Spark last read them."""
         progress: Any = self._query.lastProgress if self._query is not None else None
         # Spark 4 gives an object whose offsets are not JSON, but its ``json`` is; Spark 3.5 gives a dictionary
-        told = json.loads(progress.json) if hasattr(progress, "json") else progress or {}
-        sources = told.get("sources") or [{}]
+        document = json.loads(progress.json) if hasattr(progress, "json") else progress or {}
+        sources = document.get("sources") or [{}]
         ends = sources[0].get("latestOffset") or {}
         partitions = tuple(
             dataclasses.replace(p, end=max(p.end, int(ends.get(p.topic, {}).get(str(p.partition), 0))))

@@ -62,7 +62,7 @@ class InferredTables:
             if source in self._entries
         }
 
-    def learn(self, source: SourceTable, found: InferredColumns, stored: pa.Schema | None) -> bool:
+    def learn(self, source: SourceTable, inferred: InferredColumns, stored: pa.Schema | None) -> bool:
         """Take in the columns of messages; True if they change what is known.
 
         ``stored``: the lake table's schema; None if there is no table. A column of the table keeps its type. A name
@@ -73,7 +73,7 @@ class InferredTables:
         columns = dict(known)
         taken = {lake_name(name).lower() for name in known}
         taken |= {name.lower() for name in self._entries[source].metadata_columns.values()}
-        for name, kind in found.items():
+        for name, kind in inferred.items():
             if name in columns:
                 columns[name] = _changed(columns[name], kind)
             elif _usable(lake_name(name).lower(), taken) and len(columns) < MOST_COLUMNS:
@@ -117,12 +117,12 @@ def _usable(name: str, taken: set[str]) -> bool:
     return bool(name) and name not in taken and not name.startswith((*RESERVED_PREFIXES, "__"))
 
 
-def _changed(known: str | None, found: InferredType) -> str:
+def _changed(known: str | None, inferred: InferredType) -> str:
     """The type of a column after another message: a column with a type keeps it, but text may also hold documents."""
     if known is None or known == InferredType.NULL:
-        return str(found)
-    keeps = known != InferredType.TEXT or found is not InferredType.DOCUMENT
-    return known if keeps else str(widened(InferredType.TEXT, found))
+        return str(inferred)
+    keeps = known != InferredType.TEXT or inferred is not InferredType.DOCUMENT
+    return known if keeps else str(widened(InferredType.TEXT, inferred))
 
 
 def _text_of(name: str, stored: pa.Schema | None) -> str | None:

@@ -41,12 +41,12 @@ def check_record_index(evidence: Evidence, reader: MetadataReader) -> Iterator[F
         for slices in _batches(evidence):
             keys = pa.chunked_array([change.inserted for change in slices], pa.string())
             paths, ids = _repeated(slices)
-            found = index.locate(_whole(keys), paths)
+            located = index.locate(_whole(keys), paths)
             right = pc.and_(
-                pc.fill_null(pc.equal(found.partition_paths, paths), False),
-                pc.fill_null(pc.equal(found.file_ids, ids), False),
+                pc.fill_null(pc.equal(located.partition_paths, paths), False),
+                pc.fill_null(pc.equal(located.file_ids, ids), False),
             )
-            yield from _misplaced(slices, found.file_ids, right)
+            yield from _misplaced(slices, located.file_ids, right)
             in_place += pc.sum(right).as_py() or 0
             rows += len(keys)
         known = sum(part.num_rows for part in index.scan())

@@ -67,16 +67,16 @@ def list_records(
     as_json: AsJson = False,
 ) -> None:
     """Count the quarantined records by reason and table, or list each of them."""
-    found = _found(conf, replace(selection, replayed=everything), payload=False)
+    records = _found(conf, replace(selection, replayed=everything), payload=False)
     if as_json:
-        for line in map(_fields, found) if each else map(vars, _groups(found)):
+        for line in map(_fields, records) if each else map(vars, _groups(records)):
             sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
     elif each:
-        for held in found:
+        for held in records:
             done = f"; replayed {moment(held.replayed_ms)}" if held.replayed_ms is not None else ""
             say(f"{held.name}: {held.reason}, {held.source_table or '-'}, {moment(held.quarantined_ms)}{done}")
     else:
-        _print_groups(_groups(found))
+        _print_groups(_groups(records))
 
 
 @quarantine.command("show")
@@ -90,15 +90,15 @@ def show(
 ) -> None:
     """Print whole records: coordinates, reason, key and payload."""
     wanted = replace(selection, replayed=everything or bool(selection.names))
-    found = _found(conf, wanted, payload=True)
-    for held in found[:limit]:
+    chosen = _found(conf, wanted, payload=True)
+    for held in chosen[:limit]:
         if as_json:
             payload = {"key": _plain(held.key), "value": _plain(held.value)}
             sys.stdout.write(json.dumps({**_fields(held), **payload}, ensure_ascii=False) + "\n")
         else:
             _print_record(held)
-    if not as_json and len(found) > limit:
-        say(f"and {number(len(found) - limit)} more; see --limit")
+    if not as_json and len(chosen) > limit:
+        say(f"and {number(len(chosen) - limit)} more; see --limit")
 
 
 @quarantine.command("replay")
@@ -145,15 +145,15 @@ class _Group:
     last_ms: int
 
 
-def _groups(found: Sequence[Held]) -> list[_Group]:
+def _groups(records: Sequence[Held]) -> list[_Group]:
     """By reason and table, the greatest first."""
     groups: dict[tuple[str, str], _Group] = {}
-    for held in found:
-        key, at = (held.reason, held.source_table or "-"), held.quarantined_ms
-        group = groups.setdefault(key, _Group(*key, 0, 0, at, at))
+    for held in records:
+        key, when = (held.reason, held.source_table or "-"), held.quarantined_ms
+        group = groups.setdefault(key, _Group(*key, 0, 0, when, when))
         group.waiting += held.replayed_ms is None
         group.replayed += held.replayed_ms is not None
-        group.first_ms, group.last_ms = min(at, group.first_ms), max(at, group.last_ms)
+        group.first_ms, group.last_ms = min(when, group.first_ms), max(when, group.last_ms)
     return sorted(groups.values(), key=lambda g: (-g.waiting, g.reason, g.table))
 
 
