@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from binlake.cli.text import print_error, say, terminal
-from binlake.tables.catalog import BrokenTable, CatalogTable
+from binlake.tables.catalog import CatalogTable
 from binlake.tables.presence import judged
 from hudilake.errors import BinlakeError
+from hudilake.table.directory import BrokenTable
 
 
 class TableReport(Protocol):

@@ -10,13 +10,14 @@ import typer
 
 from binlake.position.ledger import Ledger
 from binlake.settings import LockingSettings, Settings
-from binlake.tables.catalog import BrokenTable, CatalogTable, catalog_tables, table_path
+from binlake.tables.catalog import CatalogTable, catalog_tables, table_path
 from binlake.tables.lake import locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import check_known
 from hudilake.errors import BinlakeError, ConfigError
 from hudilake.locking.ownership import Locking
 from hudilake.storage import Storage, open_storage
+from hudilake.table.directory import BrokenTable
 
 LakeConf = Annotated[Path, typer.Argument(help="The settings file (YAML).", metavar="CONF")]
 Table = Annotated[str, typer.Argument(help="The table, as database.table or by its path in the lake.", metavar="TABLE")]

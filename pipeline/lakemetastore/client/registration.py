@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from hudilake.errors import BinlakeError, TransientError
 
 if TYPE_CHECKING:
-    from binlake.settings.metastore.connection import MetastoreConnection
     from lakemetastore.api.tables import Registered
     from lakemetastore.client.requests import MetastoreClient
+    from lakemetastore.settings.connection import MetastoreConnection
 
 _log = logging.getLogger(__name__)
 #: Tables that may wait.

@@ -28,15 +28,20 @@ from tests.paths import DATA
 from tests.whole.lake_before.log import TimedLog
 from tests.whole.lake_before.running import LAKES, Process, command, configure, tables
 
-KEPT = DATA / "lake_before"
+#: The commits whose code wrote a kept lake: before the redesign, and before the packages.
+WRITERS = ("8c54ec0", "1414bcf")
 _BATCHES = 12
 
 
-@lru_cache(maxsize=2)
-def record(name: str) -> dict[str, Any]:
+@lru_cache(maxsize=4)
+def record(writer: str, name: str) -> dict[str, Any]:
     """``events``: topics, DDL and dump files, and how much of them the lake has. ``rows``: what its tables hold."""
-    found: dict[str, Any] = json.loads(gzip.decompress((KEPT / f"{name}.json.gz").read_bytes()))
-    return found
+    content: dict[str, Any] = json.loads(gzip.decompress((_files(writer) / f"{name}.json.gz").read_bytes()))
+    return content
+
+
+def _files(writer: str) -> Path:
+    return DATA / "lake_before" / writer
 
 
 @dataclass
@@ -44,12 +49,17 @@ class KeptLake:
     """The lake in a directory, which must be the working directory where dumps are replayed."""
 
     place: Path
+    writer: str
 
     def __post_init__(self) -> None:
-        with tarfile.open(KEPT / "lakes.tar.gz") as tar:
+        with tarfile.open(_files(self.writer) / "lakes.tar.gz") as tar:
             tar.extractall(self.place, filter="data")
         configure(self.place)
-        self.logs = {name: TimedLog.restored(rows) for name, rows in record("events")["topics"].items()}
+        self.logs = {name: TimedLog.restored(rows) for name, rows in self.record("events")["topics"].items()}
+
+    def record(self, name: str) -> dict[str, Any]:
+        """What its writer recorded beside it (``record``)."""
+        return record(self.writer, name)
 
     def table(self, path: str) -> HudiTable:
         return HudiTable.open(open_storage(str(self.place / path)))
@@ -58,11 +68,11 @@ class KeptLake:
         """A process of a stream, which knows the DDL that the lake has."""
         found = Process(self.place, name, self.logs[name])
         if name == "shop":
-            found.registry.learn(self.ddl()[: record("events")["ddl_begun"]])
+            found.registry.learn(self.ddl()[: self.record("events")["ddl_begun"]])
         return found
 
     def ddl(self) -> list[bytes]:
-        return [text.encode() for text in record("events")["ddl"]]
+        return [text.encode() for text in self.record("events")["ddl"]]
 
     def lose_ledgers(self) -> None:
         for name, lake in LAKES.items():
@@ -90,7 +100,7 @@ class KeptLake:
         bank.close()
 
     def _feed(self, stream: Process, part: int) -> None:
-        begun = Offsets.from_json(record("events")["begun"][stream.name])
+        begun = Offsets.from_json(self.record("events")["begun"][stream.name])
         if stream.name == "shop":
             begun = begun.merge({t: ps for t, ps in stream.recovered.items() if t.endswith(".visits")})
         stream.feed(stream.log.after(begun, part, _BATCHES))
@@ -105,7 +115,7 @@ class KeptLake:
 
     def replay_dump(self) -> ReplayReport:
         """Two files were replayed before; the third is new."""
-        for name, text in record("events")["dumps"].items():
+        for name, text in self.record("events")["dumps"].items():
             path = self.place / "dumps" / name
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,7 +134,7 @@ class KeptLake:
 
     def check_rows(self, spark: HudiSpark | None = None) -> None:
         """All tables hold what the sources hold in the end, by every reader."""
-        for name, (columns, rows) in record("rows")["after"].items():
+        for name, (columns, rows) in self.record("rows")["after"].items():
             uri = str(self.place / name)
             assert_same(f"binlake, {name}", read_ourselves(uri), rows, columns)
             assert_same(f"hudi-rs, {name}", hudi_rs.snapshot(uri), rows, columns)

@@ -1,6 +1,6 @@
 """Writes the lake that ``test_lake_before`` goes on with: ``python -m tests.whole.lake_before DIRECTORY``.
 
-The files in ``tests/data/lake_before`` were written by the code from before the redesign (commit 8c54ec0), with these
+The files in ``tests/data/lake_before`` were written by the code of the commits that their folders name, with these
 modules in the form that code took. Today's code writes such a lake, too; that one would prove nothing.
 """
 
@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from binlake.source.offsets import Offsets
 from tests.whole.lake_before.log import TimedLog
 from tests.whole.lake_before.running import LAKES, Process, configure, rows_of, tables, transactions_of
 from tests.whole.lake_before.sequel import dump, go_on
@@ -44,7 +45,7 @@ def _records(place: Path, archive: Path) -> tuple[dict[str, Any], dict[str, Any]
     before = {path: rows_of(at) for path, at in tables(place).items()}
     pack(place, archive)
     logs = {source.name: source.log for source in sources}
-    events: dict[str, Any] = {"begun": {name: log.end() for name, log in logs.items()}}
+    events: dict[str, Any] = {"begun": {name: Offsets(log.end()).to_json() for name, log in logs.items()}}
     events["ddl_begun"] = len(story.shop.ddl)
     rows: dict[str, Any] = {"before": before, "recovered": recovered(place, logs)}
     for log in logs.values():
@@ -83,7 +84,7 @@ def recovered(place: Path, logs: dict[str, TimedLog]) -> dict[str, Any]:
         configure(copy)
         (copy / lake / ".binlake" / name / "ledger.json").unlink()
         stream = Process(copy, name, logs[name])
-        found[name] = {"positions": stream.recovered, **transactions_of(stream.ledger)}
+        found[name] = {"positions": Offsets(stream.recovered).to_json(), **transactions_of(stream.ledger)}
         stream.close()
     return found
 

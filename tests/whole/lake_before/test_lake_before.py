@@ -1,7 +1,8 @@
-"""A lake that was written before the code was redesigned: today's code reads it, and goes on with it."""
+"""Lakes that earlier code wrote: today's code reads them, and goes on with them."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import sys
@@ -19,9 +20,9 @@ from tests.judges.agreement import read_ourselves
 from tests.judges.hudi_spark import HudiSpark
 from tests.judges.rows import canonical
 from tests.paths import ROOT
-from tests.whole.lake_before.kept import KeptLake, record
+from tests.whole.lake_before.kept import WRITERS, KeptLake, record
+from tests.whole.lake_before.make import ROWS, make
 from tests.whole.lake_before.running import LAKES, command, rows_of, tables, transactions_of
-from tests.whole.lake_before.story import Before
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="commits name the dump's root below /proc")
 
@@ -37,10 +38,10 @@ EMPTY = {
 }
 
 
-@pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeptLake:
+@pytest.fixture(params=WRITERS)
+def lake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeptLake:
     monkeypatch.chdir(tmp_path)
-    return KeptLake(tmp_path)
+    return KeptLake(tmp_path, request.param)
 
 
 def test_every_key_occurs_and_is_still_known(lake: KeptLake) -> None:
@@ -52,7 +53,7 @@ def test_every_key_occurs_and_is_still_known(lake: KeptLake) -> None:
 
 
 def test_every_table_is_what_it_was(lake: KeptLake) -> None:
-    before = record("rows")["before"]
+    before = lake.record("rows")["before"]
     assert {name: rows_of(path) for name, path in tables(lake.place).items()} == before
     assert len(before) == 12
     lake.check_sound()
@@ -64,12 +65,14 @@ def test_every_table_is_what_it_was(lake: KeptLake) -> None:
     assert lake.table("lake/shop/parts").timeline.pending()
 
 
-def test_todays_code_writes_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_todays_code_writes_the_same_rows(tmp_path: Path) -> None:
     """The same story, told to today's code. The quarantine has the times at which it was written."""
-    monkeypatch.chdir(tmp_path)
-    Before(tmp_path).tell()
-    rows = {name: rows_of(path) for name, path in tables(tmp_path).items() if "_quarantine" not in name}
-    assert rows == {name: then for name, then in record("rows")["before"].items() if "_quarantine" not in name}
+    make(tmp_path)
+    today = json.loads(gzip.decompress((tmp_path / ROWS).read_bytes()))["before"]
+    for writer in WRITERS:
+        before = record(writer, "rows")["before"]
+        assert today.keys() == before.keys()
+        assert [name for name in today if "_quarantine" not in name and today[name] != before[name]] == []
 
 
 @pytest.mark.parametrize("name", LAKES)
@@ -130,7 +133,7 @@ def test_a_lost_ledger_is_worked_out_as_before(lake: KeptLake, name: str) -> Non
     lake.lose_ledgers()
     stream = lake.stream(name)
     stream.close()
-    then = record("rows")["recovered"][name]
+    then = lake.record("rows")["recovered"][name]
     assert stream.recovered == Offsets.from_json(then["positions"])
     assert transactions_of(stream.ledger) == {name: then[name] for name in ("torn", "ms", "ended")}
 
@@ -144,6 +147,7 @@ def _empty(_: object) -> Any:  # noqa: ANN401 - any JSON
     return json.loads(KeylessState().to_text())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("table", "key", "change"),
     [("lake/shop/orders", "positions", _further), ("lake/shop/visits", "keyless", _empty)],
@@ -158,6 +162,7 @@ def test_control_with_forged_commits_rows_differ(
         lake.check_rows()
 
 
+@pytest.mark.full
 def test_control_without_the_portion_a_dump_is_taken_again(lake: KeptLake) -> None:
     lake.forge("lake/shop/parts", "binlake.dump", lambda said: None)
     with pytest.raises(AssertionError):

@@ -18,11 +18,11 @@ from binlake.rows.upsert.outcomes import DELIVERED_OUTCOMES
 from binlake.source.offsets import NO_OFFSETS, Offsets
 from binlake.stream.monitoring.metrics import Children, StreamMetrics
 from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
-from binlake.stream.monitoring.server import Health
 from binlake.tables.lake import Lake
 from hudilake.clock import monotonic_s
 from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import BinlakeError
+from lakemetastore.service.monitoring import Health
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from binlake.settings import RetentionSettings
-from binlake.tables.catalog import BrokenTable, CatalogTable
+from binlake.tables.catalog import CatalogTable
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import judged
 from binlake.tables.services.policy import (
@@ -29,6 +29,7 @@ from hudilake.locking.ownership import Locking
 from hudilake.services.archival import archivable
 from hudilake.services.cleaning import CleaningConfig, clean, plan_clean
 from hudilake.services.planned import MapTasks, ServiceReport, ServiceSteps, one_by_one, run_planned
+from hudilake.table.directory import BrokenTable
 from hudilake.table.table import HudiTable
 
 #: Runs a service for a table and puts what it does into the report. Raises BinlakeError.

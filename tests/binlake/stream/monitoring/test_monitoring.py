@@ -31,9 +31,9 @@ from binlake.stream.monitoring.progress import (
     ProgressEvent,
     TableProgress,
 )
-from binlake.stream.monitoring.server import MonitoringServer
 from binlake.stream.monitoring.watched import monitored
 from hudilake.errors import ConfigError
+from lakemetastore.service.monitoring import MonitoringServer
 from tests.binlake.cli.fed_lake import FedLake
 from tests.binlake.stream.topic_log import event, settings
 from tests.paths import CONF

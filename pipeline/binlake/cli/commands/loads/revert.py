@@ -20,10 +20,11 @@ from binlake.proof.history.records import KafkaRecords
 from binlake.proof.history.revert import RowRevert, TablePlan
 from binlake.proof.history.selection import Selection
 from binlake.settings import Settings
-from binlake.tables.catalog import BrokenTable, CatalogTable
+from binlake.tables.catalog import CatalogTable
 from binlake.tables.store_tables import without_stores
 from hudilake.errors import ConfigError
 from hudilake.format.definition.kind_support import Operation
+from hudilake.table.directory import BrokenTable
 
 Ids = Annotated[list[str] | None, typer.Option("--transaction", help="A GTID or transaction id; may be repeated.")]
 First = Annotated[str | None, typer.Option("--from-position", help="The first position, as mysql-bin.000003:4711.")]

@@ -11,10 +11,10 @@ import typer
 from binlake.cli.commands.metastore.options import MetastoreConf
 from binlake.cli.reports import report_error
 from binlake.cli.text import say
-from binlake.settings.metastore.service import MetastoreSettings
 from hudilake.errors import BinlakeError, CorruptDataError
 from lakemetastore.lake.check import Check, Finding
 from lakemetastore.lake.opening import Metastore, opened_metastore
+from lakemetastore.settings.service import MetastoreSettings
 
 Repair = Annotated[
     bool, typer.Option("--repair", help="Put right what the timelines say otherwise, and drop what is left over.")

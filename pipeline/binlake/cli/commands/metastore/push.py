@@ -12,11 +12,11 @@ from binlake.cli.commands.metastore.options import MetastoreConf
 from binlake.cli.reports import print_line, report_error
 from binlake.cli.table_options import AsJson
 from binlake.cli.text import say
-from binlake.settings.metastore.service import MetastoreSettings
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError, ConfigError
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.opening import opened_metastore
+from lakemetastore.settings.service import MetastoreSettings
 
 if TYPE_CHECKING:
     from lakemetastore.sync.glue import GluePush

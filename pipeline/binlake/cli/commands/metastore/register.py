@@ -11,13 +11,14 @@ from binlake.cli.commands.metastore.options import LakeTables, MetastoreConf
 from binlake.cli.reports import print_line, report_error
 from binlake.cli.table_options import AsJson
 from binlake.cli.text import say
-from binlake.settings.metastore.service import MetastoreSettings
-from binlake.tables.catalog import BrokenTable
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError
-from lakemetastore.lake.named import NamedTable, chosen
+from hudilake.table.directory import BrokenTable
+from lakemetastore.lake.named import chosen
+from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opening import Metastore, opened_metastore
 from lakemetastore.lake.reconcile import Reconciled
+from lakemetastore.settings.service import MetastoreSettings
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from binlake.settings import json_schema
-from binlake.settings.metastore.service import MetastoreSettings
+from lakemetastore.settings.service import MetastoreSettings
 
 OfMetastore = Annotated[bool, typer.Option("--metastore", help="The file of a metastore, not that of a stream.")]
 

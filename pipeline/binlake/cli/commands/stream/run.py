@@ -14,10 +14,11 @@ from binlake.cli.display import Display, make_display
 from binlake.cli.logs import json_log
 from binlake.cli.table_options import LakeConf
 from binlake.cli.text import terminal
-from binlake.cli.until_stopped import stopping_on_signals, wait
+from binlake.cli.until_stopped import wait
 from binlake.settings import Settings
 from binlake.stream.start import run_stream
 from lakemetastore.client.registration import registrar_of
+from lakemetastore.service.signals import stopping_on_signals
 
 
 def run_command(

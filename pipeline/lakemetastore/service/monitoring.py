@@ -1,4 +1,4 @@
-"""Serves ``/metrics`` and ``/health`` over HTTP from a thread of the process that is looked at."""
+"""Serves ``/metrics`` and ``/health`` over HTTP from a thread of a stream or a service."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from hudilake.errors import ConfigError
 
+_CLIENT_TIMEOUT_S = 10.0
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class Health:
@@ -26,10 +29,6 @@ class Health:
     def well(self) -> bool:
         """Whether it is healthy: there are no reasons."""
         return not self.reasons
-
-
-_CLIENT_TIMEOUT_S = 10.0
-_log = logging.getLogger(__name__)
 
 
 class Monitored(Protocol):

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from binlake.settings.document import Problem, format_path, parse
+from lakemetastore.settings.document import Problem, format_path, parse
 
 HERE = Path()
 

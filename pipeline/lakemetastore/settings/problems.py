@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from binlake.settings.document import Document, KeyPath, Problem
 from hudilake.errors import ConfigError
+from lakemetastore.settings.document import Document, KeyPath, Problem
 
 M = TypeVar("M", bound=BaseModel)
 _WORDS: Mapping[str, str] = {
@@ -45,21 +45,22 @@ class SettingsError(ConfigError):
     problems: tuple[Problem, ...] = ()
 
     @staticmethod
-    def of(origin: str, problems: Iterable[Problem]) -> SettingsError:
-        """One error for all the mistakes of a file, in the file's order."""
+    def of(origin: str, problems: Iterable[Problem], schema: str) -> SettingsError:
+        """One error for all the mistakes of a file, in the file's order. ``schema``: as for ``validated``."""
         found = tuple(sorted(problems, key=lambda p: p.line or 0))
         count = "1 mistake" if len(found) == 1 else f"{len(found)} mistakes"
         listing = "".join(f"\n  {p}" for p in found)
         error = SettingsError(
             f"{count} in {origin}:{listing}",
-            do_next="correct the settings; `binlake config-schema` prints all names and types",
+            do_next=f"correct the settings; `{schema}` prints all names and types",
         )
         error.problems = found
         return error
 
 
-def validated(model: type[M], document: Document, origin: str) -> M:
-    """The settings that a file gives, by their model. ``origin``: the file's name. Raises SettingsError."""
+def validated(model: type[M], document: Document, origin: str, schema: str) -> M:
+    """The settings that a file gives, by their model. ``origin``: the file's name; ``schema``: the command that prints
+    the model's schema. Raises SettingsError."""
     problems = list(document.problems)
     found: M | None = None
     try:
@@ -67,7 +68,7 @@ def validated(model: type[M], document: Document, origin: str) -> M:
     except ValidationError as error:
         problems += translate(error, model, document)
     if problems or found is None:
-        raise SettingsError.of(origin, problems)
+        raise SettingsError.of(origin, problems, schema)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The settings of one metastore service: what ``binlake metastore serve`` takes."""
+"""The settings of one metastore service: what ``python -m lakemetastore serve`` takes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from binlake.settings.document import document_of, read_text
-from binlake.settings.metastore.router import RouterSettings
-from binlake.settings.problems import validated
-from binlake.settings.types import Options, plain
 from hudilake.validation import Amount, Count, Section, Text, mistake
+from lakemetastore.settings.document import document_of, read_text
+from lakemetastore.settings.options import Options, plain
+from lakemetastore.settings.problems import validated
+from lakemetastore.settings.router import RouterSettings
+
+_SCHEMA = "python -m lakemetastore config-schema"
 
 
 class StoreSettings(Section):
@@ -158,5 +160,5 @@ class MetastoreSettings(Section):
         text: str, *, origin: str = "settings", directory: Path = Path(), environ: Mapping[str, str] | None = None
     ) -> MetastoreSettings:
         """Validate the text of a settings file; see ``load``."""
-        settings = validated(MetastoreSettings, document_of(text, origin, directory, environ), origin)
+        settings = validated(MetastoreSettings, document_of(text, origin, directory, environ), origin, _SCHEMA)
         return settings.model_copy(update={"lakes": tuple(lake.beside(directory) for lake in settings.lakes)})

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from binlake.settings import Settings, SettingsError
-from binlake.settings.metastore.service import MetastoreSettings
 from hudilake.errors import ConfigError
+from lakemetastore.settings.service import MetastoreSettings
 from tests.paths import ROOT
 
 CONF = ROOT / "conf"
