@@ -16,7 +16,7 @@ from hudilake.errors import BinlakeError
 from hudilake.table.directory import BrokenTable
 
 
-class TableReport(Protocol):
+class CommandReport(Protocol):
     """What was done for a table. ``seconds``: the total time. ``error``: the one that ended it early."""
 
     table: str
@@ -25,7 +25,7 @@ class TableReport(Protocol):
 
 
 def print_line(
-    report: TableReport, parts: Iterable[str], *, as_json: bool, fields: Mapping[str, object] | None = None
+    report: CommandReport, parts: Iterable[str], *, as_json: bool, fields: Mapping[str, object] | None = None
 ) -> None:
     """Print a report.
 

@@ -54,7 +54,7 @@ class _StopAsked(Exception):
 
 class Stream:
     """One stream from start to stop, on a session (``spark``) that stays running. ``monitor``: measures the stream.
-    ``registrar``: is told of the instants that complete."""
+    ``registrar``: takes in the instants that complete."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ def run_stream(
         on_progress: called after every batch.
         stop: set it to end the stream after the current batch.
         skip_missing: continue where Kafka has deleted offsets, without their records.
-        registrar: is told of the instants that complete; it belongs to the caller.
+        registrar: takes in the instants that complete; it belongs to the caller.
 
     Raises BinlakeError; everything committed stays committed, and the next run continues from there.
     """

@@ -32,27 +32,27 @@ class RegistrarCounts:
     """How the telling went since the start.
 
     Args:
-        told: tables whose newest instant the metastore took in.
+        registered: tables whose newest instant the metastore took in.
         failed: attempts that failed; they are made again.
         dropped: tables that were given up: the metastore refused them, or too many waited.
         waiting: tables that wait now.
     """
 
-    told: int = 0
+    registered: int = 0
     failed: int = 0
     dropped: int = 0
     waiting: int = 0
 
 
 class Registrar(Protocol):
-    """Is told of completed instants. No method raises, and none waits for the metastore."""
+    """Takes in completed instants for the metastore. No method raises, and none waits for the metastore."""
 
     def completed(self, uri: str, instant: str) -> None:
         """An instant of a table has completed.
 
         Args:
             uri: the table's root.
-            instant: its requested time. All older ones of the table are told with it.
+            instant: its requested time. It stands for all older ones of the table.
         """
         ...
 
@@ -157,7 +157,7 @@ class QueuedRegistrar:
             return True
         self._settle(uri, instant)
         with self._changed:
-            self._counts = replace(self._counts, told=self._counts.told + 1)
+            self._counts = replace(self._counts, registered=self._counts.registered + 1)
         return True
 
     def _settle(self, uri: str, instant: str) -> None:

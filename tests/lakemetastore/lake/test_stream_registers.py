@@ -99,7 +99,7 @@ def test_the_stream_goes_on_without_the_metastore(server: str, tmp_path: Path) -
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             counts = registrar.counts()
-        assert (counts.told, counts.dropped, counts.waiting) == (0, 0, 1)
+        assert (counts.registered, counts.dropped, counts.waiting) == (0, 0, 1)
         assert registrar.counts().dropped == 1
     table.check()
 

@@ -101,7 +101,7 @@ class Resyncs:
         self._ledger, self._control, self._connector, self._rows = ledger, control, connector, rows
         self._restored_looked_for = False
         self._looked_s = -_LOOK_EVERY_S
-        self._told: list[dict[str, Any]] = []
+        self._notifications: list[dict[str, Any]] = []
         self._not_before_s: dict[SourceTable, float] = {}
 
     def go_on(self) -> bool:
@@ -113,7 +113,7 @@ class Resyncs:
         again = self._restart_restored()
         active = {table: r for table, r in self._ledger.resyncs.items() if r.active}
         if not active:
-            self._told.clear()
+            self._notifications.clear()
             return again
         self._look()
         changes = [self._step(table, resync) for table, resync in active.items()]
@@ -146,7 +146,7 @@ class Resyncs:
             fields = {"event": "no_notifications", "error": error.what}
             _log.warning("the connector's notifications cannot be read: %s", error, extra=fields)
             return
-        self._told += [notification for value in values if (notification := _notification(value)) is not None]
+        self._notifications += [notification for value in values if (notification := _notification(value)) is not None]
 
     def _step(self, table: SourceTable, resync: Resync) -> bool:
         request = self._control.request(table).resync
@@ -179,7 +179,7 @@ class Resyncs:
 
     def _heard(self, resync: Resync, request: ResyncRequest, table: SourceTable) -> Resync:
         """The resync after the notifications about it."""
-        for notification in self._told if resync.step in (ResyncStep.SIGNALLED, ResyncStep.READING) else ():
+        for notification in self._notifications if resync.step in (ResyncStep.SIGNALLED, ResyncStep.READING) else ():
             if notification.get("id") != resync.id:
                 continue
             more, kind = notification.get("additional_data") or {}, notification.get("type")

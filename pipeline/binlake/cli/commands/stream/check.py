@@ -289,7 +289,7 @@ def _check_existing(properties: bytes, rules: TableRules) -> str:
     config.check_writable()
     partition = (rules.partition.field,) if rules.partition else ()
     wanted, kind = kind_of(rules), config.kind
-    if kind.index == UNKNOWN and wanted.looks_up:  # every writer of such a table is told its index
+    if kind.index == UNKNOWN and wanted.looks_up:  # every writer of such a table must know its index
         kind = replace(kind, index=wanted.index)
     expected = {"partition": partition, "hive_style": rules.hive_style, "type": wanted.type, "index": wanted.index}
     existing = {
