@@ -6,8 +6,8 @@ table's own types come before those of the messages.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,14 +15,14 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.inferred import InferredColumns, InferredType, widened
 from binlake.decode.schemas.schemas import DeclaredTable
 from binlake.decode.types.plain_columns import inferred_type
+from binlake.position.state_document import StateDocument
 from binlake.rows.upsert.target import RESERVED_PREFIXES
 from binlake.settings import Settings
-from hudilake.errors import CorruptDataError
 from hudilake.format.definition.column_names import lake_name
-from hudilake.storage import StorageNotFoundError, open_storage
+from hudilake.storage import open_storage
 
 FILE = "inferred.json"
-_VERSION = 1
+_DOCUMENT = StateDocument(FILE, "the learned columns", "restore the file, or delete it: the columns are learned again")
 #: A message with a map of changing names must not make a table that no reader opens. MySQL has 4096 at most.
 MOST_COLUMNS = 1000
 _TEXT_OF = {
@@ -91,26 +91,14 @@ class InferredTables:
         return self._tables
 
     def _read(self) -> dict[SourceTable, dict[str, str]]:
-        try:
-            document = json.loads(open_storage(self._uri, self._options).read(FILE))
-            if document["version"] != _VERSION:
-                raise ValueError(f"version {document['version']}")
-            return {
-                SourceTable(*one["table"]): {str(n): str(t) for n, t in one["columns"]} for one in document["tables"]
-            }
-        except StorageNotFoundError:
-            return {}
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptDataError(
-                f"the learned columns cannot be read: {error}",
-                do_next="restore the file, or delete it: the columns are learned again",
-                path=f"{self._uri}/{FILE}",
-            ) from error
+        def parse(fields: dict[str, Any]) -> dict[SourceTable, dict[str, str]]:
+            return {SourceTable(*one["table"]): {str(n): str(t) for n, t in one["columns"]} for one in fields["tables"]}
+
+        return _DOCUMENT.read(open_storage(self._uri, self._options), parse) or {}
 
     def _write(self, tables: Mapping[SourceTable, Mapping[str, str]]) -> None:
         listed = [{"table": [s.database, s.table], "columns": list(columns.items())} for s, columns in tables.items()]
-        text = json.dumps({"version": _VERSION, "tables": listed}, ensure_ascii=False)
-        open_storage(self._uri, self._options).write(FILE, text.encode())
+        _DOCUMENT.write(open_storage(self._uri, self._options), {"tables": listed})
 
 
 def _usable(name: str, taken: set[str]) -> bool:
