@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.files.file_group_write import KeyChanges
-from hudilake.format.files.view import FileSlice, file_slices
+from hudilake.format.files.view import file_slices
 from hudilake.metadata.live_keys import live_keys
 from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.metadata.records.reader import MetadataReader
@@ -65,16 +65,14 @@ def _batches(evidence: Evidence) -> Iterator[Sequence[KeyChanges]]:
     batch: list[KeyChanges] = []
     none = pa.array([], pa.string())
     for piece in file_slices(storage, timeline):
-        batch.append(KeyChanges(*_place(piece), live_keys(storage, piece, ordering, timeline), none))
+        batch.append(
+            KeyChanges(piece.partition_path, piece.file_id, live_keys(storage, piece, ordering, timeline), none)
+        )
         if sum(len(change.inserted) for change in batch) >= _KEYS_AT_ONCE:
             yield batch
             batch = []
     if batch:
         yield batch
-
-
-def _place(piece: FileSlice) -> tuple[str, str]:
-    return piece.partition_path, piece.file_id
 
 
 def _repeated(slices: Sequence[KeyChanges]) -> tuple[pa.Array, pa.Array]:

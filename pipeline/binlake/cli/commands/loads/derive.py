@@ -84,8 +84,8 @@ def _compare(deriver: Deriver, pair: DerivedPair, *, as_json: bool) -> int:
 
 def _print(done: Derived, *, as_json: bool, swept: bool = False) -> None:
     if as_json:
-        told_of = ("rows", "upserts", "gone", "faults", "why", "took_ms", "instants")
-        _write({"table": str(done.wide), **{name: getattr(done, name) for name in told_of}, "swept": swept})
+        names = ("rows", "upserts", "gone", "faults", "why", "took_ms", "instants")
+        _write({"table": str(done.wide), **{name: getattr(done, name) for name in names}, "swept": swept})
         return
     which = "rows with cells that have expired" if swept else "rows that were touched"
     why = f"every row, because {done.why}" if done.why else which

@@ -118,7 +118,8 @@ def replay_records(
         return
     done = replay(Settings.load(conf), selection, even_too_old=even_too_old)
     if as_json:
-        sys.stdout.write(json.dumps(_outcome(done), ensure_ascii=False) + "\n")
+        errors = {name: str(error) for name, error in done.errors.items()}
+        sys.stdout.write(json.dumps({**vars(done), "errors": errors}, ensure_ascii=False) + "\n")
     else:
         _print_outcome(done)
     code = 0
@@ -207,20 +208,16 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
-def _outcome(done: Replayed) -> dict[str, Any]:
-    return {**vars(done), "errors": {name: str(error) for name, error in done.errors.items()}}
-
-
 def _print_outcome(done: Replayed) -> None:
     say(f"{number(done.selected)} records selected, {number(done.applied)} applied in their order")
-    told_of = (
+    counts = (
         (done.found, "were applied by an earlier run that died before it marked them"),
         (done.filtered, "rightly change no row"),
         (done.failed, "failed again and stay; binlake quarantine list shows why"),
         (done.left_to_stream, "stay, because the stream will deliver them itself"),
         (done.too_old, "stay, because a newer delete of their row may be forgotten; --even-too-old applies them"),
     )
-    for count, words in told_of:
+    for count, words in counts:
         if count:
             say(f"  {number(count)} {words}")
     for table, commits in done.commits.items():
