@@ -60,7 +60,7 @@ def complete(table: HudiTable, job: ClusteringJob, made: Sequence[LaidOut], keep
         table: the object that put it in flight; it is refreshed under its lock.
         job: from ``prepare``.
         made: of all its units.
-        keep: of a table whose index is told of keys.
+        keep: of a table whose index keeps keys by itself.
 
     On an error the clustering is rolled back before the error goes on, unless its outcome is unknown. Raises
     OvertakenError if the table's properties have changed meanwhile, LostOwnershipError if another process rolled it
