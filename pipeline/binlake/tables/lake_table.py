@@ -24,7 +24,6 @@ from binlake.schema.rules.evolution import evolved, retyped
 from binlake.schema.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from binlake.settings import PartitionSettings, TableRules
 from binlake.source.offsets import NO_OFFSETS, OffsetMap, Offsets
-from binlake.tables.buckets.group_names import group_names, place_of
 from binlake.tables.definition import metadata_config, table_config, table_schema
 from binlake.tables.presence import KnownTable
 from binlake.tables.registrar import NO_REGISTRAR, Registrar
@@ -43,6 +42,7 @@ from hudilake.services import cleaning
 from hudilake.services.restore import finish_pending_restores
 from hudilake.storage import Storage
 from hudilake.table.bucket_counts import BUCKETS_KEY, buckets_text
+from hudilake.table.group_names import group_names, place_of
 from hudilake.table.table import HudiTable
 
 PATH = "_hoodie_partition_path"

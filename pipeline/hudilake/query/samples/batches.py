@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudilake.samples.position import Place, Position, Shard
-from hudilake.samples.states import GroupRows
-from hudilake.samples.steps import Step
+from hudilake.query.samples.position import Place, Position, Shard
+from hudilake.query.samples.states import GroupRows
+from hudilake.query.samples.steps import Step
 
 
 @dataclass(frozen=True)

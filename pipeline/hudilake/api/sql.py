@@ -1,0 +1,34 @@
+"""SQL over open tables. It stands alone because it needs DuckDB, which nothing else of the façade imports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from hudilake.api.table import Table
+from hudilake.query.sql.engine import read_sql
+from hudilake.query.sql.limits import Limits
+from hudilake.read.table_reader import TableReader
+
+
+def sql(query: str, tables: Mapping[str, Table], limits: Limits | None = None) -> pa.Table:
+    """The result of an SQL query over tables, in memory.
+
+    Conditions on a table's columns skip files as those of ``Table.scan`` do; only needed columns are read, and joins
+    and groups by the bucket key of tables with buckets are run bucket by bucket.
+
+    Args:
+        query: one SELECT statement in DuckDB's dialect; timestamps are in UTC.
+        tables: open tables by their names in the query; each is read as of its last refresh.
+        limits: memory in bytes, and where rows spill that do not fit; None for half of the machine's memory.
+
+    Raises ConfigError for a query that cannot be run or names other tables, ImportError without DuckDB and SQLGlot
+    (``pip install hudilake[sql]``), CorruptDataError, StorageError.
+
+    Example:
+        >>> hudilake.sql("SELECT day, sum(qty) AS qty FROM o GROUP BY day", {"o": orders}).to_pylist()
+        [{'day': 'd1', 'qty': Decimal('11')}]
+    """
+    with read_sql(query, {name: TableReader(table.internal) for name, table in tables.items()}, limits) as rows:
+        return rows.read_all()
