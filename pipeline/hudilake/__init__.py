@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from hudilake.read.filters.expressions import (
         And,
         Eq,
-        Filter,
         Ge,
         Gt,
         In,
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
         Or,
         StartsWith,
     )
+    from hudilake.read.query import Incremental, Snapshot, instant_of
     from hudilake.services.clustering.completion import Clustered
     from hudilake.services.fsck.findings import Finding, Report
     from hudilake.storage.base import AlreadyExistsError, FileInfo, Storage, StorageError, StorageNotFoundError
@@ -71,7 +71,8 @@ _HOMES = {
     "hudilake.api.history": "Commit",
     "hudilake.api.sql": "sql",
     "hudilake.query.sql.limits": "Limits",
-    "hudilake.read.filters.expressions": "Filter Eq Ne Lt Le Gt Ge In IsNull IsNotNull StartsWith And Or Not",
+    "hudilake.read.query": "Snapshot Incremental instant_of",
+    "hudilake.read.filters.expressions": "Eq Ne Lt Le Gt Ge In IsNull IsNotNull StartsWith And Or Not",
     "hudilake.query.samples.samples": "Samples",
     "hudilake.query.samples.batches": "SampleBatch",
     "hudilake.query.samples.position": "Position",
@@ -103,11 +104,11 @@ __all__ = [
     "Eq",
     "FileInfo",
     "FileSizePolicy",
-    "Filter",
     "Finding",
     "Ge",
     "Gt",
     "In",
+    "Incremental",
     "IsNotNull",
     "IsNull",
     "Le",
@@ -130,6 +131,7 @@ __all__ = [
     "Samples",
     "Savepoint",
     "ScanTask",
+    "Snapshot",
     "StartsWith",
     "Storage",
     "StorageError",
@@ -139,6 +141,7 @@ __all__ = [
     "TransientError",
     "UnsupportedError",
     "create_table",
+    "instant_of",
     "open_storage",
     "open_table",
     "sql",

@@ -79,6 +79,21 @@ class Table:
         return self._table.schema
 
     @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of its record key; none for an append table."""
+        return self._table.config.record_key_fields
+
+    @property
+    def order_by(self) -> str:
+        """The column whose greatest value wins among rows of one key; "" for an append table."""
+        return self._table.config.ordering_field
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """The columns whose values are the directories of rows."""
+        return self._table.config.partition_fields
+
+    @property
     def properties(self) -> Mapping[str, str]:
         """Its ``hoodie.properties``."""
         return self._table.config.properties()
@@ -218,8 +233,14 @@ class Table:
         return archive(self._table, ArchivalConfig(keep, most))
 
     def savepoint(self, at: Moment | None = None, comment: str = "") -> str:
-        """Hold the state of the table after a commit (None: the newest) until ``delete_savepoint``; returns the
-        commit's requested time. Raises ConfigError for no such commit, StorageError."""
+        """Hold the state of the table after a commit until ``delete_savepoint``; returns the commit's requested time.
+
+        Args:
+            at: the commit, or its requested time; None for the newest.
+            comment: what it is for.
+
+        Raises ConfigError for no such commit, StorageError.
+        """
         self._settle()
         if at is None:
             newest = next(iter(self.history(1)), None)
@@ -233,7 +254,7 @@ class Table:
         return savepoints(self._table.storage, self._table.timeline)
 
     def delete_savepoint(self, at: Moment) -> bool:
-        """Let a savepoint go; False if there was none. Raises StorageError."""
+        """Let the savepoint ``at`` a commit go; False if there was none. Raises StorageError."""
         return delete_savepoint(self._table, requested_at(at))
 
     def restore(self, to: Moment) -> bool:
@@ -255,8 +276,11 @@ class Table:
         return fsck(self._table.storage, with_data=with_data)
 
     def repair(self, report: Report) -> list[str]:
-        """Do the safe repairs of what ``fsck`` found; returns what was done, a line for each step. No other process may
-        write meanwhile. Raises LostOwnershipError if one does, UnsupportedError, CorruptDataError, StorageError."""
+        """Do the safe repairs of a ``report`` of ``fsck``; returns what was done, a line for each step.
+
+        No other process may write meanwhile. Raises LostOwnershipError if one does, UnsupportedError, CorruptDataError,
+        StorageError.
+        """
         lines = list(repair(self._table.storage, plan_repair(report.findings)))
         self._table = HudiTable.open(self._table.storage, locking=self._table.ownership.locking, conflicts="row")
         return lines

@@ -15,7 +15,13 @@ from hudilake.query.samples.steps import Step
 
 @dataclass(frozen=True)
 class SampleBatch:
-    """Samples, and the position after them."""
+    """Samples, and the position after them.
+
+    Example:
+        >>> batch = next(hudilake.Samples(orders.uri, columns=["id"], since=hudilake.Position()).batches())
+        >>> batch.rows.schema.names, type(batch.position).__name__
+        (['id'], 'Position')
+    """
 
     rows: pa.RecordBatch
     position: Position

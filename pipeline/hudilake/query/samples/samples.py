@@ -59,6 +59,11 @@ class Samples:
             state after the last of them.
         options: options of the store.
         stop: ends an iteration that follows the table.
+
+    Example:
+        >>> samples = hudilake.Samples(orders.uri, columns=["id", "qty"], since=hudilake.Position(), batch_rows=2)
+        >>> [batch.num_rows for batch in samples]
+        [2, 1]
     """
 
     source: str | Storage
