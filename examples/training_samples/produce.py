@@ -34,6 +34,10 @@ class Fact:
     value: bytes
 
 
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 def facts(count: int, delay: int = 200, seed: int = 1, first: int = 0) -> Iterator[Fact]:
     """The facts about ``count`` impressions.
 
@@ -52,7 +56,7 @@ def facts(count: int, delay: int = 200, seed: int = 1, first: int = 0) -> Iterat
             FEATURES_TOPIC,
             request,
             _FEATURE_TYPES,
-            {"request_id": request, **features, "shown_at_ms": time.time_ns() // 1_000_000},
+            {"request_id": request, **features, "shown_at_ms": _now_ms()},
         )
         clicked = random.random() < chance(features)
         if random.random() < _LABELLED:
@@ -80,8 +84,8 @@ def _fact(topic: str, key: str, types: Mapping[str, str], row: Mapping[str, obje
         "mysqlType": dict(types),
         "data": [{name: None if value is None else str(value) for name, value in row.items()}],
         "old": None,
-        "es": time.time_ns() // 1_000_000,
-        "ts": time.time_ns() // 1_000_000,
+        "es": _now_ms(),
+        "ts": _now_ms(),
     }
     return Fact(topic, key, json.dumps(body, separators=(",", ":")).encode())
 

@@ -17,7 +17,7 @@ from binlake.settings import Settings
 from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
 from binlake.stream.monitoring.run_log import RunLog
 from binlake.stream.spark.session import spark_session
-from binlake.tables.registrar import NO_REGISTRAR, Registrar
+from lakemetastore.client.registrar import NO_REGISTRAR, Registrar
 
 
 def run_stream(

@@ -26,7 +26,6 @@ from binlake.settings import PartitionSettings, TableRules
 from binlake.source.offsets import NO_OFFSETS, OffsetMap, Offsets
 from binlake.tables.definition import metadata_config, table_config, table_schema
 from binlake.tables.presence import KnownTable
-from binlake.tables.registrar import NO_REGISTRAR, Registrar
 from binlake.tables.table_writers import WritableTable
 from hudilake.commit.commit import OvertakenError
 from hudilake.commit.intent import GroupIntent
@@ -44,6 +43,7 @@ from hudilake.storage import Storage
 from hudilake.table.bucket_counts import BUCKETS_KEY, buckets_text
 from hudilake.table.group_names import group_names, place_of
 from hudilake.table.table import HudiTable
+from lakemetastore.client.registrar import NO_REGISTRAR, Registrar
 
 PATH = "_hoodie_partition_path"
 _ONE_SPELLING = "give the key's columns one type at the sources, or map them in source.schemas"

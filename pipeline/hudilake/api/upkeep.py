@@ -12,11 +12,10 @@ from hudilake.format.timeline.instant import Instant
 from hudilake.index.open import open_index
 from hudilake.policies import ClusteringPolicy, CompactionPolicy, FileSizePolicy
 from hudilake.services import compaction
-from hudilake.services.clustering.completion import Clustered, complete, give_up
+from hudilake.services.clustering.completion import Clustered
 from hudilake.services.clustering.config import ClusteringConfig
-from hudilake.services.clustering.job import execute, prepare
-from hudilake.services.clustering.scheduling import schedule
-from hudilake.services.map_tasks import one_by_one
+from hudilake.services.clustering.service import Clustering
+from hudilake.services.planned import one_by_one
 from hudilake.table.table import HudiTable
 
 
@@ -35,21 +34,22 @@ def compact(table: HudiTable, policy: CompactionPolicy | None, *, now: bool) -> 
 
 def cluster(table: HudiTable, policy: ClusteringPolicy, sizes: FileSizePolicy) -> Clustered | None:
     """Lay the rows of a table out anew; None if no file would become better. Errors as those of the steps."""
-    config = ClusteringConfig(policy, sizes)
-    requested = schedule(table, config)
-    job = prepare(table, requested, config) if requested is not None else None
-    if job is None:
-        return None
-    try:
-        made = execute(job, one_by_one)
-    except BaseException:
-        give_up(table, job)
-        raise
 
     def keep(instant: str, results: Sequence[WriteResult]) -> None:
         open_index(table).keep(instant, [result.keys for result in results if result.keys is not None])
 
-    return complete(table, job, made, keep if table.config.kind.keeps_keys else None)
+    keeps = keep if table.config.kind.keeps_keys else None
+    service = Clustering(table, ClusteringConfig(policy, sizes), one_by_one, keeps)
+    requested = service.schedule()
+    job = service.prepare(requested) if requested is not None else None
+    if job is None:
+        return None
+    try:
+        made = service.execute(job)
+    except BaseException:
+        service.give_up(job)
+        raise
+    return service.complete(job, made)
 
 
 def evolve(table: HudiTable, schema: pa.Schema) -> str:

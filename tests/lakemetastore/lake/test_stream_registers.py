@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from binlake.settings.metastore.connection import MetastoreConnection
 from binlake.stream.monitoring.metrics import StreamMetrics
 from binlake.tables.lake import Lake
-from binlake.tables.registrar import Registrar
 from hudilake.errors import TransientError, UnsupportedError
 from hudilake.storage import open_storage
 from lakemetastore.catalog.catalog import Catalog
-from lakemetastore.client.registrar import QueuedRegistrar
+from lakemetastore.client.queued_registrar import QueuedRegistrar
+from lakemetastore.client.registrar import Registrar
 from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.lake.named import NamedLake
 from lakemetastore.lake.reconcile import Reconciler
 from lakemetastore.lake.registration import Registration
+from lakemetastore.settings.connection import MetastoreConnection
 from lakemetastore.stores.opening import open_store
 from tests.binlake.tables.clustered import ClusteredLake
 
@@ -110,7 +110,7 @@ def test_commits_and_services_are_told_and_taken_in(tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "store"))
     lakes = LakeTables(store)
     registration = Registration(Catalog(store), lakes)
-    reconciler = Reconciler(registration, [NamedLake(open_storage(str(tmp_path / "lake")))])
+    reconciler = Reconciler(registration, [NamedLake.of_root(open_storage(str(tmp_path / "lake")))])
     with closing(QueuedRegistrar(reconciler.completed)) as registrar:
         _attached(table, registrar)
         for _ in range(6):

@@ -18,9 +18,9 @@ from binlake.source.fetch import consumer_for
 from binlake.source.log_tail import partitions_of
 from binlake.source.offsets import Offsets
 from binlake.source.positions import end_offsets
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from embedded.connect import EmbeddedConnect
 from embedded.mariadb import EmbeddedMariaDB
@@ -32,7 +32,7 @@ from tests.whole.live.test_live_database import connector, wait_for_offsets
 from tests.whole.live.test_live_resync import HereEngine
 from tests.whole.live.workload import prepare
 
-pytestmark = [pytest.mark.kafka, pytest.mark.database]
+pytestmark = [pytest.mark.kafka, pytest.mark.database, pytest.mark.full]
 
 PREFIX = "live_facts"
 TABLES = """

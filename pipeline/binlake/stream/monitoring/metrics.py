@@ -10,7 +10,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
 
-from binlake.tables.registrar import RegistrarCounts
+from lakemetastore.client.registrar import RegistrarCounts
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300)
 M = TypeVar("M", bound=MetricWrapperBase)

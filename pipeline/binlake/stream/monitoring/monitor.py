@@ -16,13 +16,13 @@ from prometheus_client import Counter
 from binlake.position.ledger import Ledger
 from binlake.rows.upsert.outcomes import DELIVERED_OUTCOMES
 from binlake.source.offsets import NO_OFFSETS, Offsets
-from binlake.stream.monitoring.health import Health
 from binlake.stream.monitoring.metrics import Children, StreamMetrics
 from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
 from binlake.tables.lake import Lake
 from hudilake.clock import monotonic_s
+from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import BinlakeError
-from hudilake.services.compaction.plan import pending_compactions
+from lakemetastore.service.monitoring import Health
 
 _log = logging.getLogger(__name__)
 
