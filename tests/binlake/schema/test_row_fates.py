@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from binlake.decode.changes import POSITION_BITS
-from binlake.schema.rules.restatement import Restatement
-from binlake.schema.rules.source_ddl import DDL_REFUSED, LATE_ROW, Refusal, RowFates, SourceDdl
+from binlake.schema.rules.restatement import DDL_REFUSED, LATE_ROW, Refusal, Restatement, RowFates, SourceDdl
 
 #: Ordering values of rows in binlog file 1, at these places.
 ROWS = [10, 20, 30, 40, 50]
