@@ -9,11 +9,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
-from binlake.hbase.settings.kept import DeriveSettings
+from binlake.hbase.settings.families import DeriveSettings
 from binlake.settings.dumps import DumpSettings
 from binlake.settings.fanout import Destination
-from binlake.settings.plain import PlainTopicsSettings
-from binlake.settings.plain_tables import plain_table_problem
+from binlake.settings.plain import PlainTopicsSettings, plain_table_problem
 from binlake.settings.sections import (
     BatchSettings,
     KafkaSettings,
@@ -60,7 +59,7 @@ class Settings(Section):
     locking: LockingSettings = Field(default_factory=LockingSettings)
     """How tables are shared with other writers: other streams, ``binlake compact``, Hudi."""
     batch: BatchSettings = Field(default_factory=BatchSettings)
-    """The size and rhythm of micro-batches, and whole transactions."""
+    """The size and rhythm of batches, and whole transactions."""
     derive: DeriveSettings = Field(default_factory=DeriveSettings)
     """What is kept of tables of cells while wide tables are derived from them."""
     quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)
