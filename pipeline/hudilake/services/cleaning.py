@@ -22,8 +22,6 @@ from hudilake.format.files.view import partition_paths
 from hudilake.format.timeline.avro_container import decode_container
 from hudilake.format.timeline.instant import (
     CLEAN,
-    COMMIT,
-    DELTA_COMMIT,
     REPLACE_COMMIT,
     SAVEPOINT,
     WRITE_ACTIONS,
@@ -73,7 +71,7 @@ def due(table: HudiTable, config: CleaningConfig) -> bool:
     retained = oldest_retained(table.timeline, config)
     if retained is None:
         return False
-    rewriting = {COMMIT, DELTA_COMMIT} if table.config.kind.looks_up else {COMMIT}
+    rewriting = table.config.kind.rewriting
     passed = [
         i.requested_time
         for i in table.timeline.completed()
@@ -159,8 +157,8 @@ def _note(table: HudiTable, time: str, plan: CleanPlan) -> None:
     index = table.metadata_table
     if index is None:
         return
-    told = index.timeline.find(time)
-    if told is not None and told.completed:
+    recorded = index.timeline.find(time)
+    if recorded is not None and recorded.completed:
         return
     metadata_rollback.take_back(index, time)
     files: list[FileKey] = [(path, name) for path, names in plan.files.items() for name in names]
