@@ -38,8 +38,8 @@ from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS, Counts, Routed,
 from binlake.rows.upsert.shape import shape, spelled
 from binlake.rows.upsert.target import Target, target_and_names
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
+from binlake.schema.rules.restatement import DDL_REFUSED, LATE_ROW, NO_DDL, RestatedRows, RowFates, SourceDdl
 from binlake.schema.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
-from binlake.schema.rules.source_ddl import DDL_REFUSED, LATE_ROW, NO_DDL, RestatedRows, RowFates, SourceDdl
 from binlake.settings import TableRules
 from binlake.settings.fanout import Part
 from binlake.settings.merging import GroupRule
