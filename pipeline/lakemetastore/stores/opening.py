@@ -9,10 +9,10 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from hudilake.errors import ConfigError
+from hudilake.extras import require_extra
 from hudilake.storage import open_storage
 from lakemetastore.stores.base import LogStore
 from lakemetastore.stores.files import FileStore
-from lakemetastore.stores.key_value import LmdbLogStore
 from lakemetastore.stores.sql import SqlStore
 
 _SQL: Final = {
@@ -43,6 +43,9 @@ def open_store(uri: str, options: Mapping[str, str] | None = None) -> LogStore:
     scheme, colon, rest = uri.partition(":")
     if colon and scheme == "lmdb":
         _check(options, frozenset(), "lmdb")
+        require_extra("lakemetastore", "lmdb", "lmdb")
+        from lakemetastore.stores.key_value import LmdbLogStore  # an extra
+
         return LmdbLogStore("/" + rest.lstrip("/") if rest.startswith("/") else rest)
     if colon and scheme in _SQL:
         _check(options, _SQL_OPTIONS, scheme)

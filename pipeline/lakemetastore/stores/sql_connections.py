@@ -139,7 +139,8 @@ class Connections:
         except (ImportError, ArgumentError) as error:
             raise ConfigError(
                 f"no driver serves this database: {error}",
-                do_next="write sqlite:, mysql+pymysql: or postgresql+psycopg: (pip install 'binlake[postgresql]')",
+                do_next="write sqlite:, mysql+pymysql: or postgresql+psycopg:, "
+                "and pip install 'lakemetastore[mysql,postgresql]'",
                 store=self.uri,
             ) from error
 
