@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from binlake.stream.spark.spark_line import KAFKA_CONNECTORS, spark_line
+from binlake.stream.spark.jars import KAFKA_CONNECTORS, spark_line
 from embedded.jars import DEBEZIUM, ECLIPSE_COMPILER, HBASE, HDFS, HIVE_METASTORES, HUDI_BUNDLE, KAFKA_BROKER, MARIADB
 from embedded.mariadb_programs import INSIDE
 from tests.embedded.maven_repository import publish, repository_environment

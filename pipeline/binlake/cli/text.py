@@ -1,4 +1,4 @@
-"""Numbers as people read them, and where they are printed."""
+"""Text for people: numbers as they read them, where it is printed, and how an error reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from hudilake.errors import ConfigError
+from hudilake.errors import BinlakeError, ConfigError
 
 #: Width of what is printed into a file or a pipe, so that no table is folded.
 FILE_WIDTH = 180
@@ -93,3 +93,13 @@ def terminal(*, stderr: bool = False) -> Console:
 def say(line: str) -> None:
     """Print a line as it is."""
     terminal().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_error(error: BinlakeError, console: Console) -> None:
+    """What happened, where, and what to do next, a line each."""
+    console.print("error: ", style="bold red", end="")
+    console.print(error.what, markup=False, highlight=False, soft_wrap=True)
+    for name, value in error.where.items():
+        console.print(f"  {name}: {one_line(str(value))}", markup=False, highlight=False, soft_wrap=True)
+    if error.do_next:
+        console.print(f"next: {error.do_next}", markup=False, highlight=False, soft_wrap=True)

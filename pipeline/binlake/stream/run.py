@@ -21,16 +21,16 @@ from binlake.settings import Settings
 from binlake.source.client import secrets_of
 from binlake.source.positions import end_offsets
 from binlake.source.times import offset_at
-from binlake.stream.batch import BatchRunner
-from binlake.stream.between_batches import BetweenBatches, complain_of_tables
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import DirectEngine, Engine, SourceEngine
 from binlake.stream.monitoring.monitor import Monitor
 from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
 from binlake.stream.recovery import open_known, recover
-from binlake.stream.schemas import SchemaRegistry
-from binlake.stream.signals import SignalledConnector
 from binlake.stream.spark.kafka_source import kafka_source
 from binlake.stream.spark.tasks import cause_of, jvm_has_ended, service_tasks
+from binlake.stream.tables.between_batches import BetweenBatches, complain_of_tables
+from binlake.stream.tables.resync import SignalledConnector
 from binlake.stream.transactions import Transactions, begin_transactions
 from binlake.tables.lake import Lake, locking
 from binlake.tables.services.table_services import TableServices

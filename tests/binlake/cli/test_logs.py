@@ -84,7 +84,7 @@ def test_the_options_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
         speak()
         return "schema"
 
-    monkeypatch.setattr("binlake.cli.commands.config_schema.json_schema", schema)
+    monkeypatch.setattr("binlake.cli.commands.stream.config_schema.json_schema", schema)
     for options, seen in {
         (): "iwe",
         ("-v",): "diwe",

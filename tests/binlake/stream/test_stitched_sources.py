@@ -17,8 +17,8 @@ from binlake.rows.upsert.fanout import truncates_of
 from binlake.rows.upsert.parcel import unpack
 from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS
 from binlake.settings import Settings
-from binlake.stream.schemas import SchemaRegistry
-from binlake.stream.table_inputs import Outcome
+from binlake.stream.batches.table_inputs import Outcome
+from binlake.stream.definitions.schemas import SchemaRegistry
 from tests.binlake.stream.topic_log import TopicLog, event
 
 WIDE = SourceTable("features", "impressions")

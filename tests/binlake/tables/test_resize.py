@@ -15,8 +15,7 @@ from hudilake.commit.commit import OvertakenError
 from hudilake.errors import ConfigError
 from hudilake.format.definition.consistent import COMMIT_SUFFIX, HASHING_PATH, hashing_file
 from hudilake.services.fsck import fsck
-from hudilake.services.rebucket.move import MovedUnit
-from hudilake.services.rebucket.plan import Unit
+from hudilake.services.rebucket import MovedUnit, Unit
 from hudilake.services.restore import restore
 from hudilake.table.table import HudiTable
 from tests.binlake.rows.upsert.ingest import STREAM, TOPIC, Ingest, Kind, rows_of

@@ -13,7 +13,7 @@ import pytest
 from binlake.rows.tasks.plan import BatchPlan, Item, Written
 from binlake.settings import Settings
 from binlake.source.offsets import OffsetRange
-from binlake.stream import sequence
+from binlake.stream.batches import sequence
 from hudilake.format.files.view import file_slices
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.storage import open_storage

@@ -45,7 +45,7 @@ def executor_python(place: Path) -> Path:
     script.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{site}" exec "{sys.executable}" -S "$@"\n')
     script.chmod(0o755)
     for package in ("hudilake", "lakemetastore", "binlake"):
-        command = [script, "-c", f"import {package}"]
+        command = [str(script), "-c", f"import {package}"]
         probe = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=60)
         assert f"No module named '{package}'" in probe.stderr
     return script

@@ -12,7 +12,7 @@ from binlake.settings import Settings
 from binlake.tables.lake import Lake, locking
 from binlake.tables.quarantine import QuarantineTable
 from binlake.tables.services.table_services import TableServices
-from hudilake.services.map_tasks import one_by_one
+from hudilake.services.planned import one_by_one
 from hudilake.storage import Storage, open_storage
 
 _THREADS = 8

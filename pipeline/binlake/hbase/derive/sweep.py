@@ -26,7 +26,7 @@ from binlake.tables.lake_table import LakeTable
 from hudilake.clock import now_ms
 from hudilake.read.filters.expressions import And, Eq, Filter, Ge, Lt, Or
 from hudilake.read.table_reader import TableReader
-from hudilake.services.compaction.horizon import recorded_horizon
+from hudilake.services.compaction.completion import recorded_horizon
 from hudilake.table.table import HudiTable
 
 _MS_PER_S: Final = 1000

@@ -18,7 +18,7 @@ from hudilake.clock import parse_instant
 from hudilake.format.timeline.commit_metadata import CommitMetadata
 from hudilake.format.timeline.instant import COMMIT
 from hudilake.read.slice import read_file_slice
-from hudilake.services.compaction.horizon import recorded_horizon
+from hudilake.services.compaction.completion import recorded_horizon
 from hudilake.table.table import HudiTable
 
 _MS_PER_HOUR = 3_600_000

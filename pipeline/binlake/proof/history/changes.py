@@ -24,7 +24,7 @@ from binlake.schema.apply.keeper import DdlKeeper
 from binlake.schema.rules.plan import DdlPlan, named
 from binlake.schema.rules.restatement import REMOVED
 from binlake.settings import Settings
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from hudilake.format.files.stored_rows import aligned_columns

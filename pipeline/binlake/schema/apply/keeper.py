@@ -16,10 +16,8 @@ import pyarrow as pa
 
 from binlake.decode.changes import SourceTable
 from binlake.rows.upsert.fanout import destination, shard_of
-from binlake.schema.apply.backfill import carry_out
-from binlake.schema.apply.fresh_table import FreshTable
-from binlake.schema.apply.known_schemas import KnownSchemas
-from binlake.schema.apply.schema_states import SchemaStates
+from binlake.schema.apply.restate import carry_out
+from binlake.schema.apply.schema_states import FreshTable, KnownSchemas, SchemaStates
 from binlake.schema.apply.statement_history import StatementHistory
 from binlake.schema.apply.stored_rows import Pending
 from binlake.schema.rules.entries import Entry

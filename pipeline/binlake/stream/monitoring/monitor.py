@@ -20,8 +20,8 @@ from binlake.stream.monitoring.metrics import Children, StreamMetrics
 from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
 from binlake.tables.lake import Lake
 from hudilake.clock import monotonic_s
+from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import BinlakeError
-from hudilake.services.compaction.plan import pending_compactions
 from lakemetastore.service.monitoring import Health
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from hudilake.errors import BinlakeError, TransientError
-from hudilake.services.map_tasks import MapTasks
+from hudilake.services.planned import MapTasks
 
 T = TypeVar("T")
 R = TypeVar("R")

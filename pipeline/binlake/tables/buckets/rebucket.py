@@ -40,8 +40,7 @@ from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
 from hudilake.services.compaction import CompactionConfig
 from hudilake.services.compaction.task import CompactionContext, CompletedInstants
-from hudilake.services.rebucket.move import MoveContext, MovedUnit, begin_bucket, move
-from hudilake.services.rebucket.plan import Unit, units
+from hudilake.services.rebucket import MoveContext, MovedUnit, Unit, begin_bucket, move, units
 
 #: How often changed units are moved again without the lock.
 _ROUNDS = 3

@@ -19,8 +19,7 @@ from hudilake.errors import ConfigError
 from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata
 from hudilake.format.definition.kind_support import Operation, refuse
 from hudilake.services.compaction import CompactionConfig
-from hudilake.services.rebucket.plan import Unit
-from hudilake.services.rebucket.resize import Resize, resize_plan, resize_units, rings_after
+from hudilake.services.rebucket import Resize, Unit, resize_plan, resize_units, rings_after
 
 
 def rings_of(table: LakeTable) -> ConsistentBuckets:

@@ -18,9 +18,8 @@ from hudilake.commit.commit import OvertakenError, withdraw
 from hudilake.errors import BinlakeError, CommitUnknownError, LostOwnershipError
 from hudilake.format.files.file_group_write import WriteResult
 from hudilake.format.layout.recorded import order_extra
-from hudilake.services.clustering.job import ClusteringJob, holding
+from hudilake.services.clustering.job import ClusteringJob, LaidOut, holding
 from hudilake.services.clustering.plan import Unit
-from hudilake.services.clustering.task import LaidOut
 from hudilake.table.table import HudiTable
 
 #: Tells the index of a table which keys the files of an instant have, before the instant completes.
@@ -47,6 +46,11 @@ class Clustered:
     rows: int = 0
     bytes_written: int = 0
     gave_way: int = 0
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """All numbers, by name."""
+        return {name: value for name, value in vars(self).items() if name not in ("instant", "completed")}
 
 
 def complete(table: HudiTable, job: ClusteringJob, made: Sequence[LaidOut], keep: Keep | None = None) -> Clustered:

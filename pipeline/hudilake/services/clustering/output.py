@@ -18,7 +18,7 @@ from hudilake.format.definition.schema import COMMIT_TIME_FIELD, RECORD_KEY_FIEL
 from hudilake.format.files.file_group_write import KeyChanges, WriteResult
 from hudilake.format.files.names import BaseFileName, in_partition, marker_path
 from hudilake.format.files.parquet_file import encode_parquet
-from hudilake.services.clustering.context import FILE_NAME, PARTITION_PATH, LayOutContext
+from hudilake.services.clustering.config import FILE_NAME, PARTITION_PATH, LayOutContext
 from hudilake.services.clustering.plan import Unit
 from hudilake.services.clustering.spill import Longs, Spilled
 from hudilake.storage.base import Storage

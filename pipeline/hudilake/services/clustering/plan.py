@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hudilake.commit.compaction_plan import Operation
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition import kind_support
 from hudilake.format.files.names import parse_base_name, parse_log_name
@@ -23,7 +24,6 @@ from hudilake.format.timeline.timeline import FileGroupId
 from hudilake.policies import OrderPolicy
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.selection import Taken, bytes_of, selected
-from hudilake.services.compaction.plan import Operation
 from hudilake.services.compaction.scheduling import logs_before
 from hudilake.table.table import HudiTable
 

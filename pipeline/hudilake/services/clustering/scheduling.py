@@ -11,6 +11,7 @@ from dataclasses import replace
 from hudilake.clock import now_ms, parse_instant
 from hudilake.commit.announced import intent_extra, pending_intent
 from hudilake.commit.commit import request
+from hudilake.commit.compaction_plan import pending_compactions, read_plan
 from hudilake.commit.planned import groups_of, planned_intent
 from hudilake.format.definition import kind_support
 from hudilake.format.files.append import open_groups
@@ -19,7 +20,6 @@ from hudilake.format.timeline.timeline import FileGroupId
 from hudilake.policies import ClusteringPolicy, FileSizePolicy
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.plan import plan, plan_of
-from hudilake.services.compaction.plan import pending_compactions, read_plan
 from hudilake.storage.base import AlreadyExistsError
 from hudilake.table.table import HudiTable
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hudilake.format.definition.schema import COMMIT_TIME_FIELD
 from hudilake.format.files.base_file import rows_at_once
 from hudilake.format.layout.order import places, sort_keys
-from hudilake.services.clustering.context import LayOutContext
+from hudilake.services.clustering.config import LayOutContext
 from hudilake.services.clustering.plan import Unit
 from hudilake.services.clustering.sources import rows_of
 from hudilake.storage.base import Storage

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from hudilake.commit.compaction_plan import CompactionPlan, Operation, read_plan
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.merging import Merging
 from hudilake.format.definition.schema import avro_schema
@@ -18,7 +19,6 @@ from hudilake.format.layout.columns import within
 from hudilake.format.layout.order import Order
 from hudilake.format.timeline.instant import Instant, State
 from hudilake.services.compaction.config import CompactionConfig
-from hudilake.services.compaction.plan import CompactionPlan, Operation, read_plan
 from hudilake.services.compaction.task import (
     CompactedFile,
     CompactionContext,

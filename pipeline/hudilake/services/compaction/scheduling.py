@@ -12,13 +12,13 @@ from collections.abc import Iterable
 
 from hudilake.clock import now_ms, parse_instant
 from hudilake.commit.commit import request
+from hudilake.commit.compaction_plan import CompactionPlan, Operation, pending_compactions, read_plan
 from hudilake.commit.planned import groups_of
 from hudilake.format.definition import kind_support
 from hudilake.format.files.view import FileSlice, LogFile
 from hudilake.format.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, Instant, State
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.services.compaction.config import CompactionConfig
-from hudilake.services.compaction.plan import CompactionPlan, Operation, pending_compactions, read_plan
 from hudilake.storage.base import AlreadyExistsError
 from hudilake.table.table import HudiTable
 

@@ -18,7 +18,7 @@ from typing import Any
 import prometheus_client
 import pytest
 
-from binlake.cli.commands.run import run as run_settings
+from binlake.cli.commands.stream.run import run as run_settings
 from binlake.decode.changes import SourceTable
 from binlake.position.held_tables import Stop
 from binlake.source.offsets import NO_OFFSETS, Offsets

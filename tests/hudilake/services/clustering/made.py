@@ -25,9 +25,9 @@ from hudilake.index.open import open_index
 from hudilake.metadata.config import MetadataConfig
 from hudilake.policies import ClusteringPolicy, FileSizePolicy, IndexType, OrderPolicy, TableType
 from hudilake.services.clustering.config import ClusteringConfig
+from hudilake.services.clustering.job import LaidOut, context_of, lay_out
 from hudilake.services.clustering.plan import Unit, order_of, plan, plan_of, units_of
-from hudilake.services.clustering.sketches import with_bounds
-from hudilake.services.clustering.task import LaidOut, context_of, lay_out
+from hudilake.services.clustering.sources import with_bounds
 from hudilake.table.table import HudiTable
 from hudilake.write.append import AppendWriter
 from hudilake.write.group_writer import BaseWriter, GroupWriter, LogWriter

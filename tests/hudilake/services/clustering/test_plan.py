@@ -16,9 +16,9 @@ from hudilake.format.timeline.clustering_plan import ClusteringPlan, read_cluste
 from hudilake.format.timeline.instant import CLUSTERING
 from hudilake.policies import FileSizePolicy, OrderPolicy
 from hudilake.services.clustering.config import ClusteringConfig
+from hudilake.services.clustering.job import context_of, lay_out
 from hudilake.services.clustering.plan import Unit, holds, order_of, plan, plan_of, units_of
-from hudilake.services.clustering.sketches import with_bounds
-from hudilake.services.clustering.task import context_of, lay_out
+from hudilake.services.clustering.sources import with_bounds
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.hudilake.golden_kinds import expected_rows, extracted

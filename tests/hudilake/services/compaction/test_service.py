@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudilake import clock
+from hudilake.commit.compaction_plan import pending_compactions, read_plan
 from hudilake.commit.preconditions import ForeignActionError
 from hudilake.errors import ConfigError, CorruptDataError, LostOwnershipError
 from hudilake.format.files.file_group_write import write_file_group
@@ -31,7 +32,6 @@ from hudilake.services.compaction import (
     unschedule,
     wait_for_older_writers,
 )
-from hudilake.services.compaction.plan import pending_compactions, read_plan
 from hudilake.table.table import HudiTable
 from tests.hudilake.lake import (
     ORDER,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import typer
 
 from binlake.cli.commands.metastore.options import LakeTables, MetastoreConf
-from binlake.cli.lake_options import AsJson, told
-from binlake.cli.service_reports import print_line
+from binlake.cli.reports import print_line, report_error
+from binlake.cli.table_options import AsJson
 from binlake.cli.text import say
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError
@@ -108,7 +108,7 @@ def _run(
         for report in reports(metastore):
             count += 1
             if report.error is not None:
-                code = told(report.table, report.error, code)
+                code = report_error(report.table, report.error, code)
             if as_json or report.error is None:
                 print_line(report, report.parts(), as_json=as_json)
     if not count and not as_json:
