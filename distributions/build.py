@@ -1,7 +1,7 @@
 """Builds the wheels of the three distributions, and one archive with all three for ``spark-submit --py-files``.
 
-``python -m distributions.build DIRECTORY``. It builds a copy of the sources: setuptools leaves beside them what it took, and
-takes it again where the sources have it no more.
+``python -m distributions.build DIRECTORY``. It builds a copy of the sources: setuptools leaves beside them what it
+took, and takes it again where the sources have it no more.
 """
 
 from __future__ import annotations

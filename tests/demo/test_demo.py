@@ -6,6 +6,7 @@ from binlake.stream.monitoring.progress import ProgressEvent
 from demo.scenario import Scenario
 
 
+@pytest.mark.full
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_the_demo_ends_with_every_table_equal(tmp_path: Path) -> None:

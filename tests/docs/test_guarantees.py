@@ -1,9 +1,12 @@
-"""Each promise of the documentation names tests that exist."""
+"""Each promise of the documentation names tests that exist, and ``make test`` takes one of them at least."""
 
 from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
+from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,11 +14,14 @@ import pytest
 
 from tests.docs.pages import DOCS
 from tests.paths import ROOT
+from tests.selection import expression_of
 
 PAGES = ["guarantees.md", "threat-model.md"]
 _TEST = re.compile(r"`(tests/[\w./]+)(?:::(\w+))?`")
 _NUMBERED = re.compile(r"^\| (\d+) \|", re.MULTILINE)
 CASES = 44
+#: How a test module sets the mark that leaves a test out of ``make test``.
+_LEAVES_OUT = re.compile(r"\bmark\.full\b|from tests\.selection import|\bmark\.trino\b")
 
 
 def rows(page: str) -> list[list[str]]:
@@ -64,3 +70,62 @@ def test_all_cases_are_there() -> None:
 def test_control_a_test_that_does_not_exist_is_found() -> None:
     text = "`tests/docs/test_guarantees.py::test_none`, `tests/docs/none.py`, `tests/docs/test_guarantees.py::rows`"
     assert missing(text) == ["tests/docs/test_guarantees.py::test_none", "tests/docs/none.py"]
+
+
+def modules(path: str) -> list[Path]:
+    """The test modules that a path of a page means: of a folder, all below it."""
+    place = ROOT / path
+    return sorted(place.rglob("test_*.py")) if place.is_dir() else [place]
+
+
+def named(row: list[str]) -> list[tuple[Path, str]]:
+    """The modules that a promise names, each with the name of one function or "" for all of them."""
+    return [(module, name) for path, name in _TEST.findall(" ".join(row)) for module in modules(path)]
+
+
+def left_out_in_part(files: Collection[Path]) -> list[Path]:
+    """The modules some of whose tests ``make test`` may leave out; it takes the others whole."""
+    return [file for file in files if _LEAVES_OUT.search(file.read_text())]
+
+
+def taken(files: Collection[Path], marks: str) -> set[tuple[Path, str]]:
+    """The modules and functions of which pytest takes a case, if it is asked for the marks in these modules."""
+    words = ["--collect-only", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", marks]
+    command = [sys.executable, "-m", "pytest", *words, *(str(file) for file in files)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED), (
+        done.stdout[-3000:] + done.stderr[-3000:]
+    )
+    cases = re.findall(r"^(tests/[\w/]+\.py)::(?:\w+::)*(\w+)", done.stdout, re.MULTILINE)
+    return {(ROOT / path, name) for path, name in cases}
+
+
+def unproved(promises: list[list[str]], marks: str) -> list[str]:
+    """The promises of which no test has these marks."""
+    parts = left_out_in_part({module for row in promises for module, _ in named(row)})
+    cases = taken(parts, marks) if parts else set()
+    proved = cases | {(module, "") for module, _ in cases}
+    return [
+        row[0] if not row[0].isdigit() else row[1]
+        for row in promises
+        if named(row) and not any(test in proved or test[0] not in parts for test in named(row))
+    ]
+
+
+def test_make_test_proves_each_promise() -> None:
+    promises = rows("guarantees.md")
+    assert len(promises) > 100
+    assert unproved(promises, expression_of("test")) == []
+
+
+def test_control_a_promise_whose_tests_are_all_left_out_is_found() -> None:
+    left_out, whole = "`tests/lakemetastore/engines/test_trino.py`", "`tests/docs/test_pages.py`"
+    in_part = "`tests/test_selection.py`"
+    promises = [["Trino reads.", left_out, ""], ["Others.", f"{left_out}, {whole}", ""], ["Pairs.", in_part, ""]]
+    assert unproved(promises, "not trino") == ["Trino reads."]
+
+
+def test_only_test_modules_leave_tests_out() -> None:
+    """A mark that comes with an import would not be seen above."""
+    others = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")]
+    assert [path for path in others if re.search(r"\bmark\.full\b", path.read_text())] == [ROOT / "tests/selection.py"]

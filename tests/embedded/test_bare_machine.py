@@ -1,4 +1,4 @@
-"""``make test`` where Python and make are all there is: no test is skipped, and every service has a provider.
+"""Each test is in one run, and where Python and make are all there is, none is skipped: every service has a provider.
 
 The tests run in child processes that cannot find a database, Docker or Java: their PATH is empty.
 """
@@ -6,9 +6,7 @@ The tests run in child processes that cannot find a database, Docker or Java: th
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -16,12 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 
 from binlake.stream.spark.jars import KAFKA_CONNECTORS, spark_line
 from embedded.jars import DEBEZIUM, ECLIPSE_COMPILER, HBASE, HDFS, HIVE_METASTORES, HUDI_BUNDLE, KAFKA_BROKER, MARIADB
 from embedded.mariadb_programs import INSIDE
 from tests.embedded.maven_repository import publish, repository_environment
 from tests.paths import ROOT
+from tests.selection import arguments_of, expression_of
 
 PROGRAMS = ("mariadbd", "mariadb", "mysqld", "docker", "dockerd", "java", "javac", "mvn")
 # Collection alone does not look at the conditions of skipif; the plan does, and runs no fixture and no test.
@@ -43,38 +43,35 @@ def _python(bare: dict[str, str], *arguments: str, directory: Path = ROOT) -> su
     return subprocess.run(command, cwd=directory, env=bare, capture_output=True, text=True, check=False)
 
 
-def _pytest_arguments() -> list[list[str]]:
-    """What ``make test`` gives to each of its runs of pytest, but for the options of parallel runs."""
-    plain = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "PYTEST_ARGS")}
-    asked = ["make", "--dry-run", "--no-print-directory", "test"]
-    done = subprocess.run(asked, cwd=ROOT, env=plain, capture_output=True, text=True, check=True)
-    commands = [shlex.split(line) for line in done.stdout.splitlines() if " -m pytest " in line]
-    arguments = [command[command.index("pytest") + 1 :] for command in commands]
-    return [[*run[: run.index("-n")], *run[run.index("worksteal") + 1 :]] for run in arguments]
-
-
 def _skipped(plan: subprocess.CompletedProcess[str]) -> list[str]:
     """The tests, or whole modules, that a plan of pytest skips."""
     assert plan.returncode == 0, plan.stdout[-3000:] + plan.stderr[-3000:]
     return [line for line in plan.stdout.splitlines() if line.startswith("SKIPPED")]
 
 
-def _collected(bare: dict[str, str], arguments: Sequence[str]) -> tuple[int, int]:
-    """How many tests pytest selects, and of how many."""
-    done = _python(bare, "-m", "pytest", *arguments, "--collect-only", "-q", "-p", "no:cacheprovider", "-n", "0")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    counts = re.search(r"^(\d+)(?:/(\d+))? tests collected", done.stdout, re.MULTILINE)
-    assert counts, done.stdout[-3000:]
-    return int(counts[1]), int(counts[2] or counts[1])
+def _takers(targets: Sequence[str], *marks: str) -> list[str]:
+    """The targets of make that take a test with these marks."""
+    return [t for t in targets if Expression.compile(expression_of(t)).evaluate(lambda name, **_: name in marks)]
 
 
-def test_make_test_selects_every_test_but_trinos_and_skips_none(bare: dict[str, str]) -> None:
+@pytest.mark.parametrize("further", [(), ("spark",), ("kafka", "judge"), ("spark4",)], ids=" ".join)
+def test_every_test_but_trinos_is_in_make_test_or_in_make_test_rest(further: tuple[str, ...]) -> None:
     """Those of Trino, whose archive has 821 MB, are left to ``make test-trino``."""
-    selected = [_collected(bare, run) for run in _pytest_arguments()]
-    files = [str(path) for path in (ROOT / "tests").rglob("test_*.py") if "mark.trino" in path.read_text()]
-    of_trino, _ = _collected(bare, ["-m", "trino", *files])
-    assert sum(count for count, _ in selected) + of_trino == selected[0][1] > 0
-    assert of_trino < 10
+    targets = ["test", "test-rest", "test-all", "test-trino"]
+    assert _takers(targets, *further) == ["test", "test-all"]
+    assert _takers(targets, *further, "full") == ["test-rest", "test-all"]
+    assert _takers(targets, *further, "trino") == _takers(targets, *further, "trino", "full") == ["test-trino"]
+
+
+def test_only_marks_select_tests() -> None:
+    """No target names a file, or leaves one out, besides its marks."""
+    plain = {"-n", "2", "--dist", "worksteal", "-m", "--durations=30", "--durations-min=1"}
+    for target in ("test", "test-rest", "test-all"):
+        assert set(arguments_of(target)) == plain | {expression_of(target), f"--junitxml=build/{target}.xml"}
+
+
+@pytest.mark.full
+def test_no_test_is_skipped(bare: dict[str, str]) -> None:
     assert _skipped(_python(bare, "-m", "pytest", *PLAN)) == []
 
 

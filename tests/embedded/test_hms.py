@@ -12,6 +12,7 @@ from embedded.hms import EmbeddedHiveMetastore
 from hudilake.errors import TransientError
 
 
+@pytest.mark.full
 @pytest.mark.hms
 def test_databases_outlive_a_restart_and_direct_sql_is_on(tmp_path: Path) -> None:
     with EmbeddedHiveMetastore(tmp_path) as metastore:
@@ -26,6 +27,7 @@ def test_databases_outlive_a_restart_and_direct_sql_is_on(tmp_path: Path) -> Non
     assert metastore.log_file.read_text().count("direct SQL is disabled") == 1
 
 
+@pytest.mark.full
 @pytest.mark.hms
 def test_a_metastore_that_does_not_start_says_why(tmp_path: Path) -> None:
     metastore = EmbeddedHiveMetastore(tmp_path, settings={"metastore.task.threads.always": "no.such.Task"})

@@ -37,6 +37,7 @@ def _consume(servers: str, count: int) -> list[bytes]:
     return values
 
 
+@pytest.mark.full
 def test_data_and_address_outlive_an_orderly_and_a_hard_end(tmp_path: Path) -> None:
     kafka = EmbeddedKafka(tmp_path)
     with kafka:
@@ -58,6 +59,7 @@ def test_data_and_address_outlive_an_orderly_and_a_hard_end(tmp_path: Path) -> N
         assert _consume(first, 3) == [b"1", b"2", b"3"]
 
 
+@pytest.mark.full
 def test_a_taken_port_is_changed(tmp_path: Path) -> None:
     kafka = EmbeddedKafka(tmp_path)
     kafka.start()
@@ -79,6 +81,7 @@ def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
     assert kafka.pid is None
 
 
+@pytest.mark.full
 def test_no_address_before_the_first_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         _ = EmbeddedKafka(tmp_path).bootstrap_servers

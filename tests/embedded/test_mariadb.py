@@ -97,6 +97,7 @@ def data_dir() -> Iterator[Path]:
         yield Path(path)
 
 
+@pytest.mark.full
 @pytest.mark.database
 def test_rows_outlive_an_orderly_and_a_hard_end(data_dir: Path) -> None:
     with EmbeddedMariaDB(data_dir) as server:

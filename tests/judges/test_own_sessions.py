@@ -19,6 +19,7 @@ from tests.paths import ROOT
 MODULES = ("tests/binlake/load/backfill", "tests/hudilake/partial_rows", "tests/binlake/rows/merging")
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 def test_in_a_session_of_their_own() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import threading
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from typing import Protocol
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from hudilake.errors import ConfigError
+
+_CLIENT_TIMEOUT_S = 10.0
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

@@ -134,6 +134,7 @@ def test_the_command_itself(lake: FedLake) -> None:
     lake.check()
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_on_spark(lake: FedLake) -> None:
     """``jobs/compact.py`` with a master of its own does what spark-submit would."""

@@ -75,6 +75,7 @@ def pipeline(kafka_broker: Broker, tmp_path: Path) -> Pipeline:
     return Pipeline(conf, tmp_path / "lake", source, sender)
 
 
+@pytest.mark.full
 def test_the_console_has_the_steps_of_the_start_and_warnings_that_matter(pipeline: Pipeline) -> None:
     """The second run finds nothing to do."""
     pipeline.produce(10)

@@ -19,7 +19,7 @@ from embedded.process import free_ports
 from tests.binlake.cli.test_run import Pipeline, pipeline
 from tests.binlake.stream.monitoring.test_monitoring import read
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.full]
 __all__ = ["pipeline"]
 
 

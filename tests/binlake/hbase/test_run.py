@@ -21,7 +21,7 @@ from tests.binlake.hbase.recordings import topic
 from tests.binlake.hbase.test_wide_tables import LASTING, entry, wanted_rows, wide_rows
 from tests.services.kafka import Broker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.full]
 
 
 def _messages(prefix: str, table: str) -> Iterator[Message]:

@@ -94,6 +94,7 @@ def test_columns_take_types_that_no_reader_casts(tmp_path: Path, rule: dict[str,
     assert {row["day"] for row in follower.stored("t").values()} >= {"some day", "2024-02-01"}
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 def test_both_judges_read_columns_of_other_types(hudi_spark: HudiSpark, tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_both_judges_read_every_state(hudi_spark: HudiSpark, tmp_path: Path) -> 
     chain(source, follower, tmp_path, look)
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 def test_both_judges_read_every_state_of_a_table_that_gets_another_key(hudi_spark: HudiSpark, tmp_path: Path) -> None:

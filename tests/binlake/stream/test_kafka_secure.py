@@ -25,6 +25,7 @@ from embedded.jars import spark_packages
 from hudilake.errors import BinlakeError, ConfigError
 from tests.binlake.stream.kafka_bank import Bank, make_topic, send
 from tests.binlake.stream.watched_run import readable_with
+from tests.selection import first
 from tests.services.secure_kafka import KEY_PASSWORD, PASSWORD, SecureBroker, start_secure_broker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -71,7 +72,7 @@ def way_in(broker: SecureBroker, way: str) -> tuple[str, dict[str, str]]:
     return broker.passwords, broker.login(way)
 
 
-@pytest.mark.parametrize(("fetch", "way"), WAYS)
+@pytest.mark.parametrize(("fetch", "way"), first(4, WAYS))
 def test_a_stream_reads_with_nothing_but_the_right_to(
     spark: SparkSession, broker: SecureBroker, tmp_path: Path, fetch: str, way: str
 ) -> None:

@@ -48,6 +48,7 @@ def kill_in_mid_stream(conf: Path, chance: random.Random) -> None:
     assert not wanted, conf.with_suffix(".log").read_text()[-3000:]
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.kafka
 def test_killed_again_and_again(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:
@@ -81,6 +82,7 @@ def jvm_of(process: subprocess.Popen[str]) -> int:
     return child
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.kafka
 def test_a_killed_jvm_ends_the_stream_with_one_line(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_no_commit_holds_half_a_transaction(spark: SparkSession, kafka_broker: B
     assert found[-1][1] == bank.MILLION
 
 
+@pytest.mark.full
 def test_a_stream_that_ran_without_begins_where_it_stands(
     spark: SparkSession, kafka_broker: Broker, tmp_path: Path
 ) -> None:

@@ -72,7 +72,8 @@ def test_a_paused_holder_loses_it(lake: Lake, tmp_path: Path) -> None:
     pid = int(await_file(tmp_path / "held"))
     os.kill(pid, signal.SIGSTOP)
     try:
-        with lake.lock(wait_s=60.0) as lock:
+        # Who waits takes over what it has seen unchanged for its own validity: five minutes, if it names none.
+        with lake.lock(wait_s=60.0, validity_s=10.0, renew_s=0.5) as lock:
             tell(tmp_path / "go", "")
             os.kill(pid, signal.SIGCONT)
             assert "lost" in await_file(tmp_path / "said")

@@ -249,7 +249,7 @@ def test_renewals_without_any_answer_lose_it_with_the_validity(
         with pytest.raises(LostLockError, match="last renewed"):
             lock.check()
         assert events(caplog)["lock_not_renewed"]["levelname"] == "WARNING"
-    with lock_on(store, "two", wait_s=2):
+    with lock_on(store, "two", wait_s=60, validity_s=1.0, renew_s=0.1):
         pass
 
 
@@ -270,7 +270,7 @@ def test_freeing_without_any_answer_leaves_it_to_its_validity(
     assert events(caplog)["lock_not_released"]["levelname"] == "WARNING"
     with pytest.raises(LockHeldError), lock_on(store, "two"):
         pass
-    with lock_on(store, "two", wait_s=3):
+    with lock_on(store, "two", wait_s=60, validity_s=1.0, renew_s=0.1):
         pass
 
 

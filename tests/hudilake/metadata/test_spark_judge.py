@@ -23,11 +23,12 @@ from tests.hudilake.metadata.indexed_table import ORDER, IndexedTable, arrow_sch
 from tests.hudilake.metadata.random_table import COLUMNS, CONFIG, REGIONS, random_rows, random_table
 from tests.hudilake.metadata.spark_index import Lookup, SparkIndex, frame, write
 from tests.hypothesis_profile import is_nightly, usually
+from tests.selection import first
 
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
 
 
-@pytest.mark.parametrize(("part", "groups"), [("region", (3, 5)), (None, (1, 1))])
+@pytest.mark.parametrize(("part", "groups"), first(1, [("region", (3, 5)), (None, (1, 1))]))
 def test_lookups(spark: SparkSession, tmp_path: Path, part: str | None, groups: tuple[int, int]) -> None:
     """Every lookup of Hudi's gives for every file, column and partition what we wrote of it, whatever file group its
     key is in; half of it is in base files, half in log files."""
@@ -113,6 +114,7 @@ def _agree(spark: SparkSession, table: IndexedTable, *, by_key: bool = True, qui
         assert frame(spark, table.path, skipping=True).where(predicate).count() == count, predicate
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("part", usually(["region"], ["region", None]))
 def test_taking_turns(spark: SparkSession, tmp_path: Path, part: str | None) -> None:
     """Hudi Spark upserts, deletes, compacts the data and the metadata of our table, and we go on after each."""

@@ -148,6 +148,7 @@ def _lying(delta: MetadataDelta, column: str, highest: int) -> MetadataDelta:
     return MetadataDelta(tuple(map(changed, delta.added)))
 
 
+@pytest.mark.full
 def test_awkward_values(spark: SparkSession, tmp_path: Path) -> None:
     """A file of nulls only, one of -0.0 only, one with NaN (its column leaves the index from then on)."""
     columns = {"f": pa.float64(), "f4": pa.float32(), "s": pa.string(), "i": pa.int32(), "region": pa.string()}
@@ -168,6 +169,7 @@ def test_awkward_values(spark: SparkSession, tmp_path: Path) -> None:
     assert _spared(spark, table.path, [*asked, "f4 > 4", "i = 0"]) > 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("anew", [False, True])
 def test_widened_columns(spark: SparkSession, tmp_path: Path, anew: bool) -> None:
     """Older files keep statistics of the older types, also where the index is made anew over them."""
@@ -221,6 +223,7 @@ def test_widened_columns(spark: SparkSession, tmp_path: Path, anew: bool) -> Non
     assert _spared(spark, table.path, asked) > 0
 
 
+@pytest.mark.full
 def test_files_read(spark: SparkSession, tmp_path: Path) -> None:
     """Each file group holds a range of its own; the index leads to the one that is asked for."""
     table = IndexedTable(tmp_path / "t", arrow_schema(COLUMNS), part="region", config=CONFIG)
@@ -284,6 +287,7 @@ def test_rows_in_log_files_only(spark: SparkSession, tmp_path: Path) -> None:
         assert frame(spark, table.path, skipping=True).where(f"id = {n}").count() == 1
 
 
+@pytest.mark.full
 def test_hudi_loses_rows_of_its_own_table(spark: SparkSession, tmp_path: Path) -> None:
     """Two faults of Hudi 1.2.0's reader, on the table that Hudi itself wrote: what no writer can be blamed for.
 

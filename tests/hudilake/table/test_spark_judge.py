@@ -220,6 +220,7 @@ def test_hudi_rolls_our_dead_writer_back_and_writes_by_our_buckets(
     agree(tmp_path, model, hudi_spark)
 
 
+@pytest.mark.full
 def test_hudi_compacts_cleans_and_archives_our_commits(
     tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark
 ) -> None:

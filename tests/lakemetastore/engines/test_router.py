@@ -13,7 +13,7 @@ from tests.lakemetastore.engines.shop_lake import ShopLake
 from tests.lakemetastore.engines.spark_sql import SparkSql, SqlError
 from tests.lakemetastore.service.served import served
 
-pytestmark = [pytest.mark.spark, pytest.mark.hms]
+pytestmark = [pytest.mark.spark, pytest.mark.hms, pytest.mark.full]
 
 
 @pytest.fixture(scope="module")

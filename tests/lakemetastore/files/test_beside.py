@@ -34,6 +34,7 @@ def test_a_file_or_location_that_differs_is_seen(tmp_path: Path) -> None:
         assert (found.same, found.difference is None) == (len(wanted) - 1, False)
 
 
+@pytest.mark.full
 @pytest.mark.hms
 @pytest.mark.parametrize("seed", LIVE)
 def test_live(hms: EmbeddedHiveMetastore, seed: int, tmp_path: Path) -> None:

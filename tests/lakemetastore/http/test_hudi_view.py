@@ -90,6 +90,7 @@ def requests_by_route(address: str) -> dict[tuple[str, str], int]:
     return {(path.removeprefix(BASE), status): int(count) for path, status, count in lines}
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 def test_hudi_writes_by_this_view(table: IndexedTable, address: str, hudi_spark: HudiSpark, tmp_path: Path) -> None:

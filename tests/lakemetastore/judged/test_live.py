@@ -22,6 +22,7 @@ def _beside(metastore: EmbeddedHiveMetastore, script: str, seed: int, place: Pat
     assert not found, "\n".join(map(str, found))
 
 
+@pytest.mark.full
 @pytest.mark.hms
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("script", scripts_of("3.1.3"))
@@ -29,6 +30,7 @@ def test_3_1_3(hms: EmbeddedHiveMetastore, script: str, seed: int, tmp_path: Pat
     _beside(hms, script, seed, tmp_path)
 
 
+@pytest.mark.full
 @pytest.mark.hms
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("script", scripts_of("4.0.1"))

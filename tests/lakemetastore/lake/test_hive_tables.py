@@ -80,6 +80,7 @@ def test_the_hive_tables_are_those_of_hive_sync(name: str, tmp_path: Path) -> No
     assert made == synced
 
 
+@pytest.mark.full
 @pytest.mark.hms
 def test_hive_sync_says_what_the_golden_file_says(hms: EmbeddedHiveMetastore, tmp_path: Path) -> None:
     partitioned = ("--partition-value-extractor", "org.apache.hudi.hive.MultiPartKeysValueExtractor")
@@ -93,6 +94,7 @@ def test_hive_sync_says_what_the_golden_file_says(hms: EmbeddedHiveMetastore, tm
         }
 
 
+@pytest.mark.full
 @pytest.mark.hms
 def test_hive_sync_leaves_registered_tables_as_they_are(tmp_path: Path) -> None:
     store = open_store(str(tmp_path / "store"))

@@ -34,6 +34,7 @@ def test_the_page_has_every_mutant_and_few_survive() -> None:
     assert sum("**survived**" in row for row in rows) <= len(rows) * 0.05
 
 
+@pytest.mark.full
 def test_a_mutant_is_noticed_in_a_copy_of_the_tree(tmp_path: Path) -> None:
     """One that is quick; and the tree is as before afterwards."""
     mutant = next(m for m in MUTANTS if m.name == "quarantine-path")

@@ -85,6 +85,7 @@ def source() -> Iterator[Services]:
         yield services
 
 
+@pytest.mark.full
 @pytest.mark.kafka
 @pytest.mark.database
 def test_a_dozen_seeds_end_equal(source: Services) -> None:

@@ -1,4 +1,4 @@
-"""Every operation on every kind of table, without Spark and Kafka.
+"""Every operation on every kind of table, without Spark and Kafka; ``make test`` takes each operation with each index.
 
 The works are those that die at their storage calls in ``tests/programs/crash_points``; here they run to their end. They
 compare our reader, hudi-rs, time travel, fsck and audit with what the source said.
@@ -10,20 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.hypothesis_profile import is_nightly
+from hudilake.format.definition.kind import KnownIndex
+from hudilake.policies import TableType
 from tests.programs.crash_points.story import Place
+from tests.selection import pairwise
 from tests.whole.kinds.cells import KINDS, OPERATIONS, Cell, Kind
 
-
-def cells() -> list[Cell]:
-    """A usual run takes each operation on some kinds, and each kind with some operations; a nightly run takes all."""
-    every = [
-        (number, place, kind, operation)
-        for place, kind in enumerate(KINDS)
-        for number, operation in enumerate(OPERATIONS)
-    ]
-    step = 1 if is_nightly() else 5
-    return [Cell(kind, operation) for number, place, kind, operation in every if (number + 3 * place) % step == 0]
+CELLS = [(kind.type, kind.index, operation) for kind in KINDS for operation in OPERATIONS]
 
 
 def trouble(cell: Cell, place: Place) -> list[str]:
@@ -34,9 +27,9 @@ def trouble(cell: Cell, place: Place) -> list[str]:
     return [*work.trouble(place), *work.go_on(place)]
 
 
-@pytest.mark.parametrize("cell", cells(), ids=lambda cell: f"{cell.kind}-{cell.operation}")
-def test_operations_know_kinds(tmp_path: Path, cell: Cell) -> None:
-    assert trouble(cell, Place(str(tmp_path / "lake"))) == []
+@pytest.mark.parametrize(("type_", "index", "operation"), pairwise(CELLS))
+def test_operations_know_kinds(tmp_path: Path, type_: TableType, index: KnownIndex, operation: str) -> None:
+    assert trouble(Cell(Kind(type_, index), operation), Place(str(tmp_path / "lake"))) == []
 
 
 def test_a_lost_row_is_seen(tmp_path: Path) -> None:

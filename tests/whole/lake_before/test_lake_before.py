@@ -147,6 +147,7 @@ def _empty(_: object) -> Any:  # noqa: ANN401 - any JSON
     return json.loads(KeylessState().to_text())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("table", "key", "change"),
     [("lake/shop/orders", "positions", _further), ("lake/shop/visits", "keyless", _empty)],
@@ -161,6 +162,7 @@ def test_control_with_forged_commits_rows_differ(
         lake.check_rows()
 
 
+@pytest.mark.full
 def test_control_without_the_portion_a_dump_is_taken_again(lake: KeptLake) -> None:
     lake.forge("lake/shop/parts", "binlake.dump", lambda said: None)
     with pytest.raises(AssertionError):

@@ -32,7 +32,7 @@ from tests.whole.live.test_live_database import connector, wait_for_offsets
 from tests.whole.live.test_live_resync import HereEngine
 from tests.whole.live.workload import prepare
 
-pytestmark = [pytest.mark.kafka, pytest.mark.database]
+pytestmark = [pytest.mark.kafka, pytest.mark.database, pytest.mark.full]
 
 PREFIX = "live_facts"
 TABLES = """

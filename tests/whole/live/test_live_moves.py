@@ -20,7 +20,7 @@ from tests.services.kafka import Broker
 from tests.whole.live.followed import ACCOUNT, Followed, passed
 from tests.whole.live.workload import PASSWORD, USER
 
-pytestmark = [pytest.mark.kafka, pytest.mark.database]
+pytestmark = [pytest.mark.kafka, pytest.mark.database, pytest.mark.full]
 
 PREFIX = "live_moves"
 STEPS, PORTIONS = 30, 5

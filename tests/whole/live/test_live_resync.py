@@ -47,7 +47,7 @@ from tests.services.kafka import Broker
 from tests.whole.live.test_live_database import connector
 from tests.whole.live.workload import Workload, prepare, truth
 
-pytestmark = [pytest.mark.kafka, pytest.mark.database]
+pytestmark = [pytest.mark.kafka, pytest.mark.database, pytest.mark.full]
 
 PREFIX = "resync_bank"
 ACCOUNTS = SourceTable("bank", "accounts")

@@ -23,7 +23,7 @@ from tests.services.kafka import Broker
 from tests.whole.live.followed import ACCOUNT, Followed, died, passed, shop_settings, truth
 from tests.whole.live.workload import PASSWORD, USER
 
-pytestmark = [pytest.mark.kafka, pytest.mark.database]
+pytestmark = [pytest.mark.kafka, pytest.mark.database, pytest.mark.full]
 
 PREFIX = "live_stitched"
 SETUP = f"""{ACCOUNT}

@@ -81,6 +81,7 @@ def test_by_hour_over_hdfs(
         assert any(s.base_size > 5_000 for s in HudiTable.open(open_storage(str(path))).file_slices())
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.hdfs
@@ -126,6 +127,7 @@ def start(conf: Path, *arguments: str) -> subprocess.Popen[str]:
         )
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.kafka
 def test_killed_and_run_again(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:

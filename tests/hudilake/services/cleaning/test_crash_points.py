@@ -129,6 +129,7 @@ def test_control_deletions_before_the_plan_are_seen(tmp_path: Path, indexed: boo
     pytest.fail("no death was noticed")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_the_recovery_dies_too(tmp_path: Path, indexed: bool) -> None:
     """Dead with all files gone and the metadata table half told; then every death of the recovery."""

@@ -115,6 +115,7 @@ def test_all_reads_of_a_cleaned_and_archived_table(tmp_path: Path, hudi_spark: H
     agree(aged, hudi_spark)
 
 
+@pytest.mark.full
 @indexed
 def test_taking_turns_with_hudi(tmp_path: Path, hudi: SparkSession, hudi_spark: HudiSpark, indexed: bool) -> None:
     """Hudi writes, cleans and archives after our cleans and archivals, and we after its own, three times."""
@@ -169,6 +170,7 @@ def test_hudi_finishes_our_clean_and_we_its_own(
     agree(aged, hudi_spark)
 
 
+@pytest.mark.full
 @indexed
 def test_savepoints_of_both(tmp_path: Path, hudi: SparkSession, hudi_spark: HudiSpark, indexed: bool) -> None:
     """Hudi's cleaner and archival honour ours, and ours those of Hudi; each deletes the other's."""

@@ -129,6 +129,7 @@ def test_control_a_wrong_order_is_found(tmp_path: Path) -> None:
     assert failing_points(tmp_path, publish_before_files, False) != []
 
 
+@pytest.mark.full
 def test_death_at_every_call_of_the_recovery(tmp_path: Path) -> None:
     """The compaction dies as it publishes, everything written and noted; then the recovery dies at every call."""
     build(tmp_path / "template", True)

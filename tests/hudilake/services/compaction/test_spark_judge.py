@@ -112,6 +112,7 @@ def test_all_reads_of_a_compacted_table(tmp_path: Path, hudi_spark: HudiSpark, i
     agree(tmp_path, model, hudi_spark)
 
 
+@pytest.mark.full
 @indexed
 def test_commits_while_a_compaction_is_pending(tmp_path: Path, hudi_spark: HudiSpark, indexed: bool) -> None:
     """At every step, the plan being in the timeline."""
@@ -152,6 +153,7 @@ def test_a_compaction_that_died_between_index_and_commit(tmp_path: Path, hudi_sp
     agree(tmp_path, model, hudi_spark)
 
 
+@pytest.mark.full
 @indexed
 def test_hudi_compacts_after_us_and_we_after_it(
     tmp_path: Path, hudi: SparkSession, hudi_spark: HudiSpark, indexed: bool
@@ -197,6 +199,7 @@ def test_hudi_executes_our_plan_and_we_its_own(
     agree(tmp_path, model, hudi_spark)
 
 
+@pytest.mark.full
 @indexed
 def test_hudi_compacts_cleans_and_archives_between_our_compactions(
     tmp_path: Path, hudi: SparkSession, hudi_spark: HudiSpark, indexed: bool
@@ -230,6 +233,7 @@ def test_hudi_compacts_cleans_and_archives_between_our_compactions(
     agree(tmp_path, model, hudi_spark)
 
 
+@pytest.mark.full
 @indexed
 def test_a_schema_that_changes_between_base_files_and_logs(
     tmp_path: Path, hudi_spark: HudiSpark, indexed: bool
@@ -305,6 +309,7 @@ def test_control_a_tombstone_left_out_is_seen(tmp_path: Path, hudi_spark: HudiSp
         agree(tmp_path, model, hudi_spark)
 
 
+@pytest.mark.full
 def test_many_rounds_beside_hudi_with_an_index(tmp_path: Path, hudi_spark: HudiSpark) -> None:
     """Ten compactions, each over late and new events and deletes; the index is compacted in between."""
     table, model = new(tmp_path, True)
@@ -316,6 +321,7 @@ def test_many_rounds_beside_hudi_with_an_index(tmp_path: Path, hudi_spark: HudiS
     agree(tmp_path, model, hudi_spark)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("indexed", [True])
 def test_base_files_in_another_order_than_the_keys(
     tmp_path: Path, hudi: SparkSession, hudi_spark: HudiSpark, indexed: bool

@@ -110,6 +110,7 @@ def test_death_at_every_change(tmp_path: Path, indexed: bool) -> None:
             shutil.rmtree(tmp_path / "died")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_the_recovery_dies_too(tmp_path: Path, indexed: bool) -> None:
     made, wanted = build(tmp_path / "made", indexed)
