@@ -26,7 +26,7 @@ REST_MINUTES := 22
 NIGHTLY_MINUTES := 45
 
 # Suites that start services or Spark; everything else is fast. A test marked spark4 too runs on both lines of Spark.
-SLOW := spark or kafka or database or hdfs or judge or cluster or hms or postgresql or hbase
+SLOW := spark or kafka or database or hdfs or judge or cluster or hms or postgresql or hbase or packages
 
 # The definitions of the three distributions.
 PROJECTS := pyproject.toml distributions/hudilake/pyproject.toml distributions/lakemetastore/pyproject.toml

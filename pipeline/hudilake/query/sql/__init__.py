@@ -6,6 +6,10 @@
         for batch in rows: ...
 """
 
+from hudilake.extras import require_extra
+
+require_extra("hudilake", "sql", "duckdb", "sqlglot")
+
 from hudilake.query.sql.engine import read_sql, run_sql
 from hudilake.query.sql.limits import Limits
 from hudilake.query.sql.planned import SqlQuery, plan_sql, table_names
