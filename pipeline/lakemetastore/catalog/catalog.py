@@ -12,7 +12,7 @@ from lakemetastore.catalog.partition_calls import PartitionCalls
 from lakemetastore.catalog.statistics import StatisticsCalls
 from lakemetastore.catalog.tables import Tables
 from lakemetastore.log.policy import LogPolicy
-from lakemetastore.stores.base import LogStore
+from lakemetastore.log.stores.base import LogStore
 
 WAREHOUSE = "file:/user/hive/warehouse"
 

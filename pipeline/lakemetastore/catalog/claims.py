@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from lakemetastore.catalog.locations import below, comparable, covers
 from lakemetastore.catalog.partitions import Chunk, Partitions
-from lakemetastore.model.errors import NoSuchObjectError, UnknownDatabaseError
+from lakemetastore.errors import NoSuchObjectError, UnknownDatabaseError
 
 if TYPE_CHECKING:
     from lakemetastore.catalog.catalog import Catalog

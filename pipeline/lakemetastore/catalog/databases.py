@@ -11,8 +11,8 @@ from lakemetastore.catalog.logs import CatalogLogs, TableEntry, entry_of
 from lakemetastore.catalog.names import DEFAULT_DATABASE, folded, matching
 from lakemetastore.catalog.names_state import Names
 from lakemetastore.catalog.stored import default_database, stored_database
-from lakemetastore.model.errors import AlreadyExistsError, InvalidOperationError, MetaError
-from lakemetastore.model.objects import Database
+from lakemetastore.errors import AlreadyExistsError, InvalidOperationError, MetaError
+from lakemetastore.model import Database
 
 
 class Databases:

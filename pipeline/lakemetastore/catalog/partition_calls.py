@@ -9,15 +9,15 @@ import msgspec
 from hudilake.clock import now_ms
 from lakemetastore.catalog.claims import scattered
 from lakemetastore.catalog.entries import PartitionRows, PartitionsChanged, TableChange
+from lakemetastore.catalog.filters.evaluate import matching
+from lakemetastore.catalog.filters.syntax import parse
 from lakemetastore.catalog.locations import comparable, normal_location, partition_location, same_place
 from lakemetastore.catalog.logs import CatalogLogs, TableEntry
 from lakemetastore.catalog.names import folded, namer, partition_name, partition_spec, qualified
 from lakemetastore.catalog.partitions import Positions
 from lakemetastore.catalog.stored import EXTERNAL, altered_partition, stored_partition
 from lakemetastore.catalog.table_state import TableState
-from lakemetastore.filters.evaluate import matching
-from lakemetastore.filters.syntax import parse
-from lakemetastore.model.errors import (
+from lakemetastore.errors import (
     AlreadyExistsError,
     CatalogError,
     InvalidObjectError,
@@ -25,7 +25,7 @@ from lakemetastore.model.errors import (
     MetaError,
     NoSuchObjectError,
 )
-from lakemetastore.model.objects import Partition, Table
+from lakemetastore.model import Partition, Table
 
 _replace = msgspec.structs.replace
 

@@ -8,7 +8,7 @@ from lakemetastore.catalog.entries import StatisticsDropped, StatisticsPut, Tabl
 from lakemetastore.catalog.logs import CatalogLogs, TableEntry
 from lakemetastore.catalog.names import qualified
 from lakemetastore.catalog.table_state import TableState
-from lakemetastore.model.errors import NoSuchObjectError
+from lakemetastore.errors import NoSuchObjectError
 
 
 class StatisticsCalls:

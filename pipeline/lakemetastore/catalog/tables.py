@@ -22,15 +22,15 @@ from lakemetastore.catalog.stored import (
 )
 from lakemetastore.catalog.table_state import TableState
 from lakemetastore.catalog.validation import wrong_column
-from lakemetastore.log.token import Token
-from lakemetastore.model.errors import (
+from lakemetastore.errors import (
     AlreadyExistsError,
     InvalidObjectError,
     InvalidOperationError,
     NoSuchObjectError,
     UnknownDatabaseError,
 )
-from lakemetastore.model.objects import Table
+from lakemetastore.log.token import Token
+from lakemetastore.model import Table
 
 #: A creation takes seconds; a log this old without a name gets none any more.
 ORPHAN_AGE_S = 600

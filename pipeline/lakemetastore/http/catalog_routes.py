@@ -15,7 +15,7 @@ from lakemetastore.api.databases import ColumnWire, DefinitionWire, NamesWire
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.http.asked import PROBLEMS, After, Limit, Served
 from lakemetastore.log.token import Token
-from lakemetastore.model.objects import Column
+from lakemetastore.model import Column
 
 router: Final = APIRouter(tags=["catalog"], responses=PROBLEMS)
 

@@ -11,6 +11,7 @@ from hudilake.errors import BinlakeError
 from hudilake.table.directory import BrokenTable
 from hudilake.table.table import HudiTable
 from lakemetastore.catalog.locations import same_place
+from lakemetastore.errors import NoSuchObjectError
 from lakemetastore.lake.differences import differences
 from lakemetastore.lake.fresh import renewed
 from lakemetastore.lake.hive_differences import partition_differences, same_definition
@@ -21,8 +22,7 @@ from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opened import OpenedTable
 from lakemetastore.lake.registration import Registration
 from lakemetastore.lake.state import LakeState
-from lakemetastore.model.errors import NoSuchObjectError
-from lakemetastore.model.objects import Partition
+from lakemetastore.model import Partition
 
 _REGISTER: Final = "run binlake metastore register, or check --repair"
 _REBUILD: Final = "check again if the stream has just committed; else run binlake metastore rebuild, or check --repair"

@@ -20,14 +20,14 @@ from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.catalog.locations import same_place
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import TableName
+from lakemetastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
 from lakemetastore.lake.hive_differences import partition_differences, same_but_place, same_definition
 from lakemetastore.lake.hive_tables import READ_OPTIMIZED, REALTIME, HiveTable, HiveTables
 from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opened import OpenedTable
 from lakemetastore.lake.state import LakeState
-from lakemetastore.model.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
-from lakemetastore.model.objects import Database, Table
+from lakemetastore.model import Database, Table
 
 #: Partitions of one change of a table's log.
 _BATCH: Final = 10_000

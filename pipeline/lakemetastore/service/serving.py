@@ -11,7 +11,7 @@ from lakemetastore.hive.context import Services
 from lakemetastore.hive.functions import Functions
 from lakemetastore.hive.hive_calls import HiveCalls
 from lakemetastore.hive.limits import Limits
-from lakemetastore.hive.locks.service import Locks
+from lakemetastore.hive.locks import Locks
 from lakemetastore.hive.server import ThriftServer
 from lakemetastore.hive.table_files import TableFiles
 from lakemetastore.http.app import create_app

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lakemetastore.catalog.catalog import Catalog
-from lakemetastore.model.errors import AlreadyExistsError, NoSuchObjectError
-from lakemetastore.model.objects import Column, Database, Partition, Storage, Table
-from lakemetastore.stores.opening import open_store
+from lakemetastore.errors import AlreadyExistsError, NoSuchObjectError
+from lakemetastore.log.stores.opening import open_store
+from lakemetastore.model import Column, Database, Partition, Storage, Table
 
 STORAGE = Storage(columns=(Column("A", "int"),))
 

@@ -11,10 +11,10 @@ import pytest
 from hudilake.errors import BinlakeError
 from hudilake.storage.local import LocalStorage
 from lakemetastore.catalog.catalog import Catalog
+from lakemetastore.errors import CatalogError
 from lakemetastore.log.policy import LogPolicy
-from lakemetastore.model.errors import CatalogError
-from lakemetastore.model.objects import Column, Database, Partition, Storage, Table
-from lakemetastore.stores.files import FileStore
+from lakemetastore.log.stores.files import FileStore
+from lakemetastore.model import Column, Database, Partition, Storage, Table
 from tests.binlake.stream.dying_store import DyingStore, Fate, Killed, answers_of
 
 POLICY = LogPolicy(background=False, snapshot_every=3, commit_timeout_s=1)

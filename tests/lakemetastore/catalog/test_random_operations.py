@@ -13,10 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.catalog.names import partition_name
+from lakemetastore.errors import CatalogError
 from lakemetastore.log.policy import LogPolicy
-from lakemetastore.model.errors import CatalogError
-from lakemetastore.model.objects import Column, Database, Partition, Storage, Table
-from lakemetastore.stores.opening import open_store
+from lakemetastore.log.stores.opening import open_store
+from lakemetastore.model import Column, Database, Partition, Storage, Table
 from tests.hypothesis_profile import scaled
 
 KEYS = (Column("dt", "string"), Column("n", "int"))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from lakemetastore.catalog.catalog import Catalog
-from lakemetastore.model.errors import (
+from lakemetastore.errors import (
     AlreadyExistsError,
     CatalogError,
     InvalidObjectError,
@@ -18,8 +18,8 @@ from lakemetastore.model.errors import (
     NoSuchObjectError,
     UnknownDatabaseError,
 )
-from lakemetastore.model.objects import Column, Database, Partition, Storage, Table
-from lakemetastore.stores.opening import open_store
+from lakemetastore.log.stores.opening import open_store
+from lakemetastore.model import Column, Database, Partition, Storage, Table
 
 STORAGE = Storage(columns=(Column("a", "int"),))
 KEYS = (Column("dt", "string"), Column("n", "int"))

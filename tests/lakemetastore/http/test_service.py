@@ -18,10 +18,10 @@ from hudilake.storage import open_storage
 from lakemetastore.api import paths
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.http.app import create_app
-from lakemetastore.http.hudi_view.routes import BASE
-from lakemetastore.model.objects import Column, Database, Storage, Table
+from lakemetastore.http.hudi_view import BASE
+from lakemetastore.log.stores.opening import open_store
+from lakemetastore.model import Column, Database, Storage, Table
 from lakemetastore.service.ports import listen
-from lakemetastore.stores.opening import open_store
 from tests.hudilake.read.lakes import new_table, row
 from tests.hypothesis_profile import scaled
 from tests.lakemetastore.http.asking import get

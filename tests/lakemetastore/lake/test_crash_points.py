@@ -21,7 +21,7 @@ from lakemetastore.lake.named import NamedLake
 from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.registration import Registration
 from lakemetastore.log.policy import LogPolicy
-from lakemetastore.stores.files import FileStore
+from lakemetastore.log.stores.files import FileStore
 from tests.binlake.stream.dying_store import DyingStore, Fate, Killed
 from tests.hudilake import lake
 from tests.hypothesis_profile import is_nightly

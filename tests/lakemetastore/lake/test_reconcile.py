@@ -22,8 +22,8 @@ from lakemetastore.lake.lease import Lease
 from lakemetastore.lake.named import NamedLake
 from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opening import Metastore, metastore_of
+from lakemetastore.log.stores.opening import open_store
 from lakemetastore.settings.service import MetastoreSettings
-from lakemetastore.stores.opening import open_store
 from tests.binlake.schema.ddl_source import DdlSource, Follower
 from tests.lakemetastore.lake.hudi_tables import add, made
 

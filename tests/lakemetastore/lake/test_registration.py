@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from lakemetastore.catalog.catalog import Catalog
+from lakemetastore.errors import AlreadyExistsError, NoSuchObjectError
 from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.registration import Registered, Registration
-from lakemetastore.model.errors import AlreadyExistsError, NoSuchObjectError
-from lakemetastore.stores.opening import open_store
+from lakemetastore.log.stores.opening import open_store
 from tests.hudilake import lake
 from tests.lakemetastore.lake.hudi_tables import TABLES, add, made
 

@@ -24,8 +24,8 @@ from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.lake.named import NamedLake
 from lakemetastore.lake.reconcile import Reconciler
 from lakemetastore.lake.registration import Registration
+from lakemetastore.log.stores.opening import open_store
 from lakemetastore.settings.connection import MetastoreConnection
-from lakemetastore.stores.opening import open_store
 from tests.binlake.tables.clustered import ClusteredLake
 
 

@@ -13,9 +13,9 @@ from hive_metastore.ttypes import Database, FieldSchema, NoSuchObjectException, 
 from embedded.hive_client import hive_client
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.hive.server import ThriftServer, listen
+from lakemetastore.log.stores.opening import open_store
 from lakemetastore.router.router import Router
 from lakemetastore.settings.router import RouterSettings
-from lakemetastore.stores.opening import open_store
 from tests.hypothesis_profile import scaled
 from tests.lakemetastore.hive.hive_server import HiveServer
 from tests.lakemetastore.router.test_router import exchange

@@ -48,7 +48,8 @@ storage = StorageDescriptor(
     serdeInfo=SerDeInfo(serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", parameters={}),
     parameters={},
 )
-client.create_table(Table(dbName="web", tableName="views", sd=storage, partitionKeys=[], tableType="MANAGED_TABLE", parameters={}))
+names = {"dbName": "web", "tableName": "views", "tableType": "MANAGED_TABLE"}
+client.create_table(Table(**names, sd=storage, partitionKeys=[], parameters={}))
 assert client.get_table("web", "views").sd.cols[0].name == "a"
 until = time.monotonic() + 60
 while "people" not in (client.get_all_tables("shop") if "shop" in client.get_all_databases() else []):

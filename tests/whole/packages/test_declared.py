@@ -1,4 +1,4 @@
-"""Each distribution declares what its package imports and nothing else, in an extra where only some of the work needs it."""
+"""Each distribution declares what its package imports and nothing else; what few need, in an extra."""
 
 from __future__ import annotations
 

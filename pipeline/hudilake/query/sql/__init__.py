@@ -1,3 +1,4 @@
+# ruff: noqa: E402 - the check for the extra comes before the imports that need it
 """SQL over one or several tables: DuckDB over the rows that each table's plan leaves.
 
 ::

@@ -9,13 +9,13 @@ from hive_metastore import ttypes
 from lakemetastore.catalog.claims import Going, places
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import folded
+from lakemetastore.errors import NoSuchObjectError
 from lakemetastore.hive import from_thrift, to_thrift
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog, plain
 from lakemetastore.hive.table_files import is_external
-from lakemetastore.model.errors import NoSuchObjectError
 
 
 def get_all_databases(context: Context, args: Struct) -> list[str]:

@@ -12,6 +12,7 @@ from lakemetastore.catalog.locations import partition_location
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import CATALOG, partition_name
 from lakemetastore.catalog.partition_calls import changed_locations, new_locations, values_of_name
+from lakemetastore.errors import MetaError, NoSuchObjectError
 from lakemetastore.hive import from_thrift
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
@@ -20,8 +21,7 @@ from lakemetastore.hive.handlers.partition_specs import spread
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog
 from lakemetastore.hive.table_files import Move, is_external
-from lakemetastore.model.errors import MetaError, NoSuchObjectError
-from lakemetastore.model.objects import Partition, Storage
+from lakemetastore.model import Partition, Storage
 
 
 def add_partition(context: Context, args: Struct) -> Encoded:

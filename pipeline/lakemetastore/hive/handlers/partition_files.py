@@ -12,14 +12,14 @@ from lakemetastore.catalog.claims import Going
 from lakemetastore.catalog.locations import partition_location, same_place
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import qualified
+from lakemetastore.errors import MetaError, NoSuchObjectError
 from lakemetastore.hive import to_thrift
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name
 from lakemetastore.hive.table_files import Move, is_external
-from lakemetastore.model.errors import MetaError, NoSuchObjectError
-from lakemetastore.model.objects import Column, Partition
+from lakemetastore.model import Column, Partition
 
 _COUNTS = frozenset({"numFiles", "totalSize", "numRows", "rawDataSize", "numFilesErasureCoded"})
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from hive_metastore import ttypes
 
 from lakemetastore.catalog.logs import TableEntry
+from lakemetastore.errors import MetaError
 from lakemetastore.hive import to_thrift
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name
-from lakemetastore.model.errors import MetaError
-from lakemetastore.model.objects import Partition
+from lakemetastore.model import Partition
 
 
 def spread(spec: Struct) -> list[Struct]:

@@ -10,13 +10,13 @@ from hive_metastore import ttypes
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import escaped, partition_name, partition_values, qualified
 from lakemetastore.catalog.partitions import Positions
+from lakemetastore.errors import MetaError, NoSuchObjectError
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog
-from lakemetastore.model.errors import MetaError, NoSuchObjectError
-from lakemetastore.model.objects import Partition
+from lakemetastore.model import Partition
 
 
 def get_partition(context: Context, args: Struct) -> Encoded:

@@ -8,14 +8,14 @@ from hive_metastore import ttypes
 
 from hudilake.clock import now_ms
 from lakemetastore.catalog.logs import TableEntry
+from lakemetastore.errors import MetaError
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.message import decode, encode
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog
 from lakemetastore.hive.to_thrift import CATALOG
-from lakemetastore.model.errors import MetaError
-from lakemetastore.model.objects import Table
+from lakemetastore.model import Table
 
 
 def update_table_column_statistics(context: Context, args: Struct) -> bool:

@@ -8,6 +8,7 @@ from hive_metastore import ttypes
 from lakemetastore.catalog.claims import Going, places
 from lakemetastore.catalog.locations import is_at_default, same_place
 from lakemetastore.catalog.names import folded
+from lakemetastore.errors import InvalidObjectError, MetaError, NoSuchObjectError
 from lakemetastore.hive import from_thrift
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
@@ -15,8 +16,7 @@ from lakemetastore.hive.handlers.databases import check_database
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog
 from lakemetastore.hive.table_files import Move, is_external
-from lakemetastore.model.errors import InvalidObjectError, MetaError, NoSuchObjectError
-from lakemetastore.model.objects import Table
+from lakemetastore.model import Table
 
 _EXPECTED = "expected_parameter_key"
 _CONSTRAINTS = (

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from hive_metastore import ttypes
 
+from lakemetastore.errors import MetaError, NoSuchObjectError, UnknownTableError
 from lakemetastore.hive import to_thrift
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog, plain
-from lakemetastore.model.errors import MetaError, NoSuchObjectError, UnknownTableError
-from lakemetastore.model.objects import Table
+from lakemetastore.model import Table
 
 _KINDS = ("MANAGED_TABLE", "EXTERNAL_TABLE", "VIRTUAL_VIEW", "MATERIALIZED_VIEW")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.metastore.log_stores import Place
-from lakemetastore.stores.base import LogStore
+from lakemetastore.log.stores.base import LogStore
 from tests.hypothesis_profile import usually
-from tests.lakemetastore.stores.kinds import KINDS, name_of, place_of
+from tests.lakemetastore.log.stores.kinds import KINDS, name_of, place_of
 
 #: Tests of writers in processes of their own.
 STARVING = {"test_no_writer_starves", "test_control_without_turns_and_rests_writers_starve"}

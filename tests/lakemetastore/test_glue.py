@@ -14,11 +14,10 @@ from typer.testing import CliRunner
 from binlake.cli.app import app
 from hudilake.errors import ConfigError, TransientError
 from lakemetastore.catalog.catalog import Catalog
-from lakemetastore.model.errors import NoSuchObjectError
-from lakemetastore.model.objects import Column, Database, Partition, SerDe, Storage, Table
-from lakemetastore.stores.opening import open_store
-from lakemetastore.sync.glue import GluePush, Pushed
-from lakemetastore.sync.glue_inputs import PUSHED
+from lakemetastore.errors import NoSuchObjectError
+from lakemetastore.glue import PUSHED, GluePush, Pushed
+from lakemetastore.log.stores.opening import open_store
+from lakemetastore.model import Column, Database, Partition, SerDe, Storage, Table
 
 STORAGE = Storage(
     (Column("a", "int", "the key"), Column("b", "string")),

@@ -11,9 +11,9 @@ from sqlalchemy.exc import ArgumentError
 from hudilake.errors import ConfigError
 from hudilake.extras import require_extra
 from hudilake.storage import open_storage
-from lakemetastore.stores.base import LogStore
-from lakemetastore.stores.files import FileStore
-from lakemetastore.stores.sql import SqlStore
+from lakemetastore.log.stores.base import LogStore
+from lakemetastore.log.stores.files import FileStore
+from lakemetastore.log.stores.sql import SqlStore
 
 _SQL: Final = {
     "sqlite": "sqlite",
@@ -44,7 +44,7 @@ def open_store(uri: str, options: Mapping[str, str] | None = None) -> LogStore:
     if colon and scheme == "lmdb":
         _check(options, frozenset(), "lmdb")
         require_extra("lakemetastore", "lmdb", "lmdb")
-        from lakemetastore.stores.key_value import LmdbLogStore  # an extra
+        from lakemetastore.log.stores.key_value import LmdbLogStore  # an extra
 
         return LmdbLogStore("/" + rest.lstrip("/") if rest.startswith("/") else rest)
     if colon and scheme in _SQL:

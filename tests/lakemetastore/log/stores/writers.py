@@ -19,8 +19,8 @@ from hudilake.clock import monotonic_s
 from lakemetastore.log.errors import LogOutcomeUnknownError
 from lakemetastore.log.pace import Pace
 from lakemetastore.log.policy import LogPolicy
+from lakemetastore.log.stores.base import LogStore
 from lakemetastore.log.versioned import VersionedLog
-from lakemetastore.stores.base import LogStore
 from tests.lakemetastore.log.counters import FOLD, Change, Counters, counting
 
 LOG = "tables/counted"

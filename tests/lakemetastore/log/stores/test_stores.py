@@ -9,7 +9,7 @@ import pytest
 
 from bench.metastore.log_stores import Place
 from hudilake.errors import ConfigError
-from lakemetastore.stores.base import Entry, LogStore, TrimmedError
+from lakemetastore.log.stores.base import Entry, LogStore, TrimmedError
 
 LOG = "tables/0a-b_c"
 

@@ -21,8 +21,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from hudilake.errors import ConfigError
 from hudilake.storage import OutcomeUnknownError, StorageError
-from lakemetastore.stores.sql_tables import make_tables
-from lakemetastore.stores.turns import file_turn
+from lakemetastore.log.stores.sql_tables import make_tables
+from lakemetastore.log.stores.turns import file_turn
 
 _BUSY_MS: Final = 30_000
 _CONNECT_TIMEOUT_S: Final = 10

@@ -12,11 +12,11 @@ from bench.metastore.log_stores import Place
 from hudilake.storage import StorageError
 from lakemetastore.log.errors import LogOutcomeUnknownError
 from lakemetastore.log.policy import LogPolicy
+from lakemetastore.log.stores.base import LogStore
 from lakemetastore.log.versioned import VersionedLog
-from lakemetastore.stores.base import LogStore
 from tests.hudilake.locking.workers import wait_until
 from tests.lakemetastore.log.counters import FOLD, Change, Counters, counting
-from tests.lakemetastore.stores.kinds import place_of
+from tests.lakemetastore.log.stores.kinds import place_of
 from tests.services.databases import SqlServer
 
 LOG = "tables/a"

@@ -15,8 +15,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import TypeVar
 
-from lakemetastore.filters.columns import day
-from lakemetastore.model.errors import MetaError
+from lakemetastore.catalog.filters.columns import day
+from lakemetastore.errors import MetaError
 
 
 class Op(Enum):

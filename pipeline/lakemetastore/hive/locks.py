@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hudilake.clock import now_ms
-from lakemetastore.hive.locks.state import (
+from lakemetastore.errors import NoSuchLockError
+from lakemetastore.hive.lock_state import (
     Lock,
     LockAlive,
     LockChange,
@@ -18,9 +19,8 @@ from lakemetastore.hive.locks.state import (
 )
 from lakemetastore.log.fold import StructFold, Versioned
 from lakemetastore.log.policy import LogPolicy
+from lakemetastore.log.stores.base import LogStore
 from lakemetastore.log.versioned import VersionedLog
-from lakemetastore.model.errors import NoSuchLockError
-from lakemetastore.stores.base import LogStore
 
 LOG = "locks"
 TIMEOUT_MS = 300_000

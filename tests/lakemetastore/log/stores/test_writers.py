@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.metastore.log_stores import Place
 from tests.hypothesis_profile import scaled
-from tests.lakemetastore.stores.writers import Crew, faults
+from tests.lakemetastore.log.stores.writers import Crew, faults
 
 WRITERS = 4
 #: So many commits tell who starves: a fair part of them is twelve, and one is less than a tenth of twelve.

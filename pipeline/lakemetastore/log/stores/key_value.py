@@ -17,8 +17,8 @@ from typing import Any, Final
 import lmdb
 
 from hudilake.storage.base import StorageError
-from lakemetastore.stores.base import Entry, check_name, trimmed
-from lakemetastore.stores.turns import file_turn
+from lakemetastore.log.stores.base import Entry, check_name, trimmed
+from lakemetastore.log.stores.turns import file_turn
 
 #: The file takes the space that its entries need; this is the most that it may take.
 _MAP_BYTES: Final = 1 << 38

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lakemetastore.filters.patterns import like
+from lakemetastore.catalog.filters.patterns import like
 
 TEXTS = st.text("ab.*%_\\\n[é", max_size=6)
 

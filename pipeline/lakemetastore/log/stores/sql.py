@@ -14,9 +14,9 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import IntegrityError
 
-from lakemetastore.stores.base import Entry, check_name, trimmed
-from lakemetastore.stores.sql_connections import Connections
-from lakemetastore.stores.sql_tables import ENTRIES, HEADS, SNAPSHOTS, entries_of, rows_of
+from lakemetastore.log.stores.base import Entry, check_name, trimmed
+from lakemetastore.log.stores.sql_connections import Connections
+from lakemetastore.log.stores.sql_tables import ENTRIES, HEADS, SNAPSHOTS, entries_of, rows_of
 
 _SNAPSHOTS: Final = 2
 

@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import BigInteger, Column, Engine, Integer, LargeBinary, MetaData, String, Table
 from sqlalchemy.dialects.mysql import LONGBLOB
 
-from lakemetastore.stores.base import Entry
+from lakemetastore.log.stores.base import Entry
 
 #: MySQL 5.7 takes packets of 4 MB by default, and quotes bytes of them.
 PIECE_BYTES: Final = 1 << 20

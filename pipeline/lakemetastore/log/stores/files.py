@@ -26,8 +26,8 @@ from hudilake.storage import (
 )
 from hudilake.storage.local import LocalStorage
 from hudilake.storage.objects import ObjectStorage
-from lakemetastore.stores.base import Entry, check_name, trimmed
-from lakemetastore.stores.turns import file_turn
+from lakemetastore.log.stores.base import Entry, check_name, trimmed
+from lakemetastore.log.stores.turns import file_turn
 
 _FILE: Final = re.compile(r"(?P<version>[0-9]{20})\.(?P<kind>entry|snapshot)")
 _READERS: Final = 8

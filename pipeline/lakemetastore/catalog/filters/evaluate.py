@@ -22,10 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakemetastore.filters.columns import Distinct, KeyColumn, day
-from lakemetastore.filters.patterns import like
-from lakemetastore.filters.syntax import Comparison, Condition, Day, Every, Op, Some, Value
-from lakemetastore.model.errors import MetaError
+from lakemetastore.catalog.filters.columns import Distinct, KeyColumn, day
+from lakemetastore.catalog.filters.patterns import like
+from lakemetastore.catalog.filters.syntax import Comparison, Condition, Day, Every, Op, Some, Value
+from lakemetastore.errors import MetaError
 
 Mask = npt.NDArray[np.bool_]
 _COMPARE: Mapping[Op, Callable[[Any, Any], Any]] = {

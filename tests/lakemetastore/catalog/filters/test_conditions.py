@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from lakemetastore.catalog.filters.evaluate import matching
+from lakemetastore.catalog.filters.syntax import parse
 from lakemetastore.catalog.partitions import Partitions
-from lakemetastore.filters.evaluate import matching
-from lakemetastore.filters.syntax import parse
-from lakemetastore.model.errors import MetaError
-from lakemetastore.model.objects import Column, Partition, Storage
+from lakemetastore.errors import MetaError
+from lakemetastore.model import Column, Partition, Storage
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 DAYS = ["1969-12-31", "2020-01-01", "2020-02-29", NULL]
