@@ -16,7 +16,6 @@ from binlake.settings.sections import (
     SparkSettings,
     StateSettings,
 )
-from binlake.settings.table_names import path_name
 from binlake.settings.table_rules import (
     ClusteringSettings,
     CompactionSettings,
@@ -26,6 +25,7 @@ from binlake.settings.table_rules import (
     TableRules,
 )
 from binlake.settings.tables import SourceName, TablesSettings
+from binlake.settings.templates import path_name
 from lakemetastore.settings.document import Problem
 from lakemetastore.settings.problems import SettingsError
 

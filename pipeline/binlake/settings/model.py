@@ -9,11 +9,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
-from binlake.hbase.settings.kept import DeriveSettings
+from binlake.hbase.settings.families import DeriveSettings
 from binlake.settings.dumps import DumpSettings
 from binlake.settings.fanout import Destination
-from binlake.settings.plain import PlainTopicsSettings
-from binlake.settings.plain_tables import plain_table_problem
+from binlake.settings.plain import PlainTopicsSettings, plain_table_problem
 from binlake.settings.sections import (
     BatchSettings,
     KafkaSettings,

@@ -19,8 +19,7 @@ from binlake.position.ledger import Ledger
 from binlake.position.topics import Topics
 from binlake.settings import Settings
 from binlake.source.client import secrets_of
-from binlake.source.positions import end_offsets
-from binlake.source.times import offset_at
+from binlake.source.positions import end_offsets, offset_at
 from binlake.stream.batches.runner import BatchRunner
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import DirectEngine, Engine, SourceEngine

@@ -14,9 +14,8 @@ from binlake.position.recorded import PassedTransactions, RecordedTransactions
 from binlake.rows.tasks.boundary import Boundary, Passed, Survey, boundary
 from binlake.settings import KafkaSettings, Settings
 from binlake.source.fetch import fetch
-from binlake.source.offsets import OffsetRange, Offsets, Ranges
-from binlake.source.times import newest_read_ms, offset_at
-from binlake.source.topic_names import topic_suffix
+from binlake.source.offsets import OffsetRange, Offsets, Ranges, topic_suffix
+from binlake.source.positions import newest_read_ms, offset_at
 from hudilake.clock import monotonic_s
 from hudilake.errors import BadInputError
 

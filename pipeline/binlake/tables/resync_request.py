@@ -14,7 +14,7 @@ from binlake.rows.merging.event_orders import event_orders, order_columns
 from binlake.rows.upsert.keyless import ROW_FIELD
 from binlake.rows.upsert.kind_rules import kind_of
 from binlake.settings import Settings
-from binlake.source.topic_names import topic_suffix
+from binlake.source.offsets import topic_suffix
 from binlake.tables.feeds import Feeds, SourceOf
 from binlake.tables.presence import check_known, is_used
 from binlake.tables.store_tables import refuse_of_store

@@ -179,7 +179,7 @@ STREAMS = (
     ),
     Mutant(
         "quarantine-path", "no database writes into the quarantine's directory", "its name is spelled as it is",
-        "pipeline/binlake/settings/table_names.py",
+        "pipeline/binlake/settings/templates.py",
         "    if identifier == QUARANTINE_DIRECTORY:\n",
         "    if not identifier:\n",
         (f"{_NAMES}::test_a_database_named_like_the_quarantine_is_not_the_quarantine",),

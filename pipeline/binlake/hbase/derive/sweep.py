@@ -19,8 +19,7 @@ from binlake.decode.cells import FAMILY, KIND, ROW, TIMESTAMP, CellKind
 from binlake.decode.changes import SourceTable
 from binlake.hbase.derive.derivation import Deriver
 from binlake.hbase.derive.pairs import DerivedPair
-from binlake.hbase.derive.portions import portions
-from binlake.hbase.derive.run import Derived
+from binlake.hbase.derive.run import Derived, portions
 from binlake.hbase.settings.rules import CellsRule
 from binlake.tables.lake_table import LakeTable
 from hudilake.clock import now_ms

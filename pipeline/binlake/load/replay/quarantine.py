@@ -137,7 +137,7 @@ class _Replay:
         """Derive the rows of quarantined cells, and the wide tables of those tables of cells that took records."""
         if not (cells or any(store.cells_table in self._done.commits for store in self._settings.tables.cells)):
             return
-        from binlake.hbase.derive.session import deriving  # the rules of cells are compiled when they are imported
+        from binlake.hbase.derive.derivation import deriving  # the rules of cells are compiled when they are imported
         from binlake.load.replay.derived_rows import derive_after, derive_again
 
         with deriving(self._settings, self._root) as deriver:

@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import META_NAMES, ChangeBatch, ControlKind, Op, RawRecords, SourceTable
+from binlake.decode.changes import META_NAMES, ChangeBatch, ControlKind, Mask, Op, RawRecords, SourceTable, rows_where
 from binlake.decode.formats.reader import decode
 from binlake.decode.formats.trace import Trace, trace_of
 from binlake.decode.options import DecodeOptions
-from binlake.decode.selection import Mask, rows_where
 from binlake.proof.history.row_change import KEYLESS, TRUNCATE, NoRow, Row, RowChange
 from binlake.rows.upsert.fanout import fan_out, part_of
 from binlake.rows.upsert.place import Images, PlacedRows

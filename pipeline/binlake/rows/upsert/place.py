@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from binlake.decode.changes import META_NAMES, ChangeBatch, Op, TableSchema
-from binlake.decode.selection import Mask
+from binlake.decode.changes import META_NAMES, ChangeBatch, Mask, Op, TableSchema
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.target import Target, partition_values
 from binlake.schema.rules.row_places import RowPlaces

@@ -18,9 +18,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from binlake.decode.changes import FILE_BITS, META_NAMES, POSITION_BITS, UNKNOWN_PLACE, ChangeBatch, TableSchema
+from binlake.decode.changes import (
+    FILE_BITS,
+    META_NAMES,
+    POSITION_BITS,
+    UNKNOWN_PLACE,
+    ChangeBatch,
+    Mask,
+    TableSchema,
+    rows_where,
+)
 from binlake.decode.quarantine import Reason
-from binlake.decode.selection import Mask, rows_where
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.engines.facts import FACT, FEED, route_facts
 from binlake.rows.upsert.engines.refusals import engine_refusals

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import META_NAMES
-from binlake.decode.selection import Mask
+from binlake.decode.changes import META_NAMES, Mask
 from binlake.rows.upsert.collapse import Int64s, codes_of, newest
 from binlake.rows.upsert.parcel import APPEND_BUCKET, KEYLESS_BUCKET, LOOKED_UP_BUCKET, Parcel, pack
 from binlake.rows.upsert.place import Images, PlacedRows

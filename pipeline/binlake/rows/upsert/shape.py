@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import META_NAMES, ChangeBatch, Column, TableSchema
-from binlake.decode.selection import Mask
+from binlake.decode.changes import META_NAMES, ChangeBatch, Column, Mask, TableSchema
 from binlake.rows.upsert.column_group import as_group
 from binlake.rows.upsert.computed import NO_COLUMNS, BatchColumns, evaluate
 from binlake.settings import TableRules

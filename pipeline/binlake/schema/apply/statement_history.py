@@ -13,7 +13,7 @@ from binlake.schema.rules.entries import Entry
 from binlake.schema.rules.shadows import IN_PLACE, ShadowFacts, has_notes, shadowed
 from binlake.settings import Settings
 from binlake.settings.schema_changes import SchemaChangeSettings
-from binlake.source.topic_names import topic_suffix
+from binlake.source.offsets import topic_suffix
 from binlake.tables.lake import Lake
 from binlake.tables.names import Feed, LakeName
 

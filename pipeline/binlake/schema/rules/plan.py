@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from binlake.decode.changes import ChangeBatch, Control, ControlKind, Decoded, SourceTable
-from binlake.decode.selection import rows_where
+from binlake.decode.changes import ChangeBatch, Control, ControlKind, Decoded, SourceTable, rows_where
 from binlake.schema.rules.row_places import RowPlaces
 from binlake.schema.rules.source_ddl import NO_DDL, SourceDdl
 

@@ -10,8 +10,7 @@ from binlake.decode.changes import SourceTable
 from binlake.position.binlog_height import BinlogRestartedError
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
-from binlake.source.offsets import NO_RANGES, OffsetMap, Offsets, Ranges
-from binlake.source.topic_names import topic_suffix
+from binlake.source.offsets import NO_RANGES, OffsetMap, Offsets, Ranges, topic_suffix
 from binlake.stream.batches.policy import Batch
 from binlake.stream.batches.record_counts import ddl_progress
 from binlake.stream.batches.sequence import BatchSequence

@@ -14,7 +14,7 @@ import pyarrow as pa
 from binlake.decode.changes import SourceTable
 from binlake.decode.inferred import InferredColumns, InferredType, widened
 from binlake.decode.schemas.schemas import DeclaredTable
-from binlake.decode.types.plain_columns import inferred_type
+from binlake.decode.types.text_columns import inferred_type
 from binlake.rows.upsert.target import RESERVED_PREFIXES
 from binlake.settings import Settings
 from hudilake.errors import CorruptDataError

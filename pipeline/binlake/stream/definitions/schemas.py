@@ -41,12 +41,10 @@ from binlake.rows.tasks.plan import TaskReport
 from binlake.rows.upsert.fanout import AppendSources, destination
 from binlake.schema.rules.ddl_log import DdlEvent, DdlLog
 from binlake.settings import Settings
-from binlake.settings.plain import PlainTopicsSettings
-from binlake.settings.plain_tables import no_delete
+from binlake.settings.plain import PlainTopicsSettings, no_delete
 from binlake.source.log_tail import LogTail
-from binlake.source.offsets import Offsets
+from binlake.source.offsets import Offsets, topic_suffix
 from binlake.source.registry import schema_registry
-from binlake.source.topic_names import topic_suffix
 from binlake.stream.definitions.inferred_tables import InferredTables
 from binlake.stream.definitions.learned import Definitions
 from hudilake.clock import monotonic_s

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hudilake.commit.commit import OvertakenError, withdraw
 from hudilake.errors import BinlakeError, CommitUnknownError, LostOwnershipError
 from hudilake.format.files.file_group_write import WriteResult
-from hudilake.format.layout.recorded import order_extra
+from hudilake.format.layout.order import order_extra
 from hudilake.services.clustering.job import ClusteringJob, LaidOut, holding
 from hudilake.services.clustering.plan import Unit
 from hudilake.table.table import HudiTable

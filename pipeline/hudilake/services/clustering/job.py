@@ -29,8 +29,7 @@ from hudilake.errors import LostOwnershipError
 from hudilake.format.definition.schema import avro_schema
 from hudilake.format.files.file_group_write import WriteResult
 from hudilake.format.files.view import FileSlice
-from hudilake.format.layout.columns import within
-from hudilake.format.layout.order import Order
+from hudilake.format.layout.order import Order, within
 from hudilake.format.timeline.clustering_plan import read_clustering_plan
 from hudilake.format.timeline.instant import CLUSTERING, Instant, State
 from hudilake.format.timeline.timeline import FileGroupId

@@ -11,8 +11,7 @@ from hudilake.errors import UnsupportedError
 from hudilake.format.definition import kind_support
 from hudilake.format.files.names import parse_base_name, parse_log_name
 from hudilake.format.files.view import FileSlice
-from hudilake.format.layout.order import Order
-from hudilake.format.layout.recorded import order_extra, recorded_order
+from hudilake.format.layout.order import Order, order_extra, recorded_order
 from hudilake.format.timeline.clustering_plan import (
     SORT_AND_SIZE,
     SORT_COLUMNS,

@@ -9,7 +9,7 @@ from math import ceil
 from typing import TypeAlias
 
 from hudilake.format.files.view import FileSlice, first_instant
-from hudilake.format.layout.recorded import recorded_order
+from hudilake.format.layout.order import recorded_order
 from hudilake.format.timeline.commit_metadata import CLUSTER, CommitMetadata
 from hudilake.format.timeline.instant import REPLACE_COMMIT, Instant, State
 from hudilake.services.clustering.config import ClusteringConfig

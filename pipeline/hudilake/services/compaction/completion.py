@@ -21,7 +21,7 @@ from hudilake.commit.commit import check_still_inflight, drop_markers, publish
 from hudilake.commit.compaction_plan import Operation
 from hudilake.errors import CorruptDataError, TransientError
 from hudilake.format.definition.schema import avro_schema
-from hudilake.format.layout.recorded import order_extra
+from hudilake.format.layout.order import order_extra
 from hudilake.format.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from hudilake.format.timeline.instant import COMPACTION, DELTA_COMMIT, Instant, State
 from hudilake.metadata.records.delta import MetadataDelta

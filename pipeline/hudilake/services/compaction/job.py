@@ -15,8 +15,7 @@ from hudilake.commit.compaction_plan import CompactionPlan, Operation, read_plan
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.merging import Merging
 from hudilake.format.definition.schema import avro_schema
-from hudilake.format.layout.columns import within
-from hudilake.format.layout.order import Order
+from hudilake.format.layout.order import Order, within
 from hudilake.format.timeline.instant import Instant, State
 from hudilake.services.compaction.config import CompactionConfig
 from hudilake.services.compaction.task import (

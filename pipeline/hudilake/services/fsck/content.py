@@ -16,10 +16,10 @@ from hudilake.format.definition.bucketing import bucket_or_none, buckets_of
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.key_change import keyed_since, says_key
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.column_stats import LogRanges, log_ranges
 from hudilake.format.files.data_block import decode_data_block
 from hudilake.format.files.delete_block import decode_deletes
 from hudilake.format.files.log_file import MAGIC, BlockType, Header, LogBlock, iter_blocks
-from hudilake.format.files.log_ranges import LogRanges, log_ranges
 from hudilake.format.files.names import LogFileName
 from hudilake.format.files.parquet_file import decode_parquet
 from hudilake.services.fsck.evidence import DataFile, Evidence

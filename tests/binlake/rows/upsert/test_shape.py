@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, SourceTable, TableSchema
-from binlake.decode.selection import rows_where
+from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, SourceTable, TableSchema, rows_where
 from binlake.rows.upsert.shape import ShapeResult, shape
 from binlake.settings import TableRules
 from binlake.settings.fanout import ColumnsRule, MaskRule, ShardRule

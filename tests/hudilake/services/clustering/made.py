@@ -18,7 +18,7 @@ from hudilake.format.definition.new_file_id import new_file_id
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.append import open_groups
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteResult
-from hudilake.format.layout.recorded import order_extra
+from hudilake.format.layout.order import order_extra
 from hudilake.format.timeline.clustering_plan import read_clustering_plan
 from hudilake.index.base import KeyIndex
 from hudilake.index.open import open_index

@@ -10,8 +10,7 @@ import pytest
 
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.kind import TableKind
-from hudilake.format.layout.order import Order
-from hudilake.format.layout.recorded import recorded_order
+from hudilake.format.layout.order import Order, recorded_order
 from hudilake.format.timeline.clustering_plan import ClusteringPlan, read_clustering_plan
 from hudilake.format.timeline.instant import CLUSTERING
 from hudilake.policies import FileSizePolicy, OrderPolicy

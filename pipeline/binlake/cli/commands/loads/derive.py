@@ -15,10 +15,9 @@ from binlake.cli.table_options import LakeConf
 from binlake.cli.text import duration, number, say
 from binlake.decode.changes import SourceTable
 from binlake.hbase.derive.check import WideCheck, check_wide
-from binlake.hbase.derive.derivation import Deriver
+from binlake.hbase.derive.derivation import Deriver, deriving
 from binlake.hbase.derive.pairs import DerivedPair, derived_pairs
 from binlake.hbase.derive.run import Derived
-from binlake.hbase.derive.session import deriving
 from binlake.hbase.derive.sweep import Sweeper
 from binlake.settings import Settings
 from hudilake.errors import BinlakeError, ConfigError, CorruptDataError

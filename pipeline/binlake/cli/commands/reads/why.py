@@ -24,7 +24,7 @@ from binlake.proof.history.records import KafkaRecords
 from binlake.proof.history.verdicts import Fate
 from binlake.proof.history.why import row_histories
 from binlake.settings import Settings, TableRules
-from binlake.source.missing import describe
+from binlake.source.offsets import describe
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable

@@ -21,7 +21,7 @@ from binlake.cli.remarks import bucket_remark, engine_remarks, ring_remark
 from binlake.cli.table_options import LakeConf
 from binlake.cli.text import terminal
 from binlake.decode.changes import SourceTable
-from binlake.decode.formats.carried import not_carried
+from binlake.decode.formats.reader import not_carried
 from binlake.decode.options import Format
 from binlake.decode.schemas.schemas import declared_table
 from binlake.rows.merging.reader_limits import reader_limits

@@ -14,7 +14,7 @@ from binlake.cli.remarks import bucket_remark, ring_remark
 from binlake.cli.reports import each
 from binlake.cli.table_options import LakeConf, Tables, chosen
 from binlake.cli.text import duration, number, say, size, terminal
-from binlake.decode.formats.carried import not_carried
+from binlake.decode.formats.reader import not_carried
 from binlake.decode.options import Format
 from binlake.hbase.derive.pairs import pair_of_wide
 from binlake.position.compared import ComparedTables

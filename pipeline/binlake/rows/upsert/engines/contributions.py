@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import Op, SourceTable
-from binlake.decode.selection import Mask
+from binlake.decode.changes import Mask, Op, SourceTable
 from binlake.rows.upsert.computed import compute
 from binlake.rows.upsert.place import PlacedRows
 from binlake.rows.upsert.target import Target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from binlake.decode.selection import Mask
+from binlake.decode.changes import Mask
 from binlake.rows.upsert.engines.contributions import irrevocable
 from binlake.rows.upsert.place import PlacedRows
 
