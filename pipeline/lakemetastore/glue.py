@@ -179,7 +179,7 @@ class GluePush:
             ConfigError: Glue has a table of the name that was not pushed from here, or refuses.
             TransientError: Glue gives no answer.
         """
-        entry = self._catalog.table(database, name)
+        entry = self._catalog.tables.get(database, name)
         self._ensure_database(database)
         wanted = table_input(entry.table, entry.id)
         found = self._found(database, name)
@@ -196,7 +196,7 @@ class GluePush:
     @_told
     def prune(self, database: str) -> list[Pushed]:
         """Delete the copies in a database of Glue whose tables the catalog no longer has under these names."""
-        kept = set(self._catalog.tables(database))
+        kept = set(self._catalog.tables.names(database))
         gone = []
         for table in self._pages("get_tables", "TableList", DatabaseName=database):
             if PUSHED in table.get("Parameters", {}) and table["Name"] not in kept:
@@ -208,7 +208,7 @@ class GluePush:
         try:
             self._glue.get_database(Name=name)
         except self._glue.exceptions.EntityNotFoundException:
-            self._glue.create_database(DatabaseInput=database_input(self._catalog.database(name)))
+            self._glue.create_database(DatabaseInput=database_input(self._catalog.databases.get(name)))
 
     def _found(self, database: str, name: str) -> Mapping[str, Any] | None:
         try:

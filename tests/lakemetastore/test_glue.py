@@ -53,8 +53,8 @@ def client(endpoint: str) -> Any:  # noqa: ANN401 - as above
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
     found = Catalog(open_store(str(tmp_path)))
-    found.create_database(Database("shop", "sales", "s3://lake/shop"))
-    found.create_table(table("t", STORAGE))
+    found.databases.create(Database("shop", "sales", "s3://lake/shop"))
+    found.tables.create(table("t", STORAGE))
     return found
 
 
@@ -73,7 +73,7 @@ def there(glue: Any, name: str = "t") -> set[str]:  # noqa: ANN401 - as above
 
 
 def test_a_table_is_copied_with_its_partitions(catalog: Catalog, glue: Any) -> None:  # noqa: ANN401
-    catalog.add_partitions("shop", "t", days(230))
+    catalog.partitions.add_all("shop", "t", days(230))
     assert GluePush(catalog, glue).push("shop", "t") == Pushed("shop.t", "created", added=230)
     found = glue.get_table(DatabaseName="shop", Name="t")["Table"]
     assert found["Parameters"]["spark.sql.sources.provider"] == "hudi"
@@ -85,16 +85,16 @@ def test_a_table_is_copied_with_its_partitions(catalog: Catalog, glue: Any) -> N
 
 
 def test_a_second_push_changes_only_what_changed(catalog: Catalog, glue: Any) -> None:  # noqa: ANN401
-    catalog.add_partitions("shop", "t", days(40))
+    catalog.partitions.add_all("shop", "t", days(40))
     push = GluePush(catalog, glue)
     push.push("shop", "t")
     assert push.push("shop", "t") == Pushed("shop.t", "unchanged")
-    catalog.drop_partitions("shop", "t", [f"day=d{n:04}" for n in range(30)])
-    catalog.add_partitions("shop", "t", days(5, 100))
-    entry = catalog.table("shop", "t")
+    catalog.partitions.drop("shop", "t", [f"day=d{n:04}" for n in range(30)])
+    catalog.partitions.add_all("shop", "t", days(5, 100))
+    entry = catalog.tables.get("shop", "t")
     moved = Partition(("d0035",), STORAGE, "s3://lake/elsewhere")
-    catalog.alter_partitions("shop", "t", [moved])
-    catalog.alter_table("shop", "t", table("t", Storage((Column("a", "bigint"),), STORAGE.input_format)))
+    catalog.partitions.alter_all("shop", "t", [moved])
+    catalog.tables.alter("shop", "t", table("t", Storage((Column("a", "bigint"),), STORAGE.input_format)))
     assert push.push("shop", "t") == Pushed("shop.t", "updated", added=5, altered=1, removed=30)
     found = glue.get_table(DatabaseName="shop", Name="t")["Table"]
     assert found["StorageDescriptor"]["Columns"] == [{"Name": "a", "Type": "bigint"}]
@@ -108,7 +108,7 @@ def test_a_table_that_was_not_pushed_is_left_alone(catalog: Catalog, glue: Any) 
     push = GluePush(catalog, glue)
     with pytest.raises(ConfigError, match="was not pushed from a metastore of binlake"):
         push.push("shop", "t")
-    catalog.drop_table("shop", "t")
+    catalog.tables.drop("shop", "t")
     assert push.prune("shop") == []
     assert glue.get_table(DatabaseName="shop", Name="t")["Table"]["Parameters"] == {"mine": "1"}
 
@@ -116,7 +116,7 @@ def test_a_table_that_was_not_pushed_is_left_alone(catalog: Catalog, glue: Any) 
 def test_copies_of_tables_that_are_gone_or_renamed_are_pruned(catalog: Catalog, glue: Any) -> None:  # noqa: ANN401
     push = GluePush(catalog, glue)
     push.push("shop", "t")
-    catalog.rename_table("shop", "t", "shop", "u")
+    catalog.tables.rename("shop", "t", "shop", "u")
     push.push("shop", "u")
     assert push.prune("shop") == [Pushed("shop.t", "deleted")]
     assert [t["Name"] for t in glue.get_tables(DatabaseName="shop")["TableList"]] == ["u"]
@@ -131,7 +131,7 @@ def test_the_command_pushes_all_tables(
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
-    catalog.add_partitions("shop", "t", days(2))
+    catalog.partitions.add_all("shop", "t", days(2))
     conf = tmp_path / "metastore.yaml"
     conf.write_text(f"store: {{uri: {tmp_path}}}\n")
     words = ["metastore", "push", "glue", str(conf), "--region", "eu-central-1", "--endpoint-url", endpoint, "--prune"]

@@ -63,7 +63,7 @@ def _add_own_routes(app: FastAPI, catalog: Catalog | None, registry: CollectorRe
     def health() -> dict[str, str]:
         """Whether the service answers. With a catalog, its store must answer too."""
         if catalog is not None:
-            catalog.databases()
+            catalog.databases.names()
         return {"status": "ok"}
 
     @app.get(paths.METRICS, tags=["service"], response_class=PlainTextResponse)

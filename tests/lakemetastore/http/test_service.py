@@ -36,9 +36,9 @@ def catalog(tmp_path: Path) -> Catalog:
     table = new_table(tmp_path / "lake" / "t")
     table.write([row(key, 1) for key in range(9)])
     catalog = Catalog(open_store(str(tmp_path / "store")))
-    catalog.create_database(Database("shop"))
+    catalog.databases.create(Database("shop"))
     storage = Storage(columns=(Column("id", "bigint"),))
-    catalog.create_table(Table("shop", "t", storage, table.storage.uri, parameters={"EXTERNAL": "TRUE"}))
+    catalog.tables.create(Table("shop", "t", storage, table.storage.uri, parameters={"EXTERNAL": "TRUE"}))
     return catalog
 
 

@@ -40,7 +40,7 @@ def create_function(context: Context, args: Struct) -> None:
     function = _received(args.func)
     if not _NAME.fullmatch(function.name):
         raise InvalidObjectError(f"{function.name} is not a valid object name", do_next="use letters, digits and _")
-    context.catalog.database(function.database)
+    context.catalog.databases.get(function.database)
     context.services.functions.create(function)
 
 

@@ -29,15 +29,15 @@ def spread(spec: Struct) -> list[Struct]:
 
 def get_partitions_pspec(context: Context, args: Struct) -> list[Struct]:
     """The partitions of a table as specs."""
-    entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+    entry = context.catalog.tables.get(database_name(args.db_name), args.tbl_name)
     limit = len(entry.partitions) if args.max_parts < 0 else args.max_parts
     return specs(entry, list(entry.partitions)[:limit])
 
 
 def get_part_specs_by_filter(context: Context, args: Struct) -> list[Struct]:
     """The partitions for which a condition on the keys holds, as specs."""
-    entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
-    found = context.catalog.partitions_matching(entry, args.filter or "")
+    entry = context.catalog.tables.get(database_name(args.db_name), args.tbl_name)
+    found = context.catalog.partitions.matching(entry, args.filter or "")
     return specs(entry, entry.partitions.select(found if args.max_parts < 0 else found[: args.max_parts]))
 
 

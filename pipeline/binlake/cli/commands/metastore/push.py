@@ -87,7 +87,9 @@ def _glue(catalog: Catalog, region: str | None, endpoint: str | None) -> GluePus
 
 
 def _reports(pushing: GluePush, catalog: Catalog, tables: list[str] | None, *, prune: bool) -> Iterator[PushReport]:
-    wanted = tables or [f"{database}.{name}" for database in catalog.databases() for name in catalog.tables(database)]
+    wanted = tables or [
+        f"{database}.{name}" for database in catalog.databases.names() for name in catalog.tables.names(database)
+    ]
     for table in wanted:
         database, _, name = table.partition(".")
         began = monotonic_s()
