@@ -7,16 +7,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from binlake.decode.changes import Column, TableSchema
-from binlake.decode.messages.chunk import Chunk, TableEvents
 from binlake.decode.messages.frames import Frames, open_loose
 from binlake.decode.quarantine import Buffer
+
+if TYPE_CHECKING:
+    from binlake.decode.messages.chunk import Chunk, TableEvents
 
 KeyFields = tuple[str, ...]
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)

@@ -112,7 +112,7 @@ class ChangeReader:
         source, origin = batch.schema.source, batch.origin or batch.schema.source
         columns = frozenset(column.name for column in batch.schema.columns)
         table = self._tables[source]
-        facts = TableFacts(plan.of(origin), columns=table.table.schema.names, bucketing=table.own_bucketing)
+        facts = TableFacts(plan.of(origin), columns=table.table.schema.names, bucketing=table.rows.own_bucketing)
         part = part_of(origin, self._settings.tables)
         placed, _, out = lake_rows(rows_where(batch, mask), self._settings.table_rules(source), part, facts)
         for one in out.rejected:

@@ -211,7 +211,7 @@ class Ingest:
         if shuffle and table is not None and computed and not truncates:
             table.refresh(STREAM)
             context = table.begin(table.table.schema)
-            writer = TableWriter(table.group_writer(context), table.names, table.merger(table.table.schema))
+            writer = table.rows.task_writer(context, table.heights)
             items = list(write_parcels(self._plan({self.rules.path: writer}), parcels))
             left = [i for i in items if isinstance(i, Parcel)]
             written = [i for i in items if isinstance(i, Written)]
@@ -226,7 +226,7 @@ class Ingest:
         schema = table_schema(self.shape)
         report = TableReport(
             schema,
-            make_target(schema, self.rules, bucketing=table.own_bucketing if table else None),
+            make_target(schema, self.rules, bucketing=table.rows.own_bucketing if table else None),
             pa.schema([]),
             {TOPIC},
         )
