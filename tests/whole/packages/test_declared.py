@@ -29,9 +29,13 @@ _LIBRARY = {
     "yaml": "PyYAML",
     "pymysql": "PyMySQL",
 }
-#: Libraries that a library of theirs imports by itself (drivers of SQLAlchemy, pandas for Spark's Arrow batches), and
+#: Libraries that a library of theirs imports by itself (drivers of SQLAlchemy, pandas for Arrow's frames and Spark's batches), and
 #: those of the demo beside the package.
-_THROUGH_OTHERS = {"lakemetastore": {"pymysql", "psycopg"}, "binlake": {"pandas", "hudi", "kafka-python"}}
+_THROUGH_OTHERS = {
+    "hudilake": {"pandas"},
+    "lakemetastore": {"pymysql", "psycopg"},
+    "binlake": {"pandas", "hudi", "kafka-python"},
+}
 #: Extras for work on this repository.
 _TOOLS = {"binlake": {"test", "dev"}}
 _OURS = {"hudilake", "lakemetastore", "binlake"}
