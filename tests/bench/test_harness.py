@@ -69,6 +69,7 @@ def _table(shape: Shape, count: int = 60) -> pa.Table:
     return rows_of([json.dumps(json.loads(v)["after"]).encode() for v in last.values() if b'"op":"d"' not in v], shape)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_every_cell_is_in_the_digest(shape: Shape) -> None:
     whole = _table(shape)
@@ -200,6 +201,7 @@ def test_the_report_says_what_does_not_count(tmp_path: Path) -> None:
     assert "do not count" not in write_report(log, tmp_path, 1.0)
 
 
+@pytest.mark.full
 def test_a_suite_runs_checks_and_goes_on(tmp_path: Path) -> None:
     """The floor from one end to the other, and again after a kill in the middle of a line."""
     plan = Plan(["catch-up"], ["floor"], 1, 0.001, tmp_path / "results", tmp_path / "work")

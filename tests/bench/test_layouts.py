@@ -79,6 +79,7 @@ def test_columns_of_the_order_are_asked_for(rows: pa.Table) -> None:
     assert set(COLUMNS) < set(rows.schema.names)
 
 
+@pytest.mark.full
 def test_binlakes_side_lays_its_table_out_and_its_plans_read_what_is_counted(tmp_path: Path) -> None:
     """Files counted by footers are those that a plan reads by the metadata table."""
     sizes = Sizes(8_000, 4)

@@ -144,6 +144,7 @@ def test_the_metastore_serves_the_lake_of_the_stream(compose: dict[str, Any], tm
     assert published == {settings.thrift.port, settings.http.port, settings.monitoring.port}
 
 
+@pytest.mark.full
 def test_the_connector_and_the_stream_agree(compose: dict[str, Any], tmp_path: Path) -> None:
     settings, told = lake_settings(compose, tmp_path), connector()
     database = told["database.include.list"]

@@ -35,6 +35,7 @@ def test_a_jar_that_cannot_be_unpacked_is_named(
     assert caught.value.where["path"] == str(jar)
 
 
+@pytest.mark.full
 @pytest.mark.postgresql
 def test_rows_outlive_an_orderly_and_a_hard_end(tmp_path: Path) -> None:
     with EmbeddedPostgreSQL(tmp_path) as server:

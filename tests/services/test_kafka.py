@@ -37,6 +37,7 @@ def test_the_shared_broker_keeps_what_it_is_given(kafka_broker: Broker) -> None:
     assert kafka_broker.kind == ("jars" if container_problem() else "container")
 
 
+@pytest.mark.full
 def test_a_broker_serves_a_round_trip_and_is_gone_after_its_block(tmp_path: Path) -> None:
     with start_broker(tmp_path) as broker:
         _round_trip(broker.bootstrap_servers, "own-broker-round-trip")

@@ -59,7 +59,7 @@ class Settings(Section):
     locking: LockingSettings = Field(default_factory=LockingSettings)
     """How tables are shared with other writers: other streams, ``binlake compact``, Hudi."""
     batch: BatchSettings = Field(default_factory=BatchSettings)
-    """The size and rhythm of micro-batches, and whole transactions."""
+    """The size and rhythm of batches, and whole transactions."""
     derive: DeriveSettings = Field(default_factory=DeriveSettings)
     """What is kept of tables of cells while wide tables are derived from them."""
     quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)

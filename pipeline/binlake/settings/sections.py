@@ -270,7 +270,7 @@ class SourceSettings(Section):
 
 
 class BatchSettings(Section):
-    """The size and rhythm of micro-batches."""
+    """The size and rhythm of batches."""
 
     max_events: Count = 200_000
     """The most records that one batch takes, over all topics."""

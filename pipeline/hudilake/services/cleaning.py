@@ -22,8 +22,6 @@ from hudilake.format.files.view import partition_paths
 from hudilake.format.timeline.avro_container import decode_container
 from hudilake.format.timeline.instant import (
     CLEAN,
-    COMMIT,
-    DELTA_COMMIT,
     REPLACE_COMMIT,
     SAVEPOINT,
     WRITE_ACTIONS,
@@ -73,7 +71,7 @@ def due(table: HudiTable, config: CleaningConfig) -> bool:
     retained = oldest_retained(table.timeline, config)
     if retained is None:
         return False
-    rewriting = {COMMIT, DELTA_COMMIT} if table.config.kind.looks_up else {COMMIT}
+    rewriting = table.config.kind.rewriting
     passed = [
         i.requested_time
         for i in table.timeline.completed()

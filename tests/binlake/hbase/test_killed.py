@@ -8,6 +8,8 @@ import random
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import pytest
+
 from binlake.decode.changes import RawRecords
 from binlake.tables.audit import OFFSET_KEYS, audit
 from hudilake.services.fsck import Severity, fsck
@@ -67,6 +69,7 @@ def _killed(path: Path, draw: random.Random) -> bool:
     return True
 
 
+@pytest.mark.full
 def test_both_tables_equal_the_final_scan(tmp_path: Path) -> None:
     multiprocessing.get_context("forkserver").set_forkserver_preload([__name__])
     draw = random.Random(random.randrange(1 << 30) if is_nightly() else 1)

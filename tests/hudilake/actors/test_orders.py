@@ -41,6 +41,7 @@ def test_every_order(made: World, tmp_path: Path, cast: Cast, actions: set[str],
     assert any(phase in order for order in runs.orders)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("cast", "orders"), LONGER, ids=[_name(cast) for cast, _ in LONGER])
 def test_two_rounds(made: World, tmp_path: Path, cast: Cast, orders: int) -> None:
     assert Runs(made, tmp_path, cast).some(orders).wrong == []

@@ -92,11 +92,13 @@ def test_every_order(made: World, tmp_path: Path, cast: Cast, policy: Conflicts,
     assert _waited(runs) is waits
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cast", ADDING, ids=["-".join(cast) for cast in ADDING])
 def test_columns_that_come_at_once(by_row: World, tmp_path: Path, cast: Cast) -> None:
     assert Columns(by_row, tmp_path, cast).every().wrong == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cast", LONGER, ids=["-".join(cast) for cast in LONGER])
 def test_two_rounds(by_row: World, tmp_path: Path, cast: Cast) -> None:
     assert Columns(by_row, tmp_path, cast).some(5).wrong == []

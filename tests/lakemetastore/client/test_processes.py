@@ -6,6 +6,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from hudilake.read import TableReader
 from lakemetastore.api import paths
 from lakemetastore.api.tables import TableWire
@@ -16,6 +18,7 @@ from tests.hudilake.read.lakes import ids, new_table, row
 from tests.lakemetastore.service.served import served
 
 
+@pytest.mark.full
 def test_every_process_shows_every_commit(tmp_path: Path) -> None:
     """Also when a process is killed: its connections end, and the next plan goes to another one."""
     table = new_table(tmp_path / "lake" / "t")

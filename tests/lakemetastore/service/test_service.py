@@ -121,6 +121,7 @@ def test_the_command_drains_and_ends_on_sigterm(tmp_path: Path) -> None:
     assert "the metastore stops" in said
 
 
+@pytest.mark.full
 def test_tls_on_both_ports(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "ca")
     identity = authority.identity("metastore")
@@ -145,6 +146,7 @@ def test_a_certificate_that_cannot_be_read_is_told() -> None:
         server_context(TlsSettings(certificate_file="/none", key_file="/none"))
 
 
+@pytest.mark.full
 def test_a_port_in_use_is_told(service: Service, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot listen"):
         Service(settings_in(tmp_path, thrift={"port": service.ports.thrift}), no_log).__enter__()

@@ -15,6 +15,7 @@ SECONDS_AT_MOST = 120
 USUAL_SHARE = 4
 
 
+@pytest.mark.full
 def test_a_short_campaign() -> None:
     """With the kept corpus, in a process of its own: it neither dies nor hangs."""
     outcome = fuzz(tuple(events.TARGETS), seed=scaled(1000), seconds=300, count=scaled(20_000) // 20)

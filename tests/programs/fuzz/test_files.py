@@ -9,6 +9,7 @@ from tests.programs.fuzz import campaign, files, worker
 from tests.programs.fuzz.campaign import fuzz
 
 
+@pytest.mark.full
 def test_a_short_campaign() -> None:
     """With the kept corpus, in a process of its own: it neither dies nor hangs."""
     outcome = fuzz(tuple(files.TARGETS), seed=scaled(1000), seconds=300, count=scaled(20_000) // 20)

@@ -114,6 +114,7 @@ def test_no_command_prints_a_secret(here: HostileTopic) -> None:
     assert MARK in shown
 
 
+@pytest.mark.full
 def test_no_traceback_has_a_secret(here: HostileTopic) -> None:
     """``binlake --debug`` in a process of its own, with a table that cannot be opened and a quarantine that is torn."""
     (here.lake / "shop/a/.hoodie/hoodie.properties").write_text("torn")

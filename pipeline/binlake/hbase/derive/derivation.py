@@ -158,7 +158,7 @@ class Deriver:
     def _wide(self, pair: DerivedPair) -> LakeTable:
         known = self.lake.get(pair.wide_rules)
         schema = described(pair)
-        target = make_target(schema, pair.wide_rules, None, known.own_bucketing if known is not None else None)
+        target = make_target(schema, pair.wide_rules, None, known.rows.own_bucketing if known is not None else None)
         return self.lake.get_or_create(pair.wide_rules, target, schema.arrow())
 
     def _rows(self, run: Run, found: Touched) -> None:

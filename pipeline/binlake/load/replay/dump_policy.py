@@ -62,7 +62,7 @@ class DumpPolicy:
         return TableState(
             truncates=truncates.merged(self._truncates.of(source)),
             skipped=source in self._portion.done,
-            bucketing=table.own_bucketing if table else None,
+            bucketing=table.rows.own_bucketing if table else None,
         )
 
     def met(self, source: SourceTable, table: LakeTable) -> None:

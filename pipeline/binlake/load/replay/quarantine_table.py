@@ -100,7 +100,7 @@ class LiveKeys:
     def _of(self, place: Place | None) -> set[str]:
         if place not in self._live:
             table = self._table.table
-            mine = [piece for piece in table.file_slices() if self._within(self._table.place_of(piece)) == place]
+            mine = [piece for piece in table.file_slices() if self._within(self._table.rows.place_of(piece)) == place]
             read = (read_file_slice(table, piece, columns=[KEY]).column(KEY).to_pylist() for piece in mine)
             self._live[place] = {key for keys in read for key in keys}
         return self._live[place]

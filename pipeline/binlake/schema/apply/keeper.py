@@ -21,7 +21,8 @@ from binlake.schema.apply.schema_states import FreshTable, KnownSchemas, SchemaS
 from binlake.schema.apply.statement_history import StatementHistory
 from binlake.schema.apply.stored_rows import Pending
 from binlake.schema.rules.entries import Entry
-from binlake.schema.rules.plan import DdlPlan, SourceDdl
+from binlake.schema.rules.plan import DdlPlan
+from binlake.schema.rules.source_ddl import SourceDdl
 from binlake.schema.rules.table_ddl import TableDdl, judge_table
 from binlake.schema.rules.undetermined import Undetermined
 from binlake.settings import Settings

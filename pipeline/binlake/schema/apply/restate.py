@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from binlake.position.commit_record import CommitNotes, CommitRecord
 from binlake.rows.merging.write import write_anew, write_group
-from binlake.rows.tagging.deletes import keep_removed
 from binlake.rows.upsert.keyless import DIGEST_FIELD, KeylessState, digests
 from binlake.rows.upsert.route import KEY, Counts
 from binlake.rows.upsert.target import ORDER_FIELD
@@ -149,7 +148,7 @@ def _restate(
     the content that the rows have only now. Rows of an append table are never changed."""
     if table.table.config.kind.appends:
         return []
-    gone, current, writer = gone_after(entries), table.table.schema, table.group_writer(context)
+    gone, current, writer = gone_after(entries), table.table.schema, table.rows.group_writer(context)
     anew = any(
         is_rewritten(current.field(f.name).type, f.type) for f in context.arrow_schema if f.name in current.names
     )
@@ -179,8 +178,7 @@ def _restate(
         return [result for piece in pieces for result in write(piece)]
     for start in range(0, len(pieces), _AT_ONCE):
         results += pool.map(write, pieces[start : start + _AT_ONCE])
-    if table.table.config.kind.looks_up:
-        keep_removed(table.table, context.instant, removed)
+    table.rows.keep_removed(context.instant, removed)
     return [result for of_piece in results for result in of_piece]
 
 

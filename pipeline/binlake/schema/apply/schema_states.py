@@ -28,7 +28,7 @@ from binlake.settings import Settings, TableRules
 from binlake.settings.fanout import ShardRule
 from binlake.tables.lake_table import LakeTable
 from hudilake.format.definition.column_names import lake_name
-from hudilake.format.definition.kind_support import Operation, refusal
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.definition.merging import Merging
 
 
@@ -106,7 +106,7 @@ def schema_state_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None
     partition = table.rules.partition.column if table.rules.partition is not None else None
     column = lake_name(shard.column) if shard is not None else None
     by_writer = Merging.of(config).by_writer
-    refused = refusal(config.kind, Operation.KEY_CHANGE)
+    refused = config.kind.refusal(Operation.KEY_CHANGE)
     return TableSchemaState(
         schema,
         key,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from binlake.decode.changes import ControlKind, SourceTable
 from binlake.rows.tasks.plan import TableReport
 from binlake.rows.upsert.fanout import destination
-from binlake.rows.upsert.spelling import first_spellings
+from binlake.rows.upsert.shape import first_spellings
 from binlake.schema.apply.keeper import DdlKeeper
 from binlake.settings import Settings
 from binlake.stream.batches.policy import BatchPolicy

@@ -121,17 +121,12 @@ class Planner:
             if not all_kinds and self._settings.table_rules(source).kind != "append":
                 continue
             table = self._lake.opened(self._settings.table_rules(source).path)
-            if table is not None and table.keyless is None and not table.table.config.kind.looks_up:
+            if table is not None and table.keyless is None and table.rows.tasks_write:
                 try:
                     table.refresh(self._settings.name)
                     context = table.begin(table.table.schema)
                     with table.undone_on_error(context.instant):
-                        writer = TableWriter(
-                            table.group_writer(context),
-                            table.names,
-                            table.merger(context.arrow_schema),
-                            table.append_writer(context),
-                        )
+                        writer = table.rows.task_writer(context, table.heights)
                 except BinlakeError:  # the driver tries it again, and the error is then this table's alone
                     continue
                 writers[table.rules.path] = writer

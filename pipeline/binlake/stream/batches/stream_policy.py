@@ -69,7 +69,7 @@ class StreamPolicy:
             truncates=table.truncates if table else NOTHING_TRUNCATED,
             skipped=source in self.ledger.behind and source != batch.only,
             resync=self._control.request(source).resync,
-            bucketing=table.own_bucketing if table else None,
+            bucketing=table.rows.own_bucketing if table else None,
         )
 
     def met(self, source: SourceTable, table: LakeTable) -> None:

@@ -34,7 +34,7 @@ def end_logs(table: LakeTable, stream: str) -> int:
             return 0
         context = table.begin(table.table.schema, WHOLE_TABLE)
         with table.undone_on_error(context.instant):
-            writer = table.group_writer(context)
+            writer = table.rows.group_writer(context)
             results = [result for piece in pieces for result in _anew(table, writer, piece)]
             table.commit(context, results, CommitRecord(stream, 0, Counts(), table.source, table.origin))
     return len(pieces)

@@ -7,7 +7,6 @@ made here as services that a runner carries out.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 
 from binlake.position.record_reader import RecordKey
@@ -17,7 +16,6 @@ from binlake.tables.definition import bloom_fpp, order_of_files
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.services.kept_cells import KeptCells
 from hudilake.format.definition.merging import Merging
-from hudilake.format.files.file_group_write import WriteResult
 from hudilake.format.timeline.instant import Instant
 from hudilake.services import cleaning
 from hudilake.services.archival import ArchivalConfig, archive
@@ -100,9 +98,6 @@ def compaction_of(table: LakeTable, map_tasks: MapTasks, *, inline: bool = True)
 def clustering_of(table: LakeTable, map_tasks: MapTasks, *, of_hudi: bool = False) -> Clustering:
     """The clustering of a table by its rules. ``of_hudi``: whether plans of Hudi that wait are carried out too."""
 
-    def keep(instant: str, results: Sequence[WriteResult]) -> None:
-        table.key_index.keep(instant, [result.keys for result in results if result.keys is not None])
-
     def log(done: Clustered) -> None:
         path, fields = table.rules.path, {"event": "clustered", "table": table.rules.path, **vars(done)}
         text = "%s: clustering %s: %d file groups became %d, %d rows; %d units gave way to commits"
@@ -112,7 +107,7 @@ def clustering_of(table: LakeTable, map_tasks: MapTasks, *, of_hudi: bool = Fals
         table.table,
         clustering_config(table.rules),
         map_tasks,
-        keep if table.table.config.kind.keeps_keys else None,
+        table.rows.keep_keys,
         of_hudi=of_hudi,
         ended=log,
     )
@@ -148,5 +143,5 @@ def archive_if_long(table: HudiTable, rules: TableRules) -> int:
 
 
 def _tidy_tombstones(table: HudiTable, rules: TableRules) -> None:
-    if Merging.of(table.config).by_writer or table.config.kind.copies or table.config.kind.looks_up:
+    if Merging.of(table.config).by_writer or table.config.kind.rewrites:
         tidy(table, (rules.compaction or CompactionSettings()).tombstone_retention_hours)

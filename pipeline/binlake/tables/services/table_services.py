@@ -218,8 +218,7 @@ class TableServices:
     def _copied_often(self, table: LakeTable) -> bool:
         """Whether a table whose commits rewrite base files has had enough of them to look for superfluous slices: every
         commit may make some, and to look for them lists the table's files."""
-        kind = table.table.config.kind
-        if not (kind.copies or kind.looks_up):
+        if not table.table.config.kind.rewrites:
             return False
         count = self._commits[table.rules.path] = self._commits.get(table.rules.path, -1) + 1
         return count % _COMMITS_A_CLEAN == 0

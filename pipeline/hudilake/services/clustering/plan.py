@@ -67,7 +67,7 @@ def plan(table: HudiTable, config: ClusteringConfig, busy: Collection[FileGroupI
 
     Raises UnsupportedError for a table whose rows may not leave their file group, CorruptDataError, StorageError.
     """
-    kind_support.refuse(table.config.kind, kind_support.Operation.CLUSTERING, table.config.name)
+    table.config.kind.refuse(kind_support.Operation.CLUSTERING, table.config.name)
     slices = [piece for piece in table.file_slices() if (piece.partition_path, piece.file_id) not in busy]
     settled = [piece for piece in slices if logs_before(table.timeline, piece.log_files, time) == piece.log_files]
     return [_unit(taken, config) for taken in selected(table, settled, config)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hudilake.format.definition import kind_support
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.timeline.instant import Instant
 from hudilake.services.clustering.completion import Clustered, Keep, complete, give_up
 from hudilake.services.clustering.config import ClusteringConfig
@@ -41,7 +41,7 @@ class Clustering:
 
     def refusal(self) -> str | None:
         """Why tables whose rows may not leave their file group have none."""
-        refused = kind_support.refusal(self.table.config.kind, kind_support.Operation.CLUSTERING)
+        refused = self.table.config.kind.refusal(Operation.CLUSTERING)
         return refused.why if refused is not None else None
 
     def waiting(self) -> list[Instant]:

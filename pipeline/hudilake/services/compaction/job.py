@@ -73,7 +73,7 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
         completed=CompletedInstants.of(table.timeline),
         config=config,
         indexed_columns=(index.columns or None) if index is not None else None,
-        restates_deletes=not (appends or table.config.kind.looks_up or Merging.of(table.config).by_writer),
+        restates_deletes=table.config.kind.placement.restates_deletes and not Merging.of(table.config).by_writer,
         appends=appends,
     )
     return CompactionJob(inflight, table.storage, context, plan)

@@ -51,7 +51,7 @@ def schedule(table: HudiTable, config: CompactionConfig, *, all_groups: bool = F
     LockHeldError, CorruptDataError, StorageError.
     """
     table.config.check_writable()
-    kind_support.refuse(table.config.kind, kind_support.Operation.COMPACTION, table.config.name)
+    table.config.kind.refuse(kind_support.Operation.COMPACTION, table.config.name)
     with table.exclusively():
         return _schedule(table, config, all_groups=all_groups)
 

@@ -203,6 +203,7 @@ def test_what_is_read_by_templates() -> None:
     assert share([message(1), message(2)[:-1], message(3)]) == pytest.approx(2 / 3)
 
 
+@pytest.mark.full
 def test_without_a_place_for_compiled_code(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "file" / "below")}

@@ -8,6 +8,8 @@ import random
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+import pytest
+
 from hudilake.errors import TransientError
 from tests.binlake.hbase.derive.cells_lake import WIDE, Cell, CellsLake, delete, number, put
 
@@ -40,6 +42,7 @@ def derive_until(uri: str, done: Event, started: Event) -> None:
             continue
 
 
+@pytest.mark.full
 def test_processes_that_derive_beside_a_writer(tmp_path: Path) -> None:
     uri = str(tmp_path / "lake")
     here = CellsLake.at(uri, lock="file")

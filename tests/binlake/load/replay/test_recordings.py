@@ -100,6 +100,7 @@ def rows_of(lake: Path) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.full
 def test_events_without_a_position_go_by_their_offsets(tmp_path: Path) -> None:
     """Canal: files in any order give what files in order give, since they say the offsets."""
     chance = random.Random(7)

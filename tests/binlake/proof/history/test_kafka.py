@@ -37,6 +37,7 @@ def bank(kafka_broker: Broker, tmp_path: Path) -> Bank:
     return made
 
 
+@pytest.mark.full
 def test_what_the_broker_has_and_has_not(bank: Bank) -> None:
     words = [str(bank.conf), "shop.a", "1", "--kafka", "--json"]
     done = CliRunner().invoke(app, ["why", *words])

@@ -13,6 +13,7 @@ from tests.services.kafka import Broker
 pytestmark = [pytest.mark.kafka, pytest.mark.database]
 
 
+@pytest.mark.full
 def test_nothing_but_the_planted_difference_is_found(kafka_broker: Broker, tmp_path: Path) -> None:
     rows, seconds = scaled(5_000), scaled(100, divisor=10)
     report = live_run(seconds, 300, rows, kafka_broker.bootstrap_servers, tmp_path)

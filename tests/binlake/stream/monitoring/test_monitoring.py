@@ -347,7 +347,7 @@ def test_it_is_served(lake: Watched, server: MonitoringServer) -> None:
 def test_the_server_logs_and_does_not_print(
     server: MonitoringServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    caplog.set_level(logging.DEBUG, "binlake")
+    caplog.set_level(logging.DEBUG, "lakemetastore")
     asked(server.port, "/health")
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         reset = struct.pack("ii", 1, 0)

@@ -20,6 +20,7 @@ def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BINLAKE_CACHE", str(tmp_path / "cache"))
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.spark4
 def test_a_jvm_takes_the_classes_of_spark_from_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,9 @@ from pyspark.sql import SparkSession
 
 from tests.binlake.stream.played import Play, play
 from tests.hypothesis_profile import usually
-from tests.selection import first
 from tests.services.kafka import Broker
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.spark4]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.spark4, pytest.mark.full]
 
 
 #: When the rows of a batch are shuffled, and who fetches: each by day, all together by night.
@@ -22,7 +21,7 @@ ALL_WAYS = list(itertools.product(ABOVE_BYTES, ["direct", "spark"]))
 WAYS = usually([("shuffled", "spark"), ("collected", "direct")], ALL_WAYS)
 
 
-@pytest.mark.parametrize(("rows", "fetch"), first(1, WAYS))
+@pytest.mark.parametrize(("rows", "fetch"), WAYS)
 def test_a_recording_equals_the_truth(
     spark: SparkSession, kafka_broker: Broker, tmp_path: Path, rows: str, fetch: str
 ) -> None:

@@ -67,6 +67,7 @@ def test_both_go_on_after_our_restore(tmp_path: Path, hudi: SparkSession, hudi_s
     agree(past, hudi_spark)
 
 
+@pytest.mark.full
 @indexed
 def test_we_go_on_after_hudis_restore(tmp_path: Path, hudi: SparkSession, hudi_spark: HudiSpark, indexed: bool) -> None:
     past = lived(tmp_path, indexed)
