@@ -45,7 +45,7 @@ from hudilake.services.restore import finish_pending_restores
 from hudilake.storage import Storage
 from hudilake.table.bucket_counts import BUCKETS_KEY, buckets_text
 from hudilake.table.table import HudiTable
-from lakemetastore.client.registrar import NO_REGISTRAR, Registrar
+from lakemetastore.client.registration import NO_REGISTRAR, Registrar
 
 _log = logging.getLogger(__name__)
 
