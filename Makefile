@@ -79,6 +79,7 @@ audit: venv  ## known vulnerabilities of the locked packages; says so where no s
 
 docs: venv  ## the documentation site in build/site, and what is generated from the settings model
 	$(PY) -m docs.settings_reference
+	$(PY) -m docs.python_reference
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 format: venv  ## let ruff order imports and lay out the code

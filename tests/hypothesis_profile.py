@@ -1,8 +1,8 @@
 """How many examples the tests draw, and how Hypothesis runs here.
 
 A usual run draws a share of the examples, histories and orders; ``make test-nightly`` draws all of them
-(``--hypothesis-profile nightly``). There are no deadlines, because test machines are shared. A failure prints how to
-repeat it.
+(``--hypothesis-profile nightly``). There are no deadlines and no check of how fast examples are drawn, because test
+machines are shared. A failure prints how to repeat it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 NIGHTLY = "nightly"
 #: A usual run draws one of so many examples.
@@ -41,6 +41,7 @@ def usually(usual: Sequence[T], nightly: Sequence[T]) -> Sequence[T]:
     return nightly if is_nightly() else usual
 
 
-settings.register_profile("binlake", deadline=None, print_blob=True, max_examples=_EXAMPLES // USUAL_DIVISOR)
-settings.register_profile(NIGHTLY, deadline=None, print_blob=True, max_examples=_EXAMPLES)
+_PROFILE = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("binlake", _PROFILE, max_examples=_EXAMPLES // USUAL_DIVISOR)
+settings.register_profile(NIGHTLY, _PROFILE, max_examples=_EXAMPLES)
 settings.load_profile("binlake")

@@ -16,7 +16,7 @@ from hudilake.errors import BinlakeError
 from hudilake.table.directory import BrokenTable
 
 
-class TableReport(Protocol):
+class CommandReport(Protocol):
     """What was done for a table. ``seconds``: the total time. ``error``: the one that ended it early."""
 
     table: str
@@ -25,7 +25,7 @@ class TableReport(Protocol):
 
 
 def print_line(
-    report: TableReport, parts: Iterable[str], *, as_json: bool, fields: Mapping[str, object] | None = None
+    report: CommandReport, parts: Iterable[str], *, as_json: bool, fields: Mapping[str, object] | None = None
 ) -> None:
     """Print a report.
 
@@ -51,13 +51,13 @@ def _plain(value: object) -> object:
     return {"what": value.what, "where": where, "next": value.do_next}
 
 
-def each(found: Iterable[CatalogTable | BrokenTable], action: Callable[[CatalogTable], int | None]) -> int:
+def each(tables: Iterable[CatalogTable | BrokenTable], action: Callable[[CatalogTable], int | None]) -> int:
     """An action for every table; one that fails is reported and does not stop the others.
 
     Returns the exit code: the first that is not 0, of an action or of its error.
     """
     code = 0
-    for table in found:
+    for table in tables:
         try:
             if isinstance(table, BrokenTable):
                 raise table.error

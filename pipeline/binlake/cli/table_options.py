@@ -32,16 +32,16 @@ def chosen(settings: Settings, names: list[str] | None) -> list[CatalogTable | B
     """The tables that a command is for; those that the ledger knows and the lake has not are broken ones. Errors as
     ``binlake.tables.catalog.catalog_tables``."""
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
-    found = catalog_tables(settings, root, names or ())
+    known = catalog_tables(settings, root, names or ())
     if not names:
-        return [*found, *_lost(settings, root, found)]
-    if not any(isinstance(table, BrokenTable) for table in found):
-        return found
-    lost = {table.name: table for table in _lost(settings, root, found)}
-    return [lost.get(table.name, table) for table in found]
+        return [*known, *_lost(settings, root, known)]
+    if not any(isinstance(table, BrokenTable) for table in known):
+        return known
+    lost = {table.name: table for table in _lost(settings, root, known)}
+    return [lost.get(table.name, table) for table in known]
 
 
-def _lost(settings: Settings, root: Storage, found: Sequence[CatalogTable | BrokenTable]) -> Iterator[BrokenTable]:
+def _lost(settings: Settings, root: Storage, known: Sequence[CatalogTable | BrokenTable]) -> Iterator[BrokenTable]:
     """The tables of the ledger that were not found."""
     try:
         ledger = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
@@ -50,8 +50,8 @@ def _lost(settings: Settings, root: Storage, found: Sequence[CatalogTable | Brok
         return
     if ledger is None:
         return
-    there = {table.source for table in found if isinstance(table, CatalogTable)}
-    broken = {table.name for table in found if isinstance(table, BrokenTable)}
+    there = {table.source for table in known if isinstance(table, CatalogTable)}
+    broken = {table.name for table in known if isinstance(table, BrokenTable)}
     for source in ledger.tables:
         if source not in there and settings.table_rules(source).path not in broken:
             try:
@@ -73,9 +73,9 @@ def shared(settings: Settings, command: str) -> Locking:
     return locking(settings.locking, f"binlake {command}")
 
 
-def opened(settings: Settings, found: CatalogTable, command: str) -> LakeTable:
+def opened(settings: Settings, place: CatalogTable, command: str) -> LakeTable:
     """A table, opened as a writer. Raises as ``LakeTable.open``."""
-    return LakeTable.open(found.storage, found.rules, shared(settings, command))
+    return LakeTable.open(place.storage, place.rules, shared(settings, command))
 
 
 TableName = Annotated[

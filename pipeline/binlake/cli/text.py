@@ -52,11 +52,11 @@ _STEERING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u
 
 def printable(text: str) -> str:
     """The text with escapes (``\\x1b``) in place of characters that steer a terminal. Line breaks stay."""
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _STEERING.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def one_line(text: str) -> str:
-    """As ``printable``, and with escapes in place of line breaks: what comes from a topic can forge no line."""
+    """Printable text with escapes in place of line breaks: what comes from a topic can forge no line."""
     return printable(text).replace("\n", "\\n")
 
 

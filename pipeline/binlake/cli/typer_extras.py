@@ -22,8 +22,8 @@ class Lazy(NamedTuple):
 
     def load(self) -> Callable[..., Any] | typer.Typer:
         """Import it."""
-        found: Callable[..., Any] | typer.Typer = getattr(importlib.import_module(self.module), self.attribute)
-        return found
+        loaded: Callable[..., Any] | typer.Typer = getattr(importlib.import_module(self.module), self.attribute)
+        return loaded
 
 
 class LazyCommand(TyperCommand):
@@ -39,11 +39,11 @@ class LazyCommand(TyperCommand):
 
     def real(self) -> Any:  # noqa: ANN401 - click's command, of two origins
         """The command itself, imported."""
-        found = self._entry.load()
-        if isinstance(found, typer.Typer):
-            return typer.main.get_group(found)
+        loaded = self._entry.load()
+        if isinstance(loaded, typer.Typer):
+            return typer.main.get_group(loaded)
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(self._entry.name)(found)
+        alone.command(self._entry.name)(loaded)
         return typer.main.get_command(alone)
 
 

@@ -1,4 +1,7 @@
-"""Work in a thread, and signals in front of it that ask it to stop between two steps."""
+"""Work in a thread, and signals in front of it that ask it to stop between two steps.
+
+It stands alone: ``binlake dump`` needs it and imports nothing of Spark, as ``workers`` does.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError, ConfigError, TransientError
 from hudilake.storage import Storage, open_storage
 from hudilake.storage.redaction import redact
-from lakemetastore.client.registrar import NO_REGISTRAR, Registrar
+from lakemetastore.client.registration import NO_REGISTRAR, Registrar
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class _StopAsked(Exception):
 
 class Stream:
     """One stream from start to stop, on a session (``spark``) that stays running. ``monitor``: measures the stream.
-    ``registrar``: is told of the instants that complete."""
+    ``registrar``: takes in the instants that complete."""
 
     def __init__(
         self,
@@ -255,8 +255,8 @@ class Stream:
         """The event with the end offsets of the partitions as Spark last read them."""
         progress: Any = self._query.lastProgress if self._query is not None else None
         # Spark 4 gives an object whose offsets are not JSON, but its ``json`` is; Spark 3.5 gives a dictionary
-        told = json.loads(progress.json) if hasattr(progress, "json") else progress or {}
-        sources = told.get("sources") or [{}]
+        document = json.loads(progress.json) if hasattr(progress, "json") else progress or {}
+        sources = document.get("sources") or [{}]
         ends = sources[0].get("latestOffset") or {}
         partitions = tuple(
             dataclasses.replace(p, end=max(p.end, int(ends.get(p.topic, {}).get(str(p.partition), 0))))

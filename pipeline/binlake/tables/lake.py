@@ -13,7 +13,7 @@ from hudilake.locking.choose import LockConfig
 from hudilake.locking.ownership import Locking
 from hudilake.storage import AlreadyExistsError, Storage, StorageNotFoundError
 from hudilake.table.table import HudiTable
-from lakemetastore.client.registrar import NO_REGISTRAR, Registrar
+from lakemetastore.client.registration import NO_REGISTRAR, Registrar
 
 
 def locking(settings: LockingSettings, owner: str, *, one_run: bool = False) -> Locking:

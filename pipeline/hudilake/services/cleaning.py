@@ -157,8 +157,8 @@ def _note(table: HudiTable, time: str, plan: CleanPlan) -> None:
     index = table.metadata_table
     if index is None:
         return
-    told = index.timeline.find(time)
-    if told is not None and told.completed:
+    recorded = index.timeline.find(time)
+    if recorded is not None and recorded.completed:
         return
     metadata_rollback.take_back(index, time)
     files: list[FileKey] = [(path, name) for path, names in plan.files.items() for name in names]

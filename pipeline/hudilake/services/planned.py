@@ -15,10 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from hudilake.clock import now_ms, parse_instant
 from hudilake.errors import BinlakeError
 from hudilake.format.timeline.instant import Instant
 from hudilake.table.table import HudiTable
 
+_MS_PER_MINUTE = 60_000
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -38,6 +40,28 @@ def one_by_one(function: Callable[[T], R], items: Sequence[T], /) -> list[R]:
 
 Job = TypeVar("Job")
 Made = TypeVar("Made")
+
+
+def due_by_commits(
+    commits: Sequence[Instant], after_commits: int | None, after_minutes: float | None, kind: str, service: str
+) -> str | None:
+    """Why a service is due by the commits since it was last planned; None if it is not.
+
+    Args:
+        commits: completed, any order.
+        after_commits: so many make it due; None for any number.
+        after_minutes: so old may the oldest become; None for any age.
+        kind: what the commits are called in the reason.
+        service: what the service is called in the reason.
+    """
+    if not commits:
+        return None
+    if after_commits is not None and len(commits) >= after_commits:
+        return f"{len(commits)} {kind}s since the last {service}"
+    age_ms = now_ms() - parse_instant(min(i.completion_time or i.requested_time for i in commits))
+    if after_minutes is not None and age_ms >= after_minutes * _MS_PER_MINUTE:
+        return f"the oldest {kind} since the last {service} is {age_ms // _MS_PER_MINUTE} minutes old"
+    return None
 
 
 class ServiceOutcome(Protocol):

@@ -68,13 +68,13 @@ class Unit:
 
 def units(slices: Iterable[FileSlice], old: Bucketing, new: Bucketing) -> list[Unit]:
     """What to move: nothing in partitions whose bucket count stays."""
-    found: dict[tuple[str, int], list[FileSlice]] = {}
+    by_place: dict[tuple[str, int], list[FileSlice]] = {}
     for piece in slices:
         path = piece.partition_path
         if old.count(path) != new.count(path):
             step = gcd(old.count(path), new.count(path))
-            found.setdefault((path, bucket_of_file_id(piece.file_id) % step), []).append(piece)
-    return [_unit(place, pieces, old, new) for place, pieces in sorted(found.items())]
+            by_place.setdefault((path, bucket_of_file_id(piece.file_id) % step), []).append(piece)
+    return [_unit(place, pieces, old, new) for place, pieces in sorted(by_place.items())]
 
 
 def _unit(place: tuple[str, int], pieces: list[FileSlice], old: Bucketing, new: Bucketing) -> Unit:
@@ -128,7 +128,7 @@ def resize_units(
     slices: Sequence[FileSlice], resizes: Sequence[Resize], after: Mapping[str, HashingMetadata]
 ) -> list[Unit]:
     """What the resizes move; nothing for nodes without files."""
-    found = []
+    moved = []
     for one in resizes:
         path, sources = one.ring.partition_path, one.sources(slices)
         made = {node.file_id for node in one.made}
@@ -136,8 +136,8 @@ def resize_units(
         operations = tuple(Operation.of(piece, piece.log_files) for piece in sources)
         size = sum(piece.base_size + piece.log_size for piece in sources)
         if sources:
-            found.append(Unit(path, one.buckets[0], operations, buckets, size))
-    return found
+            moved.append(Unit(path, one.buckets[0], operations, buckets, size))
+    return moved
 
 
 def resize_plan(slices: Sequence[FileSlice], resizes: Sequence[Resize]) -> ClusteringPlan:
@@ -252,9 +252,9 @@ def _split(
     keys: pa.Array | pa.ChunkedArray, context: MoveContext, partition_path: str
 ) -> Iterator[tuple[int, pa.Array]]:
     """(bucket, which of n keys belong to it, bool array of n)."""
-    found = buckets_of(context.bucketing, keys, context.key_fields, partition_path)
-    for bucket in np.unique(found).tolist():
-        yield bucket, pa.array(found == bucket)
+    buckets = buckets_of(context.bucketing, keys, context.key_fields, partition_path)
+    for bucket in np.unique(buckets).tolist():
+        yield bucket, pa.array(buckets == bucket)
 
 
 def _write(

@@ -29,6 +29,12 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
 
     Raises:
         ConfigError: an unknown scheme or option, or credentials inside the URI.
+
+    Example:
+        >>> storage = hudilake.open_storage("memory://lake")
+        >>> storage.create("a/file", b"bytes")
+        >>> [file.path for file in storage.list("a")]
+        ['a/file']
     """
     options = dict(options or {})
     parts = _URI.fullmatch(uri)

@@ -45,6 +45,17 @@ DEEP = ["[" * n + "]" * n for n in (16, 60, 61, 70)]
 ODD = [*VALUES, *MORE_VALUES, *SPACED, *DEEP]
 
 
+def in_turns() -> list[Any]:
+    """The cases of all JSON formats: ``make test`` takes each in one format, ``make test-rest`` in the others."""
+    forms: dict[str, list[str]] = {}
+    for form in JSON_FORMATS:
+        for case in cases(form):
+            forms.setdefault(case.name, []).append(form)
+    turn = {name: having[number % len(having)] for number, (name, having) in enumerate(forms.items())}
+    marks = [() if turn[case.name] == form else pytest.mark.full for form, case in (one.values for one in EACH_JSON)]
+    return [pytest.param(*one.values, id=one.id, marks=mark) for one, mark in zip(EACH_JSON, marks, strict=True)]
+
+
 def with_values(made: Messages, values: list[bytes | None]) -> RawRecords:
     count = len(values)
     return dataclasses.replace(
@@ -63,7 +74,7 @@ def test_good_values(form: str, case: Case) -> None:
     assert sum(batch.rows.num_rows for batch in found.changes) == 60
 
 
-@pytest.mark.parametrize(("form", "case"), EACH_JSON)
+@pytest.mark.parametrize(("form", "case"), in_turns())
 def test_every_other_value(form: str, case: Case) -> None:
     """Alone in its message, beside good values and among good messages."""
     made = messages(form, dataclasses.replace(case, value=lambda _: "@"), 1)

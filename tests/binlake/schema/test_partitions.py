@@ -23,6 +23,7 @@ from embedded.mariadb import EmbeddedMariaDB
 from hudilake.errors import UnsupportedError
 from tests.binlake.schema.conversion_oracle import read
 from tests.binlake.schema.ddl_source import DdlSource, Follower
+from tests.selection import first
 
 COLUMNS = {"id": "int", "n": "int", "d": "date", "m": "datetime(3)", "s": "varchar(12)", "ts": "timestamp"}
 DEFINITIONS = (
@@ -89,7 +90,7 @@ def filled(server: EmbeddedMariaDB, definition: str) -> tuple[pa.Table, Partitio
 
 
 @pytest.mark.database
-@pytest.mark.parametrize("definition", DEFINITIONS)
+@pytest.mark.parametrize("definition", first(8, DEFINITIONS))
 def test_rows_are_found_in_the_partition_where_the_server_has_them(server: EmbeddedMariaDB, definition: str) -> None:
     rows, known = filled(server, definition)
     names = [name for part in known.parts for name in (part.name, *part.subs)]

@@ -236,6 +236,7 @@ def pieces_of(locked_key: bytes) -> list[str]:
     return [locked_key.decode().splitlines()[4], base64.b64encode(der).decode()[194:226]]
 
 
+@pytest.mark.full
 def test_no_secret_is_seen(broker: SecureBroker, tmp_path: Path) -> None:
     """Not in Spark's UI, its event log, its plans, our output, our files, or a file that others may read."""
     shown = watched_run(tmp_path, secret_bank(broker, tmp_path), SECRETS)

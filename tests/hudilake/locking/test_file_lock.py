@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hudilake.clock import now_ms
 from hudilake.locking.base import LockHeldError, LostLockError
 from hudilake.locking.file_lock import LOCK_PATH, FileLock
 from hudilake.storage import Storage, StorageError, open_storage
 from tests.hudilake.failing_storage import AnsweringStorage, CountingStorage
+from tests.hudilake.locking.workers import has_lost, wait_until
 from tests.services.hdfs import HdfsCluster
 
 
@@ -78,11 +78,16 @@ def test_a_renewal_notices_and_does_not_bring_it_back(storage: Storage) -> None:
 
 
 def test_it_is_kept_fresh(storage: Storage) -> None:
+    """Renewed until far behind its first validity."""
+
+    def modified_ms() -> int:
+        file = storage.stat(LOCK_PATH)
+        assert file is not None
+        return file.modified_ms
+
     with FileLock(storage, wait_s=0, validity_s=2.0, renew_s=0.1) as lock:
-        time.sleep(2.5)
-        found = storage.stat(LOCK_PATH)
-        assert found is not None
-        assert found.modified_ms > now_ms() - 1500
+        first_ms = modified_ms()
+        wait_until(lambda: modified_ms() > first_ms + 2500, "a renewal behind the validity")
         lock.check()
 
 
@@ -145,7 +150,7 @@ def test_a_renewal_that_fails_for_too_long_loses_it(tmp_path: Path) -> None:
             raise StorageError("down")
 
     storage = AnsweringStorage(open_storage(str(tmp_path)), fault=fault)
-    lock = FileLock(storage, wait_s=0, validity_s=1.5, renew_s=0.05)
+    lock = FileLock(storage, wait_s=0, validity_s=4.0, renew_s=0.05)
     with lock:
         down.set()
         with pytest.raises(StorageError, match="down"):
@@ -155,7 +160,7 @@ def test_a_renewal_that_fails_for_too_long_loses_it(tmp_path: Path) -> None:
         time.sleep(0.3)
         lock.check()
         down.set()
-        time.sleep(1.7)
+        wait_until(lambda: has_lost(lock), "the end of the validity")
         down.clear()
         with pytest.raises(LostLockError, match="last renewed"):
             lock.check()

@@ -114,16 +114,16 @@ def test_a_store_that_fails_for_too_long_loses_it(tmp_path: Path, caplog: pytest
         if down.is_set():
             raise StorageError("down")
 
-    beats = Heartbeats(AnsweringStorage(open_storage(str(tmp_path)), fault=fault), "one", 1.2)
+    beats = Heartbeats(AnsweringStorage(open_storage(str(tmp_path)), fault=fault), "one", 3.0)
     beats.start(INSTANT)
     down.set()
-    time.sleep(0.4)
+    time.sleep(0.8)
     beats.check(INSTANT)
     warned = events(caplog)["heartbeat_failed"]
     assert warned["levelname"] == "WARNING"
     assert warned["path"].endswith(PATH)
     down.clear()
-    time.sleep(1.2)
+    time.sleep(3.2)
     beats.check(INSTANT)
     down.set()
     wait_until(lambda: lost(beats))

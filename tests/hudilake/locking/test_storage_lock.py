@@ -19,7 +19,7 @@ from hudilake.locking.storage_lock import LOCK_PATH, LockData, StorageLock
 from hudilake.storage import OutcomeUnknownError, StorageError, open_storage
 from hudilake.storage.abilities import ConditionalStore, ReplacedError, Version
 from tests.conftest import BUCKET
-from tests.hudilake.locking.workers import wait_until
+from tests.hudilake.locking.workers import has_lost, wait_until
 from tests.hudilake.storage.faults import Fault, http_proxy
 from tests.logged import events
 from tests.services.s3 import S3Server
@@ -240,10 +240,10 @@ def test_a_renewal_that_meets_another_owner_loses_it(store: Answering) -> None:
 def test_renewals_without_any_answer_lose_it_with_the_validity(
     store: Answering, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with lock_on(store, validity_s=1.2, renew_s=0.1) as lock:
-        store.answers = [silent] * 1000
+    with lock_on(store, validity_s=3.0, renew_s=0.1) as lock:
+        store.answers = [silent] * 10_000
         lock.check()
-        time.sleep(1.4)
+        wait_until(lambda: has_lost(lock), "the end of the validity")
         store.answers = []
         time.sleep(0.2)
         with pytest.raises(LostLockError, match="last renewed"):

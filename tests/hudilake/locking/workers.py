@@ -11,10 +11,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from hudilake.errors import LostOwnershipError
-from hudilake.locking.base import TableLock
+from hudilake.locking.base import LostLockError, TableLock
 from hudilake.locking.file_lock import FileLock
 from hudilake.locking.storage_lock import StorageLock
-from hudilake.storage import open_storage
+from hudilake.storage import StorageError, open_storage
 from hudilake.storage.abilities import ConditionalStore
 
 _SPAWN = get_context("spawn")
@@ -49,6 +49,17 @@ def wait_until(condition: Callable[[], bool], what: str = "it", seconds: float =
     while not condition():
         assert time.monotonic() < end, f"{what} did not happen in {seconds} s"
         time.sleep(0.005)
+
+
+def has_lost(lock: TableLock) -> bool:
+    """Whether the lock says that it is lost; not while its store does not answer."""
+    try:
+        lock.check()
+    except LostLockError:
+        return True
+    except StorageError:
+        return False
+    return False
 
 
 def await_file(path: Path) -> str:

@@ -18,8 +18,7 @@ from binlake.tables.lake import Lake
 from hudilake.errors import TransientError, UnsupportedError
 from hudilake.storage import open_storage
 from lakemetastore.catalog.catalog import Catalog
-from lakemetastore.client.queued_registrar import QueuedRegistrar
-from lakemetastore.client.registrar import Registrar
+from lakemetastore.client.registration import QueuedRegistrar, Registrar, registrar_of
 from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.lake.named import NamedLake
 from lakemetastore.lake.reconcile import Reconciler
@@ -86,8 +85,8 @@ def test_the_stream_goes_on_without_the_metastore(server: str, tmp_path: Path) -
     answers = threading.Event()
     with _SERVERS[server](answers) as address:
         # A stream that waited for the slow server would wait for ten minutes.
-        registrar = QueuedRegistrar.of(MetastoreConnection(uri=address, timeout_seconds=600.0))
-        assert registrar is not None
+        registrar = registrar_of(MetastoreConnection(uri=address, timeout_seconds=600.0))
+        assert isinstance(registrar, QueuedRegistrar)
         with closing(registrar):
             _attached(table, registrar)
             for _ in range(3):
@@ -100,7 +99,7 @@ def test_the_stream_goes_on_without_the_metastore(server: str, tmp_path: Path) -
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             counts = registrar.counts()
-        assert (counts.told, counts.dropped, counts.waiting) == (0, 0, 1)
+        assert (counts.registered, counts.dropped, counts.waiting) == (0, 0, 1)
         assert registrar.counts().dropped == 1
     table.check()
 

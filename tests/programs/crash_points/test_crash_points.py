@@ -32,6 +32,7 @@ from tests.programs.crash_points.works import (
     hold,
     put_away,
 )
+from tests.selection import first
 from tests.services.s3 import S3Server
 
 _COMPACTED: dict[str, Any] = {"compaction": {"mode": "inline", "after_commits": 2}, "retention": {"commits": 1}}
@@ -70,11 +71,14 @@ WORKS: dict[str, Work] = {
     "the first batch of a wide table": WideBatch(first=True),
     "a batch of a wide table, compaction and clean": WideBatch(more=_COMPACTED),
 }
+#: Those that make test takes: each table service, DDL, and the batches that differ most.
+TAKEN = ("the first batch", "a batch written by tasks", "a batch, compaction and clean", "a batch that is looked up")
+TAKEN = (*TAKEN, "compaction", "clean", "archival", "other buckets", "restore", "statements")
 #: Those that are tried in other stores: one of them in a usual run.
 ELSEWHERE = ["statements", "a batch, compaction and clean", "restore"][: 3 if is_nightly() else 1]
 
 
-@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("work", first(len(TAKEN), sorted(WORKS, key=lambda work: work not in TAKEN)))
 def test_work_on_tables(tmp_path: Path, work: str) -> None:
     assert Trial(WORKS[work], local_places(tmp_path)).failures(_HERE) == []
 
@@ -93,6 +97,7 @@ def test_dumping(tmp_path: Path) -> None:
     assert Trial(Dump(), local_places(tmp_path)).failures(_HERE) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("work", ELSEWHERE)
 def test_in_an_object_store(s3_server: S3Server, work: str) -> None:
     places = lambda name: Place(f"s3://{BUCKET}/crash/{work}/{name}", s3_server.options())  # noqa: E731

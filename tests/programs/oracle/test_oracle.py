@@ -97,6 +97,7 @@ def test_a_dozen_seeds_end_equal(source: Services) -> None:
     assert report.statements - report.refused > 20 * len(SEEDS)
 
 
+@pytest.mark.full
 @pytest.mark.kafka
 @pytest.mark.database
 def test_kept_cases_end_equal(source: Services) -> None:

@@ -14,6 +14,7 @@ IMAGE_DOES = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.database
 def test_the_shop_is_made_and_its_user_may_read_the_binlog(database: EmbeddedMariaDB) -> None:
     database.execute(f"{IMAGE_DOES} {SQL.read_text()}")

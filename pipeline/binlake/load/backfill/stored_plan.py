@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from binlake.load.backfill.inputs import Input, Kind, differences
 from binlake.load.backfill.pieces import Piece
 from binlake.load.replay.quarantine_table import all_commits
 from binlake.position.record_reader import RecordReader
 from binlake.position.recorded import RecordedBackfill
-from hudilake.errors import BadInputError, CorruptDataError
-from hudilake.storage import FileInfo, Storage, StorageNotFoundError
+from binlake.position.state_document import StateDocument
+from hudilake.errors import BadInputError
+from hudilake.storage import FileInfo, Storage
 from hudilake.table.table import HudiTable
 
 _FILE = "plan.json"
-_VERSION = 1
+_DOCUMENT = StateDocument(_FILE, "the plan of a backfill", "run the command with --restart")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +42,22 @@ class StoredPlan:
 
     def save(self, storage: Storage) -> None:
         """Write the plan. Raises StorageError."""
-        document = {"version": _VERSION, **asdict(self)}
+        document = {"version": _DOCUMENT.version, **asdict(self)}
         storage.write(_FILE, json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode())
 
     @staticmethod
     def load(storage: Storage) -> StoredPlan | None:
         """The plan in a directory; None if there is none. Raises CorruptDataError, StorageError."""
-        try:
-            document = json.loads(storage.read(_FILE))
-            if document.pop("version") != _VERSION:
-                raise ValueError("its version is unknown")
-            files, pieces = document.pop("files"), document.pop("pieces")
+
+        def parse(fields: dict[str, Any]) -> StoredPlan:
+            files, pieces = fields.pop("files"), fields.pop("pieces")
             return StoredPlan(
                 files=tuple(FileInfo(**file) for file in files),
                 pieces=tuple(Piece(**piece) for piece in pieces),
-                **document,
+                **fields,
             )
-        except StorageNotFoundError:
-            return None
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptDataError(
-                f"the plan of a backfill cannot be read: {error}",
-                do_next="run the command with --restart",
-                path=f"{storage.uri}/{_FILE}",
-            ) from error
+
+        return _DOCUMENT.read(storage, parse)
 
     @staticmethod
     def forget(storage: Storage) -> None:

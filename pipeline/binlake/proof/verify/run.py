@@ -11,6 +11,7 @@ from typing import Any
 from binlake.decode.changes import SourceTable
 from binlake.position.compared import ComparedTables
 from binlake.position.record_reader import RecordReader
+from binlake.position.state_document import StateDocument
 from binlake.proof.verify.coverage import AsItIs, Coverage, StreamCoverage
 from binlake.proof.verify.repair import Repairer
 from binlake.proof.verify.result import TableResult
@@ -24,15 +25,15 @@ from binlake.settings.database import ReplicaSettings
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds, SourceOf
 from binlake.tables.store_tables import refuse_of_store, store_refusal
-from hudilake.errors import ConfigError, CorruptDataError, UnsupportedError
+from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.format.definition.kind_support import Operation
-from hudilake.storage import Storage, StorageNotFoundError, open_storage
+from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 
 # The progress of a run, kept beside the stream's ledger, so that ``--resume`` goes on after what was compared.
 
 PROGRESS = "verify.json"
-_VERSION = 1
+_DOCUMENT = StateDocument(PROGRESS, "the progress of the last run", "run the command without --resume")
 
 
 @dataclass
@@ -50,27 +51,19 @@ class Progress:
     @staticmethod
     def load(state: Storage) -> Progress:
         """The stored progress; an empty one if there is none. Raises CorruptDataError, StorageError."""
-        try:
-            data: dict[str, Any] = json.loads(state.read(PROGRESS))
-            if data["version"] != _VERSION:
-                raise ValueError(f"version {data['version']}")
+
+        def parse(fields: dict[str, Any]) -> Progress:
             return Progress(
-                {table: TableResult.from_json(result) for table, result in data["done"].items()},
-                {table: (TableResult.from_json(result), low) for table, (result, low) in data["begun"].items()},
+                {table: TableResult.from_json(result) for table, result in fields["done"].items()},
+                {table: (TableResult.from_json(result), low) for table, (result, low) in fields["begun"].items()},
             )
-        except StorageNotFoundError:
-            return Progress()
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptDataError(
-                f"the progress of the last run cannot be read: {error}",
-                do_next="run the command without --resume",
-                path=f"{state.uri}/{PROGRESS}",
-            ) from error
+
+        return _DOCUMENT.read(state, parse) or Progress()
 
     def save(self, state: Storage) -> None:
         """Replace the stored progress."""
         data = {
-            "version": _VERSION,
+            "version": _DOCUMENT.version,
             "done": {table: result.to_json() for table, result in self.done.items()},
             "begun": {table: (result.to_json(), low) for table, (result, low) in self.begun.items()},
         }

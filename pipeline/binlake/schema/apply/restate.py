@@ -222,17 +222,17 @@ def _sorted(rows: pa.Table) -> pa.Table | None:
 
 
 def _differs(before: pa.Table, after: pa.Table) -> Flags:
-    found = np.zeros(len(before), dtype=bool)
+    differs = np.zeros(len(before), dtype=bool)
     for name in set(before.column_names) - set(after.column_names):
-        found |= before.column(name).is_valid().to_numpy()
+        differs |= before.column(name).is_valid().to_numpy()
     for name in after.column_names:
         new = after.column(name)
         if name not in before.column_names:
-            found |= new.is_valid().to_numpy()
+            differs |= new.is_valid().to_numpy()
         elif is_rewritten(before.column(name).type, new.type):
-            found[:] = True
+            differs[:] = True
         elif before.column(name) is not new:
             old = before.column(name).cast(new.type)
             same = pc.or_(pc.fill_null(pc.equal(old, new), False), pc.and_(old.is_null(), new.is_null()))
-            found |= ~same.to_numpy()
-    return found
+            differs |= ~same.to_numpy()
+    return differs

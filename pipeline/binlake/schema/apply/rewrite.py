@@ -141,7 +141,7 @@ def _rows_of(
 
     parts = list(pool.map(read, pieces))
     rows = pa.concat_tables([part for part, _ in parts], promote_options="default")
-    buckets = np.concatenate([found for _, found in parts])
+    buckets = np.concatenate([numbers for _, numbers in parts])
     return {b: _newest(rows.filter(pa.array(buckets == b))) for b in np.unique(buckets).tolist()}
 
 

@@ -86,8 +86,8 @@ class SchemaStates:
         since = [version.since for version in versions]
 
         def types_before(order: int) -> Mapping[str, MysqlType]:
-            at = bisect.bisect_left(since, order)
-            return {name.lower(): kind for name, kind in versions[at - 1].columns} if at else {}
+            place = bisect.bisect_left(since, order)
+            return {name.lower(): kind for name, kind in versions[place - 1].columns} if place else {}
 
         def defined_before(order: int) -> Defined | None:
             made = [v for v in self._schemas.versions(origin) if v.created and v.since < order]
@@ -133,8 +133,8 @@ class FreshTable:
         added = [f for f in added if rule is None or rule.keeps(f.name)]
         return FreshTable((*self.entries, *entries), (*self.added, *added))
 
-    def columns(self, found: pa.Schema) -> pa.Schema:
-        """The columns that the table is created with: ``found`` in its rows, and the added ones that these lack."""
-        names = {name.lower() for name in found.names}
+    def columns(self, known: pa.Schema) -> pa.Schema:
+        """The columns that the table is created with: ``known`` in its rows, and the added ones that these lack."""
+        names = {name.lower() for name in known.names}
         more = {field.name.lower(): field for field in self.added if field.name.lower() not in names}
-        return pa.schema([*found, *more.values()])
+        return pa.schema([*known, *more.values()])

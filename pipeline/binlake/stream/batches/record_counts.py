@@ -71,13 +71,13 @@ def table_progress(
 
 def ddl_progress(notes: Sequence[DdlOutcome]) -> tuple[DdlProgress, ...]:
     """The outcomes of DDL, one entry for each statement."""
-    found: list[DdlProgress] = []
+    progress: list[DdlProgress] = []
     for note in notes:
         if note.error is not None:
-            found.append(DdlProgress(str(note.table), error=note.error))
+            progress.append(DdlProgress(str(note.table), error=note.error))
         for e in note.entries:
             verdicts = tuple(map(str, e.rulings))
-            found.append(
+            progress.append(
                 DdlProgress(
                     str(note.table),
                     e.place,
@@ -87,7 +87,7 @@ def ddl_progress(notes: Sequence[DdlOutcome]) -> tuple[DdlProgress, ...]:
                     undetermined=[str(one) for one in e.undetermined],
                 )
             )
-    return tuple(found)
+    return tuple(progress)
 
 
 def count_records(table: TableReport, source: SourceTable, report: TaskReport) -> None:
@@ -100,23 +100,23 @@ def count_records(table: TableReport, source: SourceTable, report: TaskReport) -
 
 def loose_tables(report: TaskReport) -> list[TableProgress]:
     """The progress of tables that received only records that change no row."""
-    found: dict[SourceTable, list[int]] = {}
+    counts: dict[SourceTable, list[int]] = {}
     for (source, _), count in report.filtered.items():
         if source is not None and source not in report.tables:
-            found.setdefault(source, [0, 0])[0] += count
+            counts.setdefault(source, [0, 0])[0] += count
     for q in report.quarantined:
         if q.source is not None and q.source not in report.tables:
-            found.setdefault(q.source, [0, 0])[1] += 1
+            counts.setdefault(q.source, [0, 0])[1] += 1
     return [
         TableProgress(table=str(source), events_read=filtered + bad, filtered=filtered, quarantined=bad)
-        for source, (filtered, bad) in found.items()
+        for source, (filtered, bad) in counts.items()
     ]
 
 
 def filtered_of_no_table(report: TaskReport) -> dict[str, int]:
     """Records of no table that rightly change nothing, by kind."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for (source, kind), count in report.filtered.items():
         if source is None:
-            found[kind] = found.get(kind, 0) + count
-    return found
+            counts[kind] = counts.get(kind, 0) + count
+    return counts

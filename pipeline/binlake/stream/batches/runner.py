@@ -136,14 +136,14 @@ class BatchRunner:
     def _catch_up_wide(self, wide: SourceTable) -> ProgressEvent | None:
         """Derive a wide table that is behind; None if it failed."""
         try:
-            told = self._sequence.derivations.catch_up(wide)
+            progress = self._sequence.derivations.catch_up(wide)
         except BinlakeError as error:
             self._not_caught_up(wide, error)
             return None
         self.ledger.table_met(wide, self._settings.table_rules(wide).path)
         self.ledger.caught_up(wide, NO_RANGES)
         self.ledger.save(self._state)
-        return ProgressEvent(self.ledger.batch, 0.0, tables=(told,))
+        return ProgressEvent(self.ledger.batch, 0.0, tables=(progress,))
 
     def _not_caught_up(self, source: SourceTable, raised: BinlakeError) -> None:
         """Note a table that is still behind, and stop it if its error does not pass."""
@@ -163,8 +163,8 @@ class BatchRunner:
         """Take cells that have expired out of wide tables whose sweep is due. As ``derive_missing``."""
         return self._derived(self._sequence.derivations.expired())
 
-    def _derived(self, told: Sequence[TableProgress]) -> ProgressEvent | None:
-        if not told:
+    def _derived(self, progress: Sequence[TableProgress]) -> ProgressEvent | None:
+        if not progress:
             return None
         self.ledger.save(self._state)
-        return ProgressEvent(self.ledger.batch, 0.0, tables=tuple(told))
+        return ProgressEvent(self.ledger.batch, 0.0, tables=tuple(progress))

@@ -59,11 +59,11 @@ class StreamPolicy:
             self.notice_restore(source)
 
     def tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
-        """See BatchPolicy: only the tables that the batch can touch."""
+        """Only the tables that the batch can touch."""
         return set().union(*(self._by_topic.get(topic, set()) for topic in topics))
 
     def table_state(self, source: SourceTable, table: LakeTable | None, batch: Batch) -> TableState:
-        """See BatchPolicy; a table whose positions are the start of the batch needs no ``applied_until``."""
+        """By its commits; a table whose positions are the start of the batch needs no ``applied_until``."""
         return TableState(
             applied_until=table.ahead_of(self._settings.name, batch.starts) if table else NO_OFFSETS,
             truncates=table.truncates if table else NOTHING_TRUNCATED,
@@ -73,19 +73,19 @@ class StreamPolicy:
         )
 
     def met(self, source: SourceTable, table: LakeTable) -> None:
-        """See BatchPolicy: a run created the table and died before it saved the ledger."""
+        """A run created the table and died before it saved the ledger."""
         self.ledger.table_met(source, table.rules.path)
         self._note_topics(source, table)
 
     def executed(self, plan: BatchPlan, outcome: Outcome) -> None:
-        """See BatchPolicy: nothing to note, because the ranges describe the batch."""
+        """Nothing to note, because the ranges describe the batch."""
 
     def quarantine_notes(self, plan: BatchPlan) -> CommitNotes:
-        """See BatchPolicy."""
+        """None: the ranges of the batch say where the records are."""
         return NO_NOTES
 
     def commit_input(self, table_input: TableInput) -> TableInput:
-        """See BatchPolicy: adds the offsets that were skipped on demand, and the transaction the batch ends with."""
+        """Add the offsets that were skipped on demand, and the transaction the batch ends with."""
         table = self._lake.opened(table_input.report.target.path)
         standing = table.standing(self._settings.name) if table is not None else NO_OFFSETS
         notes = CommitNotes(
@@ -95,31 +95,31 @@ class StreamPolicy:
         return dataclasses.replace(table_input, notes=notes)
 
     def commits_without_rows(self, source: SourceTable) -> bool:
-        """See BatchPolicy: the ledger, too, holds what a table has applied."""
+        """The ledger, too, holds what a table has applied."""
         return False
 
     def committed(self, source: SourceTable, table: LakeTable) -> None:
-        """See BatchPolicy."""
+        """Note the table's positions in the ledger, and that the lake must have it from now on."""
         path = table.rules.path
         self.ledger.table_committed(source, path, table.standing(self._settings.name))
         self._lake.expect(KnownTable(source, path, path))
         self._note_topics(source, table)
 
     def derives(self, wide: SourceTable) -> bool:
-        """See BatchPolicy: a wide table that is behind is derived when it is caught up."""
+        """A wide table that is behind is derived when it is caught up."""
         return wide not in self.ledger.behind
 
     def derived(self, wide: SourceTable, path: str) -> None:
-        """See BatchPolicy."""
+        """Note the wide table in the ledger."""
         self.ledger.table_met(wide, path)
 
     def cannot_go_on(self, source: SourceTable, error: BinlakeError, waiting: Offsets = NO_OFFSETS) -> None:
-        """See BatchPolicy: the table is behind, and stopped if the error does not pass."""
+        """The table is behind, and stopped if the error does not pass."""
         self.ledger.note_behind(source, waiting)
         self._control.stop_if_final(source, error)
 
     def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
-        """See BatchPolicy: saves the ledger; tables that could not commit, or were skipped, are noted as behind."""
+        """Save the ledger; tables that could not commit, or were skipped, are noted as behind."""
         if batch.only is not None:
             if not failed:
                 self.ledger.caught_up(batch.only, batch.ranges.until(outcome.report.held.get(batch.only, {})))
@@ -151,7 +151,7 @@ class StreamPolicy:
         report = outcome.report
         for source, first in report.held.items():
             if source not in failed:
-                waiting = Offsets.of_places((topic, partition, at) for (topic, partition), at in first.items())
+                waiting = Offsets.of_places((topic, partition, offset) for (topic, partition), offset in first.items())
                 self.ledger.note_behind(source, waiting)
         for source in {*failed, *report.skipped}:
             missed = report.skipped.get(source, set())

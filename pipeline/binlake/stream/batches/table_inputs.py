@@ -59,7 +59,7 @@ def take_refused(outcome: Outcome, plan: BatchPlan, accepted: AcceptedRules) -> 
     before it, or that a commit has refused, stay among the quarantined. Raises StorageError.
     """
     report = outcome.report
-    found: dict[SourceTable, BinlakeError] = {}
+    refused: dict[SourceTable, BinlakeError] = {}
     kept: list[Quarantined] = []
     for record in report.quarantined:
         source = record.source
@@ -69,15 +69,15 @@ def take_refused(outcome: Outcome, plan: BatchPlan, accepted: AcceptedRules) -> 
         if accepted.has(source):
             kept.append(record)
             continue
-        if source not in found:
-            found[source] = ConfigError(
+        if source not in refused:
+            refused[source] = ConfigError(
                 f"every record of the table is refused: {record.detail}",
                 do_next="correct the settings or the source; or leave the table out (tables.exclude)",
                 table=str(source),
             )
         report.skipped.setdefault(source, set()).add(record.topic)
     report.quarantined = kept
-    return found
+    return refused
 
 
 def _refuses(plan: BatchPlan, source: SourceTable) -> bool:

@@ -6,8 +6,8 @@ table's own types come before those of the messages.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,14 +15,14 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.inferred import InferredColumns, InferredType, widened
 from binlake.decode.schemas.schemas import DeclaredTable
 from binlake.decode.types.text_columns import inferred_type
+from binlake.position.state_document import StateDocument
 from binlake.rows.upsert.target import RESERVED_PREFIXES
 from binlake.settings import Settings
-from hudilake.errors import CorruptDataError
 from hudilake.format.definition.column_names import lake_name
-from hudilake.storage import StorageNotFoundError, open_storage
+from hudilake.storage import open_storage
 
 FILE = "inferred.json"
-_VERSION = 1
+_DOCUMENT = StateDocument(FILE, "the learned columns", "restore the file, or delete it: the columns are learned again")
 #: A message with a map of changing names must not make a table that no reader opens. MySQL has 4096 at most.
 MOST_COLUMNS = 1000
 _TEXT_OF = {
@@ -62,7 +62,7 @@ class InferredTables:
             if source in self._entries
         }
 
-    def learn(self, source: SourceTable, found: InferredColumns, stored: pa.Schema | None) -> bool:
+    def learn(self, source: SourceTable, inferred: InferredColumns, stored: pa.Schema | None) -> bool:
         """Take in the columns of messages; True if they change what is known.
 
         ``stored``: the lake table's schema; None if there is no table. A column of the table keeps its type. A name
@@ -73,7 +73,7 @@ class InferredTables:
         columns = dict(known)
         taken = {lake_name(name).lower() for name in known}
         taken |= {name.lower() for name in self._entries[source].metadata_columns.values()}
-        for name, kind in found.items():
+        for name, kind in inferred.items():
             if name in columns:
                 columns[name] = _changed(columns[name], kind)
             elif _usable(lake_name(name).lower(), taken) and len(columns) < MOST_COLUMNS:
@@ -91,38 +91,26 @@ class InferredTables:
         return self._tables
 
     def _read(self) -> dict[SourceTable, dict[str, str]]:
-        try:
-            document = json.loads(open_storage(self._uri, self._options).read(FILE))
-            if document["version"] != _VERSION:
-                raise ValueError(f"version {document['version']}")
-            return {
-                SourceTable(*one["table"]): {str(n): str(t) for n, t in one["columns"]} for one in document["tables"]
-            }
-        except StorageNotFoundError:
-            return {}
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptDataError(
-                f"the learned columns cannot be read: {error}",
-                do_next="restore the file, or delete it: the columns are learned again",
-                path=f"{self._uri}/{FILE}",
-            ) from error
+        def parse(fields: dict[str, Any]) -> dict[SourceTable, dict[str, str]]:
+            return {SourceTable(*one["table"]): {str(n): str(t) for n, t in one["columns"]} for one in fields["tables"]}
+
+        return _DOCUMENT.read(open_storage(self._uri, self._options), parse) or {}
 
     def _write(self, tables: Mapping[SourceTable, Mapping[str, str]]) -> None:
         listed = [{"table": [s.database, s.table], "columns": list(columns.items())} for s, columns in tables.items()]
-        text = json.dumps({"version": _VERSION, "tables": listed}, ensure_ascii=False)
-        open_storage(self._uri, self._options).write(FILE, text.encode())
+        _DOCUMENT.write(open_storage(self._uri, self._options), {"tables": listed})
 
 
 def _usable(name: str, taken: set[str]) -> bool:
     return bool(name) and name not in taken and not name.startswith((*RESERVED_PREFIXES, "__"))
 
 
-def _changed(known: str | None, found: InferredType) -> str:
+def _changed(known: str | None, inferred: InferredType) -> str:
     """The type of a column after another message: a column with a type keeps it, but text may also hold documents."""
     if known is None or known == InferredType.NULL:
-        return str(found)
-    keeps = known != InferredType.TEXT or found is not InferredType.DOCUMENT
-    return known if keeps else str(widened(InferredType.TEXT, found))
+        return str(inferred)
+    keeps = known != InferredType.TEXT or inferred is not InferredType.DOCUMENT
+    return known if keeps else str(widened(InferredType.TEXT, inferred))
 
 
 def _text_of(name: str, stored: pa.Schema | None) -> str | None:

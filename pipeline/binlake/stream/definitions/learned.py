@@ -7,15 +7,19 @@ the tables.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from typing import Any
 
+from binlake.position.state_document import StateDocument
 from binlake.settings import Settings
-from hudilake.errors import CorruptDataError
-from hudilake.storage import StorageNotFoundError, open_storage
+from hudilake.storage import open_storage
 
 FILE = "definitions.json"
-_VERSION = 1
+_DOCUMENT = StateDocument(
+    FILE,
+    "the definitions of tables",
+    "restore the file, or delete it and declare the tables in source.schemas",
+)
 
 
 class Definitions:
@@ -39,20 +43,10 @@ class Definitions:
     def keep(self, records: Sequence[bytes]) -> None:
         """Add records to those stored by now: a replay may write at the same time. Raises as ``load``."""
         kept = dict.fromkeys([*self._read(), *(record.decode() for record in records)])
-        document = {"version": _VERSION, "records": list(kept)}
-        open_storage(self._uri, self._options).write(FILE, json.dumps(document, ensure_ascii=False).encode())
+        _DOCUMENT.write(open_storage(self._uri, self._options), {"records": list(kept)})
 
     def _read(self) -> list[str]:
-        try:
-            document = json.loads(open_storage(self._uri, self._options).read(FILE))
-            if document["version"] != _VERSION:
-                raise ValueError(f"version {document['version']}")
-            return [str(record) for record in document["records"]]
-        except StorageNotFoundError:
-            return []
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptDataError(
-                f"the definitions of tables cannot be read: {error}",
-                do_next="restore the file, or delete it and declare the tables in source.schemas",
-                path=f"{self._uri}/{FILE}",
-            ) from error
+        def parse(fields: dict[str, Any]) -> list[str]:
+            return [str(record) for record in fields["records"]]
+
+        return _DOCUMENT.read(open_storage(self._uri, self._options), parse) or []

@@ -177,11 +177,11 @@ class SchemaRegistry:
 
     def sources_of(self, topics: Iterable[str]) -> set[SourceTable]:
         """Those of them whose records come from these topics, judged by the topics' names."""
-        found: set[SourceTable] = set()
+        sources: set[SourceTable] = set()
         for topic in topics:
             parts = topic.split(".")
-            found.update(*(self._by_topic_suffix.get(".".join(parts[at:]), ()) for at in range(len(parts))))
-        return found
+            sources.update(*(self._by_topic_suffix.get(".".join(parts[start:]), ()) for start in range(len(parts))))
+        return sources
 
     def versions(self, source: SourceTable) -> tuple[SchemaVersion, ...]:
         """All definitions of a table, ordered by position."""
@@ -192,10 +192,10 @@ class SchemaRegistry:
         wanted: set[SourceTable] = set()
         for topic in topics:
             parts = topic.split(".")
-            found = [self._by_topic_suffix.get(".".join(parts[at:])) for at in range(len(parts))]
-            if not any(found):
+            candidates = [self._by_topic_suffix.get(".".join(parts[start:])) for start in range(len(parts))]
+            if not any(candidates):
                 return LayeredSchemas((*self._settled(), self._history))  # the topic's name follows other rules
-            wanted.update(*(f for f in found if f))
+            wanted.update(*(f for f in candidates if f))
         return LayeredSchemas((*self._settled(), self._history.only(wanted)))
 
     def _settled(self) -> tuple[SchemaSource, ...]:
@@ -203,10 +203,10 @@ class SchemaRegistry:
         inferred = self._inferred.declared()
         return (self._declared, DeclaredSchemas(inferred)) if inferred else (self._declared,)
 
-    def infer(self, source: SourceTable, found: InferredColumns, stored: pa.Schema | None) -> bool:
+    def infer(self, source: SourceTable, inferred: InferredColumns, stored: pa.Schema | None) -> bool:
         """Take in columns that messages of a plain topic have; True if that changes the schemas. See
         ``InferredTables.learn``."""
-        return self._inferred.learn(source, found, stored)
+        return self._inferred.learn(source, inferred, stored)
 
     def waits_for(self, report: TaskReport) -> bool:
         """Whether a DDL record on which this batch's rows depend may be missing."""

@@ -125,21 +125,21 @@ class Monitor:
     # -- private, with the lock held ------------------------------------------------------------------------------
 
     def _look(self, *, finished: bool) -> None:
-        at, known = self._at, self._known
+        looked, known = self._at, self._known
         if finished:
-            at.finished_s = self._clock()
+            looked.finished_s = self._clock()
         if known is None:
             return
-        at.positions = known.ledger.positions
-        before = {*at.behind, *at.paused, *at.stopped}
-        at.behind, at.paused, at.stopped = (
+        looked.positions = known.ledger.positions
+        before = {*looked.behind, *looked.paused, *looked.stopped}
+        looked.behind, looked.paused, looked.stopped = (
             tuple(sorted(map(str, tables)))
             for tables in (known.ledger.behind, known.ledger.paused, known.ledger.stopped)
         )
-        for table in {*before, *at.behind}:
-            self.metrics.behind.labels(table).set(table in at.behind)
-            self.metrics.paused.labels(table).set(table in at.paused)
-            self.metrics.stopped.labels(table).set(table in at.stopped)
+        for table in {*before, *looked.behind}:
+            self.metrics.behind.labels(table).set(table in looked.behind)
+            self.metrics.paused.labels(table).set(table in looked.paused)
+            self.metrics.stopped.labels(table).set(table in looked.stopped)
 
     def _lags(self) -> Offsets:
         return self._at.ends.within(self._at.positions).minus(self._at.positions)

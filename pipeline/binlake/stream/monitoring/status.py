@@ -278,13 +278,13 @@ def lock_holder(storage: Storage) -> Writer | None:
 
 
 def _file_lock_holder(storage: Storage) -> Writer | None:
-    found = file_lock.find_lock(storage)
-    if found is None:
+    held = file_lock.find_lock(storage)
+    if held is None:
         return None
-    silent_s = (now_ms() - found.modified_ms) / 1000
-    alive = not (found.is_abandoned or found.has_expired(foreign_expiry_s=0))
-    host, pid = (found.process.host, found.process.pid) if found.process is not None else (None, None)
-    return Writer(found.owner or "Hudi's own", host, pid, silent_s, alive)
+    silent_s = (now_ms() - held.modified_ms) / 1000
+    alive = not (held.is_abandoned or held.has_expired(foreign_expiry_s=0))
+    host, pid = (held.process.host, held.process.pid) if held.process is not None else (None, None)
+    return Writer(held.owner or "Hudi's own", host, pid, silent_s, alive)
 
 
 def _writer(beat: Heartbeat, timeout_s: float, instant: str = "") -> Writer:

@@ -85,11 +85,11 @@ class TableScan:
         ``TableReader.plan``.
         """
         reader = TableReader.open(self.source, self.options, service=service)
-        told = SimpleBuckets(self.buckets) if isinstance(self.buckets, int) else self.buckets
+        bucketing = SimpleBuckets(self.buckets) if isinstance(self.buckets, int) else self.buckets
         columns = self._own_columns(reader) if self.columns is None else self.columns
-        needed = [*needed, *(hash_fields(reader, told) if with_key else ())]
+        needed = [*needed, *(hash_fields(reader, bucketing) if with_key else ())]
         missing = [name for name in dict.fromkeys(needed) if name not in columns]
-        return bucketed(reader, reader.plan(self.query, self.condition, [*missing, *columns]), told)
+        return bucketed(reader, reader.plan(self.query, self.condition, [*missing, *columns]), bucketing)
 
     def _own_columns(self, reader: TableReader) -> list[str]:
         as_of = self.query.as_of if isinstance(self.query, Snapshot) else None

@@ -137,14 +137,14 @@ def _fetch(coordinates: Sequence[str], exclude: Sequence[str], work: Path) -> Pa
 
 def _write_ivy_files(work: Path, coordinates: Sequence[str], exclude: Sequence[str]) -> None:
     root = os.environ.get("BINLAKE_MAVEN_REPOSITORY")
-    at = f" root={quoteattr(root)}" if root else ""
+    attribute = f" root={quoteattr(root)}" if root else ""
     # Without the two lookups Ivy does not ask for sources and javadoc of every module: two requests of three saved.
     (work / "ivysettings.xml").write_text(
         "<ivysettings>"
         '<property name="ivy.maven.lookup.sources" value="false"/>'
         '<property name="ivy.maven.lookup.javadoc" value="false"/>'
         '<settings defaultResolver="maven"/>'
-        f'<resolvers><ibiblio name="maven" m2compatible="true"{at}/></resolvers>'
+        f'<resolvers><ibiblio name="maven" m2compatible="true"{attribute}/></resolvers>'
         "</ivysettings>"
     )
     wanted = "".join(_dependency(coordinate) for coordinate in coordinates)

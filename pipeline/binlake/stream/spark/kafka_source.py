@@ -47,10 +47,10 @@ _DECRYPT = 2  # javax.crypto.Cipher.DECRYPT_MODE
 
 def unlocked(context: SparkContext, pem: str, password: str) -> str:
     """The decrypted key of an encrypted PKCS#8 text, as PEM. Raises ConfigError if the password does not decrypt it."""
-    found = _BODY.search(pem)
+    encrypted = _BODY.search(pem)
     gateway: Any = context._gateway
     try:
-        opened = _open(gateway, base64.b64decode(found[1] if found else ""), password)
+        opened = _open(gateway, base64.b64decode(encrypted[1] if encrypted else ""), password)
     except Py4JJavaError as error:
         raise ConfigError(
             f"the private key cannot be opened: {error.java_exception.getClass().getSimpleName()}",

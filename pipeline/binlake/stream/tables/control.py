@@ -42,11 +42,11 @@ class TableControl:
 
         Raises CorruptDataError, StorageError.
         """
-        found = load_requests(self._state)
-        if found == self._requests:
+        requests = load_requests(self._state)
+        if requests == self._requests:
             return False
-        self._requests = found
-        changes = [self._take(table, request) for table, request in found.items()]
+        self._requests = requests
+        changes = [self._take(table, request) for table, request in requests.items()]
         return any(changes)
 
     def request(self, table: SourceTable) -> TableRequest:

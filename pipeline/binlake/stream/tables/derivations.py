@@ -80,7 +80,7 @@ class Derivations:
         """Derive the wide tables of those tables of cells that have committed. Returns their progress; raises no
         BinlakeError."""
         pairs = [pair for pair in self._pairs if pair.cells in committed]
-        return [told for pair in pairs if (told := self._one(pair, trigger_ms)) is not None]
+        return [progress for pair in pairs if (progress := self._one(pair, trigger_ms)) is not None]
 
     def missing(self) -> list[TableProgress]:
         """Derive what a crash, or another writer of a table of cells, has left to derive. As ``after``."""
@@ -107,8 +107,8 @@ class Derivations:
     ) -> list[TableProgress]:
         """Derive between two batches: the progress of those wide tables that had rows to derive, or failed."""
         began_ms = now_ms()
-        told = [self._one(pair, began_ms, how) for pair in pairs]
-        return [one for one in told if one is not None and (one.error or (one.derived and one.derived.rows))]
+        progress = [self._one(pair, began_ms, how) for pair in pairs]
+        return [one for one in progress if one is not None and (one.error or (one.derived and one.derived.rows))]
 
     def _one(
         self, pair: DerivedPair, trigger_ms: int, how: Callable[[DerivedPair], Derived] | None = None

@@ -101,7 +101,7 @@ class Resyncs:
         self._ledger, self._control, self._connector, self._rows = ledger, control, connector, rows
         self._restored_looked_for = False
         self._looked_s = -_LOOK_EVERY_S
-        self._told: list[dict[str, Any]] = []
+        self._notifications: list[dict[str, Any]] = []
         self._not_before_s: dict[SourceTable, float] = {}
 
     def go_on(self) -> bool:
@@ -113,7 +113,7 @@ class Resyncs:
         again = self._restart_restored()
         active = {table: r for table, r in self._ledger.resyncs.items() if r.active}
         if not active:
-            self._told.clear()
+            self._notifications.clear()
             return again
         self._look()
         changes = [self._step(table, resync) for table, resync in active.items()]
@@ -146,7 +146,7 @@ class Resyncs:
             fields = {"event": "no_notifications", "error": error.what}
             _log.warning("the connector's notifications cannot be read: %s", error, extra=fields)
             return
-        self._told += [told for value in values if (told := _notification(value)) is not None]
+        self._notifications += [notification for value in values if (notification := _notification(value)) is not None]
 
     def _step(self, table: SourceTable, resync: Resync) -> bool:
         request = self._control.request(table).resync
@@ -179,10 +179,10 @@ class Resyncs:
 
     def _heard(self, resync: Resync, request: ResyncRequest, table: SourceTable) -> Resync:
         """The resync after the notifications about it."""
-        for told in self._told if resync.step in (ResyncStep.SIGNALLED, ResyncStep.READING) else ():
-            if told.get("id") != resync.id:
+        for notification in self._notifications if resync.step in (ResyncStep.SIGNALLED, ResyncStep.READING) else ():
+            if notification.get("id") != resync.id:
                 continue
-            more, kind = told.get("additional_data") or {}, told.get("type")
+            more, kind = notification.get("additional_data") or {}, notification.get("type")
             if kind == _SCANNED and more.get("scanned_collection", "").lower() == str(request.origin).lower():
                 if (status := more.get("status")) not in _READ:
                     return _failed(resync, table, f"the connector could not read the table: {status}")
@@ -226,12 +226,12 @@ def _failed(resync: Resync, table: SourceTable, why: str) -> Resync:
 def _notification(value: bytes) -> dict[str, Any] | None:
     """A notification about an incremental snapshot, out of its frame; None for any other record."""
     try:
-        told = json.loads(value)
+        document = json.loads(value)
     except ValueError:
         return None
-    if isinstance(told, dict) and isinstance(told.get("payload"), dict):
-        told = told["payload"]
-    return told if isinstance(told, dict) and told.get("aggregate_type") == _KIND else None
+    if isinstance(document, dict) and isinstance(document.get("payload"), dict):
+        document = document["payload"]
+    return document if isinstance(document, dict) and document.get("aggregate_type") == _KIND else None
 
 
 _ASK_S = 10.0
@@ -254,7 +254,7 @@ class SignalledConnector:
         return SignalledConnector(config, LogTail(config, debezium.notification_topic), debezium.signal_topic)
 
     def signal(self, request: ResyncRequest) -> None:
-        """See ``resync.Connector``."""
+        """Send the signal of an incremental snapshot. Raises ConfigError without a topic of signals, TransientError."""
         if self.signals is None:
             raise ConfigError(
                 "the settings do not name the connector's topic of signals", do_next="set source.debezium.signal_topic"
@@ -262,9 +262,9 @@ class SignalledConnector:
         send_signal(self.config, self.signals, SnapshotSignal(request.id, request.prefix, request.origin))
 
     def notifications(self) -> Iterable[bytes]:
-        """See ``resync.Connector``."""
+        """The values that came since the last call, of all partitions of the topic."""
         return [value for records in self.tail.poll() for value in records.values if value is not None]
 
     def ends(self, places: Offsets) -> Offsets:
-        """See ``resync.Connector``."""
+        """Kafka's answer, which may take ten seconds."""
         return end_offsets(self.config, places, _ASK_S)

@@ -4,6 +4,10 @@ A compaction or a clustering changes the timeline when it is planned and when it
 Both changes are made in the thread that commits the table, so that no commit of this process can interleave; the work
 is done there too (inline) or in a thread beside the commits (async). Commits meanwhile may change file groups that a
 clustering has planned: the clustering gives way.
+
+Where columns take other types, hudi-rs 0.5.0 reads a file slice only if its log files agree in the types of all columns
+(measured; the base file may differ). So log files are ended before: by a compaction, or in one commit of the table
+where nobody compacts it, or another process.
 """
 
 from __future__ import annotations
@@ -14,8 +18,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from binlake.position.commit_record import CommitRecord
+from binlake.rows.merging.write import write_anew
+from binlake.rows.upsert.route import KEY, Counts
 from binlake.tables.lake_table import LakeTable
-from binlake.tables.services.ended_logs import end_logs
 from binlake.tables.services.policy import (
     clustering_of,
     clusters_here,
@@ -25,11 +31,16 @@ from binlake.tables.services.policy import (
     retire,
 )
 from hudilake.clock import monotonic_s
+from hudilake.commit.intent import WHOLE_TABLE
 from hudilake.errors import BinlakeError
+from hudilake.format.files.file_group_write import FileGroupWrite, WriteResult
+from hudilake.format.files.view import FileSlice
 from hudilake.format.timeline.instant import COMPLETED_ACTIONS
+from hudilake.read.slice import read_deletes, read_file_slice
 from hudilake.services.clustering.job import ClusteringJob, LaidOut
 from hudilake.services.compaction import CompactedFile, CompactionJob
 from hudilake.services.planned import MapTasks, PlannedService, ServiceReport, ServiceSteps, run_planned
+from hudilake.write.group_writer import GroupWriter
 
 Job = TypeVar("Job")
 Made = TypeVar("Made")
@@ -52,7 +63,7 @@ class TableServicesOutcome:
 
 
 @dataclass(frozen=True)
-class _Running(Generic[Job, Made]):
+class _StreamJob(Generic[Job, Made]):
     """A job under way, and what it will have made."""
 
     job: Job
@@ -67,7 +78,7 @@ class StreamService(Generic[Job, Made]):
     """
 
     name: str
-    _running: dict[str, _Running[Job, Made]] = field(default_factory=dict)
+    _running: dict[str, _StreamJob[Job, Made]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _pool: ThreadPoolExecutor = field(init=False)
 
@@ -93,7 +104,7 @@ class StreamService(Generic[Job, Made]):
         job = self._next(service)
         if job is not None:
             with self._lock:
-                self._running[path] = _Running(job, self._pool.submit(service.execute, job))
+                self._running[path] = _StreamJob(job, self._pool.submit(service.execute, job))
         return None
 
     def end(self, service: PlannedService[Job, Made], path: str) -> str | None:
@@ -222,3 +233,34 @@ class TableServices:
             return False
         count = self._commits[table.rules.path] = self._commits.get(table.rules.path, -1) + 1
         return count % _COMMITS_A_CLEAN == 0
+
+
+def end_logs(table: LakeTable, stream: str) -> int:
+    """Write the slices that have log files anew, one after the other. Returns how many there were.
+
+    Args:
+        table: open.
+        stream: of the commit, which covers no offsets.
+
+    Raises BinlakeError; the table is unchanged then.
+    """
+    with table.table.exclusively():
+        table.refresh(stream)
+        pieces = [piece for piece in table.table.file_slices() if piece.log_files]
+        if not pieces or table.table.config.kind.appends or table.source is None:
+            return 0
+        context = table.begin(table.table.schema, WHOLE_TABLE)
+        with table.undone_on_error(context.instant):
+            writer = table.rows.group_writer(context)
+            results = [result for piece in pieces for result in _anew(table, writer, piece)]
+            table.commit(context, results, CommitRecord(stream, 0, Counts(), table.source, table.origin))
+    return len(pieces)
+
+
+def _anew(table: LakeTable, writer: GroupWriter, piece: FileSlice) -> list[WriteResult]:
+    rows = read_file_slice(table.table, piece, [KEY, *table.table.schema.names])
+    deletes = read_deletes(table.table, piece)  # older rows that come late must not return
+    kept = deletes.sort_by(KEY) if len(deletes) else None
+    return write_anew(
+        table.storage, writer, FileGroupWrite(piece.partition_path, piece.file_id, rows.sort_by(KEY), kept)
+    )

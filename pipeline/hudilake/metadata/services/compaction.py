@@ -66,7 +66,8 @@ def finish_pending(table: MetadataTable) -> None:
     for pending in pending_compactions(table.timeline):
         instant = pending.requested_time
         groups = [group for groups in table.reader.groups.values() for group in groups if group.logs]
-        if any(_completed_at(table, log.name.instant) >= instant for group in groups for log in group.logs):
+        completed = [table.timeline.completion_time(log.name.instant) or "" for group in groups for log in group.logs]
+        if max(completed, default="") >= instant:
             _give_up(table, pending)
         else:
             _execute(table, pending.in_state(State.REQUESTED), groups)
@@ -79,10 +80,6 @@ def _give_up(table: MetadataTable, pending: Instant) -> None:
     for state in (State.INFLIGHT, State.REQUESTED):
         table.storage.delete(pending.in_state(state).path)
     table.timeline.forget(pending)
-
-
-def _completed_at(table: MetadataTable, instant: str) -> str:
-    return table.timeline.completion_time(instant) or ""
 
 
 def _execute(table: MetadataTable, requested: Instant, groups: list[FileGroup]) -> None:

@@ -37,6 +37,14 @@ class Clustered:
         rows: how many rows were laid out.
         bytes_written: of the new files.
         gave_way: how many units of the plan were left out.
+
+    Example:
+        >>> events = hudilake.create_table(uri, pa.schema({"device": pa.int64()}))
+        >>> for device in (2, 1):
+        ...     _ = events.append([{"device": device}])
+        >>> done = events.cluster(hudilake.ClusteringPolicy(order_by=hudilake.OrderPolicy(columns=("device",))))
+        >>> done.completed, done.replaced, done.made, done.rows
+        (True, 1, 1, 2)
     """
 
     instant: str
@@ -60,7 +68,7 @@ def complete(table: HudiTable, job: ClusteringJob, made: Sequence[LaidOut], keep
         table: the object that put it in flight; it is refreshed under its lock.
         job: from ``prepare``.
         made: of all its units.
-        keep: of a table whose index is told of keys.
+        keep: of a table whose index keeps keys by itself.
 
     On an error the clustering is rolled back before the error goes on, unless its outcome is unknown. Raises
     OvertakenError if the table's properties have changed meanwhile, LostOwnershipError if another process rolled it

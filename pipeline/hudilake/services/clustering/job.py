@@ -149,8 +149,8 @@ def prepare(table: HudiTable, requested: Instant, config: ClusteringConfig) -> C
     time = requested.requested_time
     with table.exclusively():
         table.refresh()
-        found = table.timeline.find(time)
-        if found is None or found.action != CLUSTERING or found.state is not State.REQUESTED:
+        current = table.timeline.find(time)
+        if current is None or current.action != CLUSTERING or current.state is not State.REQUESTED:
             table.ownership.end(time)
             return None
         plan = read_clustering_plan(table.storage, requested)

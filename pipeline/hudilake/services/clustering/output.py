@@ -110,8 +110,8 @@ class _Output:
             new_file_id(self.context.table_name, merging.instant, path, first, str(number)), merging.instant
         )
         self.storage.write(marker_path(merging.instant, path, str(name)), b"")
-        at, form = self.directory / f"file-{number}", self.context.form
-        sink = BaseFileSink(at, self.schema, str(name), len(places), merging.indexed_columns, form)
+        target, form = self.directory / f"file-{number}", self.context.form
+        sink = BaseFileSink(target, self.schema, str(name), len(places), merging.indexed_columns, form)
         keys: list[pa.Array] = []
         with contextlib.ExitStack() as stack:
             stack.callback(sink.abandon)
@@ -120,9 +120,9 @@ class _Output:
                 keys += rows.column(RECORD_KEY_FIELD).chunks if self.context.keeps_keys else []
             stack.pop_all()
         written = sink.close(merging.avro_schema_json)
-        content = mapped(at)
+        content = mapped(target)
         self.storage.write(in_partition(path, str(name)), content)
-        at.unlink()
+        target.unlink()
         low, high = written.keys or ("", "")
         return WriteResult(
             partition_path=path,
@@ -144,5 +144,5 @@ class _Output:
         most_rows, most_bytes = self.context.form.at_once
         bytes_a_row = int(self.rows.weights[places].mean())
         step = max(1, min(STRETCH_ROWS, most_rows, most_bytes // bytes_a_row))
-        for at in range(0, len(places), step):
-            yield self.restored(places[at : at + step])
+        for start in range(0, len(places), step):
+            yield self.restored(places[start : start + step])

@@ -80,7 +80,7 @@ def _unit(taken: Taken, config: ClusteringConfig) -> Unit:
 
 
 def plan_of(units: Sequence[Unit], config: ClusteringConfig) -> ClusteringPlan:
-    """The plan that Hudi can execute too: by the same columns, along the curve that its writer is told."""
+    """The plan that Hudi can execute too: by the same columns, along the curve that its writer is given."""
     order = config.order
     params = {SORT_COLUMNS: ",".join(order.columns)} if order is not None else {}
     groups = tuple(planned_group(unit.sources, unit.outputs) for unit in units)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hudilake.clock import now_ms, parse_instant
 from hudilake.commit.announced import intent_extra, pending_intent
 from hudilake.commit.commit import request
 from hudilake.commit.compaction_plan import pending_compactions, read_plan
@@ -20,11 +19,11 @@ from hudilake.format.timeline.timeline import FileGroupId
 from hudilake.policies import ClusteringPolicy, FileSizePolicy
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.plan import plan, plan_of
+from hudilake.services.planned import due_by_commits
 from hudilake.storage.base import AlreadyExistsError
 from hudilake.table.table import HudiTable
 
 _ATTEMPTS = 5
-_MS_PER_MINUTE = 60_000
 
 
 def due(table: HudiTable, policy: ClusteringPolicy, since: str = "") -> str | None:
@@ -33,14 +32,7 @@ def due(table: HudiTable, policy: ClusteringPolicy, since: str = "") -> str | No
     ``since``: commits that completed up to this time do not count.
     """
     commits = _since_last(table, since)
-    if not commits:
-        return None
-    if policy.after_commits is not None and len(commits) >= policy.after_commits:
-        return f"{len(commits)} commits since the last clustering"
-    age_ms = now_ms() - parse_instant(min(i.completion_time or i.requested_time for i in commits))
-    if policy.after_minutes is not None and age_ms >= policy.after_minutes * _MS_PER_MINUTE:
-        return f"the oldest commit since the last clustering is {age_ms // _MS_PER_MINUTE} minutes old"
-    return None
+    return due_by_commits(commits, policy.after_commits, policy.after_minutes, "commit", "clustering")
 
 
 def schedule(table: HudiTable, config: ClusteringConfig) -> Instant | None:

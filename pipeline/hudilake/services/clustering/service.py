@@ -24,9 +24,9 @@ class Clustering:
         table: open.
         config: the settings.
         map_tasks: runs the tasks.
-        keep: tells the table's index of keys before the instant completes; None for an index that is not told.
+        keep: tells the table's index of keys before the instant completes; None for an index that looks at files.
         of_hudi: whether plans of Hudi that wait are carried out too.
-        ended: is told of each clustering that has ended.
+        ended: takes in each clustering that has ended.
         in_order: table's root -> completion time of its newest commit when there was nothing to lay out. Services that
             share it look at such files again only after as many commits as make a clustering due.
     """

@@ -136,5 +136,5 @@ def _completed(service: Compaction, steps: ServiceSteps) -> list[Instant]:
     service.table.refresh()
     report = ServiceReport(service.table.config.name)
     run_planned(service, steps, report)
-    found = (service.table.timeline.find(time) for time in report.completed)
-    return [instant for instant in found if instant is not None]
+    ended = (service.table.timeline.find(time) for time in report.completed)
+    return [instant for instant in ended if instant is not None]

@@ -104,19 +104,19 @@ def read_content(storage: Storage, file: DataFile) -> FileContent:
 
 def damaged_spans(data: bytes, path: str) -> Iterator[tuple[int, int, str] | LogBlock]:
     """The blocks of a log file, and the unreadable ranges between them as (start, end, reason), in bytes."""
-    at = 0
+    position = 0
     try:
         for block in iter_blocks(data, path):
-            if block.offset != at:
-                yield at, block.offset, "a block is damaged: readers skip it"
+            if block.offset != position:
+                yield position, block.offset, "a block is damaged: readers skip it"
             yield block
             (length,) = _LENGTH.unpack_from(data, block.offset + len(MAGIC))
-            at = block.offset + len(MAGIC) + _LENGTH.size + length
+            position = block.offset + len(MAGIC) + _LENGTH.size + length
     except CorruptDataError as error:
-        yield int(error.where.get("offset", at)), len(data), error.what
+        yield int(error.where.get("offset", position)), len(data), error.what
         return
-    if at != len(data):
-        yield at, len(data), "the file's end is cut short or damaged: readers skip it"
+    if position != len(data):
+        yield position, len(data), "the file's end is cut short or damaged: readers skip it"
 
 
 def too_few_rows(evidence: Evidence, file: DataFile, content: FileContent) -> Iterator[Finding]:

@@ -32,6 +32,7 @@ def replica(server: EmbeddedMariaDB) -> Iterator[EmbeddedMariaDB]:
         second.execute("STOP SLAVE")
 
 
+@pytest.mark.full
 def test_a_replica_stands_at_its_primarys_position(
     server: EmbeddedMariaDB, replica: EmbeddedMariaDB, tmp_path: Path
 ) -> None:

@@ -184,7 +184,7 @@ def test_what_makes_it_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert due(table, off) is None
     assert "bytes of log files" in str(due(table, every))
     assert due(table, every.model_copy(update={"log_ratio_from_bytes": 1 << 30})) is None
-    monkeypatch.setattr("hudilake.services.compaction.scheduling.now_ms", lambda: clock.now_ms() + 300_001)
+    monkeypatch.setattr("hudilake.services.planned.now_ms", lambda: clock.now_ms() + 300_001)
     assert "5 minutes old" in str(due(table, every.model_copy(update={"log_ratio": None})))
     monkeypatch.undo()
     add(table, model, FIRST[1])

@@ -22,7 +22,7 @@ from tests.services.s3 import S3Server
 CONFIG = CompactionConfig(after_commits=1, tombstone_retention_hours=1)
 
 
-@pytest.fixture(params=["memory", "s3", pytest.param("hdfs", marks=pytest.mark.hdfs)])
+@pytest.fixture(params=["memory", "s3", pytest.param("hdfs", marks=[pytest.mark.hdfs, pytest.mark.full])])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     """An empty root in each kind of store."""
     name = f"compaction/{tmp_path.name}"

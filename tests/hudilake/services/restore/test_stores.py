@@ -27,7 +27,9 @@ def dies(*_: object) -> None:
 
 
 #: On HDFS a file takes half a second.
-ON_HDFS = [pytest.param("hdfs", dead, marks=pytest.mark.hdfs) for dead in usually([False], [False, True])]
+ON_HDFS = [
+    pytest.param("hdfs", dead, marks=[pytest.mark.hdfs, pytest.mark.full]) for dead in usually([False], [False, True])
+]
 ELSEWHERE = itertools.product(["memory", "s3"], [False, True])
 
 

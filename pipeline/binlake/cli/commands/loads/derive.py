@@ -73,18 +73,18 @@ def _compare(deriver: Deriver, pair: DerivedPair, *, as_json: bool) -> int:
     root = deriver.lake.root
     places = [root.sub(rules.path) for rules in (pair.cells_rules, pair.wide_rules)]
     if not all(HudiTable.exists(place) for place in places):
-        found = WideCheck(why="the table of cells or the wide table does not exist yet")
+        checked = WideCheck(why="the table of cells or the wide table does not exist yet")
     else:
         cells, wide = map(HudiTable.open, places)
-        found = check_wide(pair, cells, wide, deriver.pool)
-    _print_check(pair.wide, found, as_json=as_json)
-    return CorruptDataError.exit_code if found.wrong else 0
+        checked = check_wide(pair, cells, wide, deriver.pool)
+    _print_check(pair.wide, checked, as_json=as_json)
+    return CorruptDataError.exit_code if checked.wrong else 0
 
 
 def _print(done: Derived, *, as_json: bool, swept: bool = False) -> None:
     if as_json:
-        told_of = ("rows", "upserts", "gone", "faults", "why", "took_ms", "instants")
-        _write({"table": str(done.wide), **{name: getattr(done, name) for name in told_of}, "swept": swept})
+        names = ("rows", "upserts", "gone", "faults", "why", "took_ms", "instants")
+        _write({"table": str(done.wide), **{name: getattr(done, name) for name in names}, "swept": swept})
         return
     which = "rows with cells that have expired" if swept else "rows that were touched"
     why = f"every row, because {done.why}" if done.why else which
@@ -93,21 +93,21 @@ def _print(done: Derived, *, as_json: bool, swept: bool = False) -> None:
     say(f"{done.wide}: {number(done.rows)} rows derived ({why}): {counts}; {len(done.instants)} commits, {took}")
 
 
-def _print_check(wide: SourceTable, found: WideCheck, *, as_json: bool) -> None:
+def _print_check(wide: SourceTable, checked: WideCheck, *, as_json: bool) -> None:
     if as_json:
-        _write({"table": str(wide), **dataclasses.asdict(found)})
+        _write({"table": str(wide), **dataclasses.asdict(checked)})
         return
-    if found.why:
-        say(f"{wide}: not compared: {found.why}")
+    if checked.why:
+        say(f"{wide}: not compared: {checked.why}")
         return
-    wrong = f"{number(found.missing)} missing, {number(found.surplus)} too many, {number(found.differing)} differ"
-    verdict = wrong if found.wrong else "all as the cells have them"
-    later = f"; {number(found.waiting)} rows wait to be derived" if found.waiting else ""
-    later += f"; {number(found.unswept)} rows wait for a sweep" if found.unswept else ""
-    say(f"{wide}: {number(found.rows)} rows compared: {verdict}{later}")
-    for key in found.keys:
+    wrong = f"{number(checked.missing)} missing, {number(checked.surplus)} too many, {number(checked.differing)} differ"
+    verdict = wrong if checked.wrong else "all as the cells have them"
+    later = f"; {number(checked.waiting)} rows wait to be derived" if checked.waiting else ""
+    later += f"; {number(checked.unswept)} rows wait for a sweep" if checked.unswept else ""
+    say(f"{wide}: {number(checked.rows)} rows compared: {verdict}{later}")
+    for key in checked.keys:
         say(f"  {key}")
-    if found.wrong:
+    if checked.wrong:
         say("  binlake derive --all writes them anew")
 
 

@@ -67,16 +67,16 @@ def list_records(
     as_json: AsJson = False,
 ) -> None:
     """Count the quarantined records by reason and table, or list each of them."""
-    found = _found(conf, replace(selection, replayed=everything), payload=False)
+    records = _found(conf, replace(selection, replayed=everything), payload=False)
     if as_json:
-        for line in map(_fields, found) if each else map(vars, _groups(found)):
+        for line in map(_fields, records) if each else map(vars, _groups(records)):
             sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
     elif each:
-        for held in found:
+        for held in records:
             done = f"; replayed {moment(held.replayed_ms)}" if held.replayed_ms is not None else ""
             say(f"{held.name}: {held.reason}, {held.source_table or '-'}, {moment(held.quarantined_ms)}{done}")
     else:
-        _print_groups(_groups(found))
+        _print_groups(_groups(records))
 
 
 @quarantine.command("show")
@@ -90,15 +90,15 @@ def show(
 ) -> None:
     """Print whole records: coordinates, reason, key and payload."""
     wanted = replace(selection, replayed=everything or bool(selection.names))
-    found = _found(conf, wanted, payload=True)
-    for held in found[:limit]:
+    chosen = _found(conf, wanted, payload=True)
+    for held in chosen[:limit]:
         if as_json:
             payload = {"key": _plain(held.key), "value": _plain(held.value)}
             sys.stdout.write(json.dumps({**_fields(held), **payload}, ensure_ascii=False) + "\n")
         else:
             _print_record(held)
-    if not as_json and len(found) > limit:
-        say(f"and {number(len(found) - limit)} more; see --limit")
+    if not as_json and len(chosen) > limit:
+        say(f"and {number(len(chosen) - limit)} more; see --limit")
 
 
 @quarantine.command("replay")
@@ -118,7 +118,8 @@ def replay_records(
         return
     done = replay(Settings.load(conf), selection, even_too_old=even_too_old)
     if as_json:
-        sys.stdout.write(json.dumps(_outcome(done), ensure_ascii=False) + "\n")
+        errors = {name: str(error) for name, error in done.errors.items()}
+        sys.stdout.write(json.dumps({**vars(done), "errors": errors}, ensure_ascii=False) + "\n")
     else:
         _print_outcome(done)
     code = 0
@@ -145,15 +146,15 @@ class _Group:
     last_ms: int
 
 
-def _groups(found: Sequence[Held]) -> list[_Group]:
+def _groups(records: Sequence[Held]) -> list[_Group]:
     """By reason and table, the greatest first."""
     groups: dict[tuple[str, str], _Group] = {}
-    for held in found:
-        key, at = (held.reason, held.source_table or "-"), held.quarantined_ms
-        group = groups.setdefault(key, _Group(*key, 0, 0, at, at))
+    for held in records:
+        key, when = (held.reason, held.source_table or "-"), held.quarantined_ms
+        group = groups.setdefault(key, _Group(*key, 0, 0, when, when))
         group.waiting += held.replayed_ms is None
         group.replayed += held.replayed_ms is not None
-        group.first_ms, group.last_ms = min(at, group.first_ms), max(at, group.last_ms)
+        group.first_ms, group.last_ms = min(when, group.first_ms), max(when, group.last_ms)
     return sorted(groups.values(), key=lambda g: (-g.waiting, g.reason, g.table))
 
 
@@ -207,20 +208,16 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
-def _outcome(done: Replayed) -> dict[str, Any]:
-    return {**vars(done), "errors": {name: str(error) for name, error in done.errors.items()}}
-
-
 def _print_outcome(done: Replayed) -> None:
     say(f"{number(done.selected)} records selected, {number(done.applied)} applied in their order")
-    told_of = (
+    counts = (
         (done.found, "were applied by an earlier run that died before it marked them"),
         (done.filtered, "rightly change no row"),
         (done.failed, "failed again and stay; binlake quarantine list shows why"),
         (done.left_to_stream, "stay, because the stream will deliver them itself"),
         (done.too_old, "stay, because a newer delete of their row may be forgotten; --even-too-old applies them"),
     )
-    for count, words in told_of:
+    for count, words in counts:
         if count:
             say(f"  {number(count)} {words}")
     for table, commits in done.commits.items():

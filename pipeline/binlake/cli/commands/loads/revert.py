@@ -48,19 +48,19 @@ class _Range:
 
     def selection(self, epoch: int) -> Selection:
         """The selection. Raises ConfigError."""
-        found = Selection(
+        selection = Selection(
             frozenset(self._ids or ()),
             _order(self._first, epoch),
             _order(self._last, epoch),
             epoch_ms(self._since),
             epoch_ms(self._until),
         )
-        if found.is_empty:
+        if selection.is_empty:
             raise ConfigError(
                 "nothing is selected",
                 do_next="give --transaction, or --from-position and --to-position, or --since and --until",
             )
-        return found
+        return selection
 
 
 def selected(
@@ -112,10 +112,10 @@ def revert(
 
 def _places(settings: Settings, names: list[str] | None) -> list[CatalogTable]:
     places = []
-    for found in without_stores(chosen(settings, names), Operation.REVERT, named=bool(names)):
-        if isinstance(found, BrokenTable):
-            raise found.error
-        places.append(found)
+    for place in without_stores(chosen(settings, names), Operation.REVERT, named=bool(names)):
+        if isinstance(place, BrokenTable):
+            raise place.error
+        places.append(place)
     return places
 
 

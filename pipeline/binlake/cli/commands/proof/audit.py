@@ -30,15 +30,15 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """Account for every record of every commit: read = applied + superseded + filtered + quarantined."""
-    found, print_audit = chosen(Settings.load(conf), tables), _write if as_json else _print
+    places, print_audit = chosen(Settings.load(conf), tables), _write if as_json else _print
 
     def act(place: CatalogTable) -> int:
         done = audit_table(place.storage)
         print_audit(place.name, done, each=commits)
         return CorruptDataError.exit_code if done.errors or (strict and done.gaps) else 0
 
-    code = each(found, act)
-    if not found and not as_json:
+    code = each(places, act)
+    if not places and not as_json:
         say("the lake holds no tables")
     raise typer.Exit(code)
 

@@ -62,8 +62,8 @@ def verify(
     81: nothing of that, but tables could not be compared; the output says which and why.
     """
     settings = Settings.load(conf)
-    found = chosen(settings, tables)
-    without_stores(found, Operation.VERIFY, named=bool(tables))
+    places = chosen(settings, tables)
+    without_stores(places, Operation.VERIFY, named=bool(tables))
     with Verifier(settings, options) as verifier:
         results: list[TableResult] = []
 
@@ -75,8 +75,8 @@ def verify(
                 code = code or exit_code(result)
             return code
 
-        code = each(found, act) or (NOT_COMPARED if any(result.skipped for result in results) else 0)
-    if not found and not as_json:
+        code = each(places, act) or (NOT_COMPARED if any(result.skipped for result in results) else 0)
+    if not places and not as_json:
         say("the lake holds no tables")
     raise typer.Exit(code)
 

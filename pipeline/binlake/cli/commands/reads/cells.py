@@ -82,7 +82,7 @@ def _milliseconds(moment: str) -> int:
 
 def _row_keys(rows: list[str]) -> pa.Array:
     """In the text form that the table has."""
-    keys = (_ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), row.encode()) for row in rows)
+    keys = (_ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), row.encode()) for row in rows)
     return text_of(pa.array(list(dict.fromkeys(keys)), pa.binary()))
 
 
@@ -96,10 +96,10 @@ def _with_texts(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def _print(tables: Iterable[pa.Table]) -> None:
     for table in tables:
         for batch in table.to_batches():
-            for found in batch.to_pylist():
-                sys.stdout.write(json.dumps(_plain(found), ensure_ascii=False, default=text) + "\n")
+            for cell in batch.to_pylist():
+                sys.stdout.write(json.dumps(_plain(cell), ensure_ascii=False, default=text) + "\n")
 
 
-def _plain(found: dict[str, Any]) -> dict[str, Any]:
+def _plain(cell: dict[str, Any]) -> dict[str, Any]:
     """Maps, which Arrow gives as pairs, as objects."""
-    return {name: dict(value) if isinstance(value, list) else value for name, value in found.items()}
+    return {name: dict(value) if isinstance(value, list) else value for name, value in cell.items()}

@@ -49,23 +49,23 @@ class Inspection:
         return Inspection(table, file_slices(table.storage, table.timeline))
 
 
-def print_inspection(found: Inspection, console: Console, *, instants: int, slices: int) -> None:
+def print_inspection(inspection: Inspection, console: Console, *, instants: int, slices: int) -> None:
     """Print configuration, the newest instants, the largest slices and sums."""
-    _print_config(found, console)
-    _print_timeline(found.table, console, instants)
-    config = found.table.config
-    _print_slices(found.slices, config.bucketing if config.has_buckets else None, console, slices)
+    _print_config(inspection, console)
+    _print_timeline(inspection.table, console, instants)
+    config = inspection.table.config
+    _print_slices(inspection.slices, config.bucketing if config.has_buckets else None, console, slices)
 
 
-def _print_config(found: Inspection, console: Console) -> None:
-    config = found.table.config
+def _print_config(inspection: Inspection, console: Console) -> None:
+    config = inspection.table.config
     partition = ", ".join(config.partition_fields) or "none"
     name = f"{config.database}.{config.name}" if config.database else config.name
-    console.print(f"{name} at {found.table.storage.uri}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{name} at {inspection.table.storage.uri}", markup=False, highlight=False, soft_wrap=True)
     key = ", ".join(config.record_key_fields) or "none"
     facts = (
         f"  {_kind(config)}; key {key}; partitioned by {partition}; "
-        f"ordered by {config.ordering_field or 'commit'}; {len(found.table.schema)} columns"
+        f"ordered by {config.ordering_field or 'commit'}; {len(inspection.table.schema)} columns"
     )
     console.print(facts, markup=False, highlight=False, soft_wrap=True)
     kept = ", ".join(config.metadata_partitions) or "none"

@@ -85,10 +85,10 @@ class Asked:
 
 def question(as_of: AsOf = None, after: After = None, until: Until = None, read_optimized: BaseOnly = False) -> Asked:
     """Which rows the options ask for. Raises ConfigError for options that contradict each other."""
-    at, begin, end = _by_table(as_of), _by_table(after), _by_table(until)
-    names = (at.keys() | begin.keys() | end.keys()) - {""}
-    own = {name: _query(at.get(name), begin.get(name), end.get(name)) for name in names}
-    return Asked(_query(at.get(""), begin.get(""), end.get(""), read_optimized), own)
+    moments, begin, end = _by_table(as_of), _by_table(after), _by_table(until)
+    names = (moments.keys() | begin.keys() | end.keys()) - {""}
+    own = {name: _query(moments.get(name), begin.get(name), end.get(name)) for name in names}
+    return Asked(_query(moments.get(""), begin.get(""), end.get(""), read_optimized), own)
 
 
 def limits(memory: Memory = None, spill_dir: SpillDir = None) -> Limits:
@@ -98,13 +98,13 @@ def limits(memory: Memory = None, spill_dir: SpillDir = None) -> Limits:
 
 def _by_table(moments: Sequence[str] | None) -> dict[str, str]:
     """Table name, "" for all -> moment."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for text in moments or ():
         name, _, moment = text.rpartition("=")
-        if name.lower() in found:
+        if name.lower() in by_name:
             raise ConfigError("a moment is given twice", do_next="give one, or NAME=MOMENT for each table", moment=text)
-        found[name.lower()] = moment
-    return found
+        by_name[name.lower()] = moment
+    return by_name
 
 
 def _query(as_of: str | None, after: str | None, until: str | None, base: bool = False) -> Query:
@@ -277,8 +277,8 @@ def _print_csv(result: pa.RecordBatchReader) -> None:
 def _print_json(result: pa.RecordBatchReader) -> None:
     names: Sequence[str] = result.schema.names
     for row in _rows(result):
-        found = dict(zip(names, row, strict=True))
-        sys.stdout.write(json.dumps(found, ensure_ascii=False, default=text) + "\n")
+        fields = dict(zip(names, row, strict=True))
+        sys.stdout.write(json.dumps(fields, ensure_ascii=False, default=text) + "\n")
 
 
 def text(value: object) -> str:

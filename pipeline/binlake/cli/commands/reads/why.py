@@ -54,18 +54,18 @@ def why(
     opened = HudiTable.open(place.storage)
     row, log = row_key(key, opened), CommitLog.of(opened, settings.name)
     look = _look(settings, place, kafka_records) if ask_kafka else None
-    found = row_histories(opened, row, log, partition, look)
+    histories = row_histories(opened, row, log, partition, look)
     held, unknown = _quarantined(settings, place, row)
     if as_json:
-        _write(place, found, held, unknown)
+        _write(place, histories, held, unknown)
         return
     if row.lookup is None:
         say(f"{place.name} has no key: the rows were searched by their content in all file groups")
-    for history in found:
+    for history in histories:
         _print(place, history)
-    if not found:
+    if not histories:
         say(f"{place.name}: no version of such a row is stored, and no commit wrote to its file group")
-    if found and not ask_kafka:
+    if histories and not ask_kafka:
         say("GTIDs, offsets and superseded events are not stored in the lake; --kafka looks them up")
     for record in held:
         say(f"quarantined: {record.name}, {record.reason}: {record.detail}{_replayed(record)}")
@@ -142,9 +142,9 @@ def _values(line: Line) -> str:
 # -- for programs -----------------------------------------------------------------------------------------------------
 
 
-def _write(place: CatalogTable, found: list[RowHistory], held: list[Held], unknown: int) -> None:
+def _write(place: CatalogTable, histories: list[RowHistory], held: list[Held], unknown: int) -> None:
     table = place.name
-    for history in found:
+    for history in histories:
         head = {"table": table, "key": history.key, "partition": history.path}
         for line in history.lines:
             _dump({**head, **_fields(line, place.rules)})

@@ -202,8 +202,8 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
     if settings.tables.fans_out:
         yield _run("routes", partial(_check_routes, settings.tables, tables))
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(lambda item: _check_table(lake, *item), rules.items()))
-    yield from (c for c in found if c is not None)
+        checks = list(pool.map(lambda item: _check_table(lake, *item), rules.items()))
+    yield from (c for c in checks if c is not None)
     yield from (
         Check(f"readers of {t}", Verdict.WARNING, why)
         for t, r in rules.items()
@@ -220,7 +220,7 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
         detail = f"more than {MANY_BUCKETS} buckets: {', '.join(many)}; every bucket touched is a file in each commit"
         yield Check("buckets", Verdict.WARNING, detail)
     else:
-        yield Check("buckets", Verdict.OK, f"{len(rules)} tables known, {found.count(None)} not in the lake yet")
+        yield Check("buckets", Verdict.OK, f"{len(rules)} tables known, {checks.count(None)} not in the lake yet")
 
 
 def _check_routes(rules: TablesSettings, tables: Sequence[SourceTable]) -> str:
@@ -235,10 +235,10 @@ def _check_routes(rules: TablesSettings, tables: Sequence[SourceTable]) -> str:
                 f"{', '.join(map(str, sources[:4]))} would go to {kept_as}, and nothing would distinguish their rows",
                 do_next="give the route a shard column, or a table of its own to each",
             )
-    told = [
+    lines = [
         f"{' and '.join(map(str, s))} as {t}" if len(s) < 3 else f"{len(s)} tables as {t}" for t, s in merged.items()
     ]
-    return "; ".join(told) or "none of the known tables is concerned"
+    return "; ".join(lines) or "none of the known tables is concerned"
 
 
 def _check_table(lake: Storage, table: str, rules: TableRules) -> Check | None:
@@ -289,17 +289,17 @@ def _check_existing(properties: bytes, rules: TableRules) -> str:
     config.check_writable()
     partition = (rules.partition.field,) if rules.partition else ()
     wanted, kind = kind_of(rules), config.kind
-    if kind.index == UNKNOWN and wanted.looks_up:  # every writer of such a table is told its index
+    if kind.index == UNKNOWN and wanted.looks_up:  # every writer of such a table must know its index
         kind = replace(kind, index=wanted.index)
     expected = {"partition": partition, "hive_style": rules.hive_style, "type": wanted.type, "index": wanted.index}
-    found = {
+    existing = {
         "partition": config.partition_fields,
         "hive_style": config.hive_style,
         "type": kind.type,
         "index": kind.index,
     }
     differing = [
-        f"{k} {found[k]} in the lake, {expected[k]} in the settings" for k in expected if found[k] != expected[k]
+        f"{k} {existing[k]} in the lake, {expected[k]} in the settings" for k in expected if existing[k] != expected[k]
     ]
     if differing:
         raise ConfigError(

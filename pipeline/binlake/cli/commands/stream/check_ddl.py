@@ -59,8 +59,8 @@ def statements(
     """
     registry, opened = SchemaRegistry(settings), Lake(lake)
     registry.refresh()
-    found = sorted({destination(source, settings.tables) for source in tables}, key=str)
-    known = [source for source in found if opened.look(settings.table_rules(source)) is not None]
+    targets = sorted({destination(source, settings.tables) for source in tables}, key=str)
+    known = [source for source in targets if opened.look(settings.table_rules(source)) is not None]
     keeper = DdlKeeper(settings, opened, registry)
     keeper.history.hear(topics)
     compared = ComparedTables.load(open_storage(settings.state_uri, settings.state_options()))

@@ -1,6 +1,6 @@
 """``binlake config-schema``: what a settings file may say.
 
-A module of its own: an editor that asks for the schema imports the settings and nothing of the stream.
+It stands alone: an editor that asks for the schema imports the settings and nothing of the stream.
 """
 
 from __future__ import annotations

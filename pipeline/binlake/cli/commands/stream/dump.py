@@ -46,8 +46,8 @@ def _run(service: DumpService, once: bool, as_json: bool, stop: threading.Event)
 def _print(roll: RollReport, *, as_json: bool) -> None:
     if as_json:
         offsets = [[r.topic, r.partition, r.start, r.end] for r in roll.ranges]
-        told = {"records": roll.records, "files": [path for path, _ in roll.files], "bytes": roll.size}
-        sys.stdout.write(json.dumps({**told, "offsets": offsets, "lag": roll.lag, "repeated": roll.repeated}) + "\n")
+        fields = {"records": roll.records, "files": [path for path, _ in roll.files], "bytes": roll.size}
+        sys.stdout.write(json.dumps({**fields, "offsets": offsets, "lag": roll.lag, "repeated": roll.repeated}) + "\n")
         sys.stdout.flush()
         return
     again = "finished a roll of an earlier run: " if roll.repeated else ""

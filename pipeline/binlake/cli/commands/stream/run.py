@@ -6,7 +6,7 @@ import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,11 +17,8 @@ from binlake.cli.text import terminal
 from binlake.cli.until_stopped import wait
 from binlake.settings import Settings
 from binlake.stream.start import run_stream
-from lakemetastore.client.registrar import NO_REGISTRAR
+from lakemetastore.client.registration import registrar_of
 from lakemetastore.service.signals import stopping_on_signals
-
-if TYPE_CHECKING:
-    from lakemetastore.client.queued_registrar import QueuedRegistrar
 
 
 def run_command(
@@ -55,9 +52,9 @@ def run(
     cancel the batch. Raises what the stream raises.
     """
     stop = threading.Event()
-    registrar = _registrar(settings)
+    registrar = registrar_of(settings.metastore)
     with (
-        contextlib.closing(registrar) if registrar is not None else contextlib.nullcontext(),
+        contextlib.closing(registrar),
         stopping_on_signals(stop),
         json_log(settings.name, log_json),
         display,
@@ -70,15 +67,6 @@ def run(
             on_progress=display.update,
             stop=stop,
             skip_missing=skip_missing,
-            registrar=registrar or NO_REGISTRAR,
+            registrar=registrar,
         )
         wait(pool.submit(running))
-
-
-def _registrar(settings: Settings) -> QueuedRegistrar | None:
-    """What tells the metastore of commits; None without a metastore. Raises ConfigError."""
-    if not settings.metastore.addresses:
-        return None
-    from lakemetastore.client.queued_registrar import QueuedRegistrar  # its libraries take a while to import
-
-    return QueuedRegistrar.of(settings.metastore)

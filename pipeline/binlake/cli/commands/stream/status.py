@@ -55,7 +55,7 @@ def status(
         _print_stream(stream, each=partitions, conf=str(conf))
         for one in unmatched:
             say(f"  matches nothing so far: {one}")
-    found: list[TableStatus] = []
+    statuses: list[TableStatus] = []
     form = Format(settings.source.format)
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
     compared = ComparedTables.load(open_storage(settings.state_uri, settings.state_options()))
@@ -66,14 +66,14 @@ def status(
         if (pair := pair_of_wide(settings, place.source)) is not None:
             table.derived = wide_status(root, pair)
         table.not_carried = not_carried(form, None, ddl_topics=bool(settings.kafka.ddl_topics)) or ""
-        found.append(table)
+        statuses.append(table)
 
     code = each(chosen(settings, tables), act)
     if as_json:
-        for table in found:
+        for table in statuses:
             _write({"table": table.name, **dataclasses.asdict(table)})
-    elif found:
-        _print_tables(found, str(conf))
+    elif statuses:
+        _print_tables(statuses, str(conf))
     raise typer.Exit(code)
 
 
@@ -127,13 +127,13 @@ def _run(run: Writer | None) -> str:
     return f"running ({place})" if run.alive else f"not running; a run died ({place})"
 
 
-def _print_tables(found: list[TableStatus], conf: str) -> None:
+def _print_tables(statuses: list[TableStatus], conf: str) -> None:
     grid = Grid("table", "last commit")
     for heading in ("age", "freshness", "rows", "logs", "base", "logs/base"):
         grid.add_column(heading, justify="right")
     for heading in ("compaction", "lock", "at work", "state"):
         grid.add_column(heading)
-    for t in found:
+    for t in statuses:
         grid.add_row(
             t.name,
             t.commit or "-",
@@ -150,7 +150,7 @@ def _print_tables(found: list[TableStatus], conf: str) -> None:
             style="yellow" if t.behind else None,
         )
     terminal().print(grid)
-    for t in found:
+    for t in statuses:
         if t.former:
             say(f"{t.name} is at {t.path}: it was {t.former}")
         if t.missing:

@@ -118,10 +118,10 @@ def _place(settings: Settings, source: SourceTable) -> Storage:
 def _resync_from_source(settings: Settings, name: str) -> None:
     from binlake.proof.verify.run import Verifier  # needs the database's client and compiled loops
 
-    found = chosen_one(settings, name)
-    refuse_of_store(found.rules, Operation.RESYNC, name)
+    place = chosen_one(settings, name)
+    refuse_of_store(place.rules, Operation.RESYNC, name)
     with Verifier(settings) as verifier:
-        for done in verifier.resync(found):
+        for done in verifier.resync(place):
             counts = f"{number(done.rows)} rows written, {number(done.deletes)} old rows deleted"
             say(f"{name}: {counts}, as of {done.position} of the source")
 

@@ -48,11 +48,11 @@ def layout(
     reader = TableReader.open(storage_of(table, conf))
     config = reader.table.config
     names = [TABLE_NAME, config.name, f"{config.database}.{config.name}"]
-    found = advise(reader, _read(queries), names, _given(table, conf, rows, file_bytes))
+    advice = advise(reader, _read(queries), names, _given(table, conf, rows, file_bytes))
     if as_json:
-        sys.stdout.write(json.dumps(asdict(found) | {"settings": settings_lines(found)}, default=_plain) + "\n")
+        sys.stdout.write(json.dumps(asdict(advice) | {"settings": settings_lines(advice)}, default=_plain) + "\n")
         return
-    print_advice(found, terminal())
+    print_advice(advice, terminal())
 
 
 def _plain(value: object) -> object:
@@ -64,14 +64,14 @@ def _read(path: Path | None) -> list[str]:
     if path is None:
         return []
     try:
-        found = statements(path.read_text(encoding="utf-8"))
+        queries = statements(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"cannot read the queries: {error}", do_next="name a text file by --queries", path=path
         ) from error
-    if not found:
+    if not queries:
         raise ConfigError("the file holds no query", do_next="write SELECT statements into it", path=path)
-    return found
+    return queries
 
 
 def _given(table: str, conf: Path | None, rows: int, file_bytes: int | None) -> Given:
@@ -88,51 +88,51 @@ def _given(table: str, conf: Path | None, rows: int, file_bytes: int | None) -> 
     return replace(given, files=FileSizePolicy(target_bytes=file_bytes, small_bytes=1))
 
 
-def settings_lines(found: Advice) -> list[str]:
+def settings_lines(advice: Advice) -> list[str]:
     """The proposal as lines of a settings file; none without one."""
-    if found.order is None:
+    if advice.order is None:
         return []
-    section = "compaction" if found.in_buckets else "clustering"
-    columns = ", ".join(json.dumps(name, ensure_ascii=False) for name in found.order.columns)
+    section = "compaction" if advice.in_buckets else "clustering"
+    columns = ", ".join(json.dumps(name, ensure_ascii=False) for name in advice.order.columns)
     return [
         "tables:",
         "  overrides:",
-        f"  - match: {json.dumps(found.table, ensure_ascii=False)}",
+        f"  - match: {json.dumps(advice.table, ensure_ascii=False)}",
         f"    {section}:",
-        f"      order_by: {{columns: [{columns}], curve: {found.order.curve}}}",
+        f"      order_by: {{columns: [{columns}], curve: {advice.order.curve}}}",
     ]
 
 
-def print_advice(found: Advice, console: Console) -> None:
+def print_advice(advice: Advice, console: Console) -> None:
     """Print columns, queries and the proposal."""
-    console.print(f"{found.table}: {number(found.files)} files; {number(found.drawn)} rows drawn")
-    if found.trouble is not None:
-        console.print(f"warning: {found.trouble}", soft_wrap=True)
-    console.print(_columns(found))
-    for one in found.left_out:
+    console.print(f"{advice.table}: {number(advice.files)} files; {number(advice.drawn)} rows drawn")
+    if advice.trouble is not None:
+        console.print(f"warning: {advice.trouble}", soft_wrap=True)
+    console.print(_columns(advice))
+    for one in advice.left_out:
         console.print(f"not counted: {one_line(one.text)}: {one_line(one.why)}", soft_wrap=True)
-    if found.queries:
-        console.print(_queries(found))
-    if found.assumed:
+    if advice.queries:
+        console.print(_queries(advice))
+    if advice.assumed:
         text = "no queries were given (--queries): ranges of these columns were assumed; 0 times is not counted"
         console.print(text, soft_wrap=True)
-    if found.order is None:
+    if advice.order is None:
         console.print("no order was found that reads clearly less")
         return
-    unit = "row groups" if found.in_buckets else "files"
-    after = sum(one.times * (one.after or 0) for one in found.queries) / sum(one.times for one in found.queries)
-    now = sum(one.times * one.now for one in found.queries) / sum(one.times for one in found.queries)
-    text = f"proposal: {found.order.curve} by {', '.join(found.order.columns)}: the queries read {_share(after)} of "
-    console.print(f"{text}about {number(found.pieces)} {unit} (now {_share(now)})", soft_wrap=True)
-    for line in settings_lines(found):
+    unit = "row groups" if advice.in_buckets else "files"
+    after = sum(one.times * (one.after or 0) for one in advice.queries) / sum(one.times for one in advice.queries)
+    now = sum(one.times * one.now for one in advice.queries) / sum(one.times for one in advice.queries)
+    text = f"proposal: {advice.order.curve} by {', '.join(advice.order.columns)}: the queries read {_share(after)} of "
+    console.print(f"{text}about {number(advice.pieces)} {unit} (now {_share(now)})", soft_wrap=True)
+    for line in settings_lines(advice):
         console.print(line, soft_wrap=True)
 
 
-def _columns(found: Advice) -> Table:
+def _columns(advice: Advice) -> Table:
     grid = Table("column")
     for heading in ("filtered by", "files a value meets", "of", "distinct, about", "null"):
         grid.add_column(heading, justify="right")
-    for one in found.columns:
+    for one in advice.columns:
         overlap = one.overlap
         known = (
             ("", "", "") if overlap is None else (f"{overlap.depth:.1f}", number(overlap.files), _share(overlap.nulls))
@@ -142,11 +142,11 @@ def _columns(found: Advice) -> Table:
     return grid
 
 
-def _queries(found: Advice) -> Table:
+def _queries(advice: Advice) -> Table:
     grid = Table("query")
     for heading in ("times", "files now", "read now", "after"):
         grid.add_column(heading, justify="right")
-    for one in found.queries:
+    for one in advice.queries:
         after = "" if one.after is None else _share(one.after)
         grid.add_row(one_line(one.text), number(one.times), number(one.files), _share(one.now), after)
     return grid

@@ -147,8 +147,8 @@ def wanted_resizes(
     """
     rings_of(table)
     if auto:
-        found = proposed(table.table, table.rules.files.target_bytes)
-        return [one for one in found if partition in (None, one.partition_path)]
+        resizes = proposed(table.table, table.rules.files.target_bytes)
+        return [one for one in resizes if partition in (None, one.partition_path)]
     path = partition or ""
     paths = {piece.partition_path for piece in table.table.file_slices()}
     if path not in paths:

@@ -89,14 +89,14 @@ def _instant(table: HudiTable, moment: str) -> str:
     """The requested time that is meant."""
     if moment.isdigit():
         return moment
-    found = [s.instant for s in savepoints(table.storage, table.timeline) if s.comment == moment]
-    if len(found) != 1:
+    instants = [s.instant for s in savepoints(table.storage, table.timeline) if s.comment == moment]
+    if len(instants) != 1:
         raise ConfigError(
-            f"{len(found)} savepoints have that comment" if found else "no savepoint has that comment",
+            f"{len(instants)} savepoints have that comment" if instants else "no savepoint has that comment",
             do_next="give the requested time that binlake savepoint list or inspect prints",
             comment=moment,
         )
-    return found[0]
+    return instants[0]
 
 
 savepoint = typer.Typer(no_args_is_help=True, help="Create, delete and list protected commits.")
@@ -140,18 +140,18 @@ def list_all(conf: LakeConf, table: Table, as_json: AsJson = False) -> None:
     """Print a table's savepoints, oldest first."""
     settings = Settings.load(conf)
     held = HudiTable.open(chosen_one(settings, table).storage)
-    found = savepoints(held.storage, held.timeline)
+    saved = savepoints(held.storage, held.timeline)
     if as_json:
-        for known in found:
+        for known in saved:
             said = {"instant": known.instant, "user": known.user, "comment": known.comment, "made_ms": known.made_ms}
             sys.stdout.write(json.dumps({**said, "files": _count(known)}, ensure_ascii=False) + "\n")
         return
-    grid = Grid("instant", "made", "by", "comment", title=f"{len(found)} savepoints of {table}", title_justify="left")
+    grid = Grid("instant", "made", "by", "comment", title=f"{len(saved)} savepoints of {table}", title_justify="left")
     grid.add_column("files", justify="right")
-    for known in found:
+    for known in saved:
         grid.add_row(known.instant, moment(known.made_ms), known.user, known.comment, number(_count(known)))
     terminal().print(grid)
 
 
-def _count(found: Savepoint) -> int:
-    return sum(map(len, found.files.values()))
+def _count(known: Savepoint) -> int:
+    return sum(map(len, known.files.values()))

@@ -61,14 +61,14 @@ class ServiceCommand:
             work: opens what runs the tasks.
         """
         settings, code = Settings.load(conf), 0
-        found, sharing = chosen(settings, tables), shared(settings, self.name)
+        places, sharing = chosen(settings, tables), shared(settings, self.name)
         with work(settings) as map_tasks:
-            for report in run_service(found, self.service(LakeServices(sharing, steps, map_tasks))):
+            for report in run_service(places, self.service(LakeServices(sharing, steps, map_tasks))):
                 if report.error is None or not self.quiet:
                     self._print(report, as_json=as_json)
                 if report.error is not None:
                     code = report_error(report.table, report.error, code)
-        if not found and not as_json and not self.quiet:
+        if not places and not as_json and not self.quiet:
             say("the lake holds no tables")
         raise typer.Exit(code)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from hudilake.errors import ConfigError
-from hudilake.samples.batches import SampleBatch
-from hudilake.samples.position import Position, Shuffled
+from hudilake.query.samples.batches import SampleBatch
+from hudilake.query.samples.position import Position, Shuffled
 
 
 @dataclass

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from hudilake.errors import ConfigError
-from hudilake.samples import Position
-from hudilake.samples.torch_samples import TorchSamples, columns_of
-from tests.hudilake.samples.feature_table import FeatureTable
+from hudilake.query.samples import Position
+from hudilake.query.samples.torch_samples import TorchSamples, columns_of
+from tests.hudilake.query.samples.feature_table import FeatureTable
 
 try:
     import torch

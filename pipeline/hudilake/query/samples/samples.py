@@ -24,13 +24,13 @@ import pyarrow as pa
 
 from hudilake.errors import ConfigError, TransientError, UnsupportedError
 from hudilake.format.definition.merging import Merging
+from hudilake.query.samples.batches import Batches, Given, SampleBatch
+from hudilake.query.samples.completeness import Completeness
+from hudilake.query.samples.position import Place, Position, Shard, Shuffled
+from hudilake.query.samples.shuffle import ShuffleBuffer
+from hudilake.query.samples.states import States
+from hudilake.query.samples.steps import Step, expired, last_completion, next_step, refuse_archived
 from hudilake.read.query import instant_of
-from hudilake.samples.batches import Batches, Given, SampleBatch
-from hudilake.samples.completeness import Completeness
-from hudilake.samples.position import Place, Position, Shard, Shuffled
-from hudilake.samples.shuffle import ShuffleBuffer
-from hudilake.samples.states import States
-from hudilake.samples.steps import Step, expired, last_completion, next_step, refuse_archived
 from hudilake.storage import Storage, StorageNotFoundError, open_storage
 from hudilake.table.table import HudiTable
 
@@ -59,6 +59,11 @@ class Samples:
             state after the last of them.
         options: options of the store.
         stop: ends an iteration that follows the table.
+
+    Example:
+        >>> samples = hudilake.Samples(orders.uri, columns=["id", "qty"], since=hudilake.Position(), batch_rows=2)
+        >>> [batch.num_rows for batch in samples]
+        [2, 1]
     """
 
     source: str | Storage

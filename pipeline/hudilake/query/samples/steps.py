@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hudilake.format.timeline.instant import Instant
 from hudilake.format.timeline.timeline import Timeline
-from hudilake.samples.position import PositionExpiredError
+from hudilake.query.samples.position import PositionExpiredError
 
 GroupName = tuple[str, str]
 

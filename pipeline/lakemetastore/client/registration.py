@@ -1,8 +1,8 @@
-"""Tells the metastore of completed instants from a thread, so that no writer waits for it.
+"""How a writer tells a metastore of the instants that it completes, and never waits for it.
 
-Of each table only the newest instant waits: whoever takes it in takes in all older ones. While the metastore is down
-the thread tries again, with pauses; what is given up is counted and logged, and the metastore takes it in later by
-itself.
+The timeline is the truth, so nothing depends on the telling: what is lost the metastore takes in later by itself. A
+thread tells it. Of each table only the newest instant waits: whoever takes it in takes in all older ones. While the
+metastore is down the thread tries again, with pauses; what is given up is counted and logged.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hudilake.errors import BinlakeError, TransientError
-from lakemetastore.client.opening import client_of
-from lakemetastore.client.register import register
-from lakemetastore.client.registrar import RegistrarCounts
-from lakemetastore.settings.connection import MetastoreConnection
+
+if TYPE_CHECKING:
+    from lakemetastore.api.tables import Registered
+    from lakemetastore.client.requests import MetastoreClient
+    from lakemetastore.settings.connection import MetastoreConnection
 
 _log = logging.getLogger(__name__)
 #: Tables that may wait.
@@ -26,8 +27,59 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _CLOSE_S = 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class RegistrarCounts:
+    """How the telling went since the start.
+
+    Args:
+        registered: tables whose newest instant the metastore took in.
+        failed: attempts that failed; they are made again.
+        dropped: tables that were given up: the metastore refused them, or too many waited.
+        waiting: tables that wait now.
+    """
+
+    registered: int = 0
+    failed: int = 0
+    dropped: int = 0
+    waiting: int = 0
+
+
+class Registrar(Protocol):
+    """Takes in completed instants for the metastore. No method raises, and none waits for the metastore."""
+
+    def completed(self, uri: str, instant: str) -> None:
+        """An instant of a table has completed.
+
+        Args:
+            uri: the table's root.
+            instant: its requested time. It stands for all older ones of the table.
+        """
+        ...
+
+    def counts(self) -> RegistrarCounts:
+        """How it went so far."""
+        ...
+
+
+class NoRegistrar:
+    """There is no metastore."""
+
+    def completed(self, uri: str, instant: str) -> None:
+        """Does nothing."""
+
+    def counts(self) -> RegistrarCounts:
+        """Zeros."""
+        return RegistrarCounts()
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+NO_REGISTRAR: Final[Registrar] = NoRegistrar()
+
+
 class QueuedRegistrar:
-    """A ``Registrar`` (``lakemetastore.client.registrar``) with a thread.
+    """A ``Registrar`` with a thread.
 
     Args:
         tell: tells the metastore of a table's root and an instant; raises BinlakeError.
@@ -44,14 +96,8 @@ class QueuedRegistrar:
         self._thread = threading.Thread(target=self._run, name="metastore-registrar", daemon=True)
         self._thread.start()
 
-    @classmethod
-    def of(cls, settings: MetastoreConnection) -> QueuedRegistrar | None:
-        """The registrar of a stream's settings; None if they name no metastore or switch it off. Raises ConfigError."""
-        client = client_of(settings) if settings.register_commits else None
-        return None if client is None else cls(lambda uri, instant: register(client, uri, instant))
-
     def completed(self, uri: str, instant: str) -> None:
-        """As ``Registrar.completed``."""
+        """Let an instant wait for the thread; it is dropped if too many tables wait."""
         with self._changed:
             if self._closed or (uri not in self._waiting and len(self._waiting) >= self._limit):
                 self._drop(uri, instant, "too many tables wait for the metastore")
@@ -60,7 +106,7 @@ class QueuedRegistrar:
             self._changed.notify()
 
     def counts(self) -> RegistrarCounts:
-        """As ``Registrar.counts``."""
+        """How it went so far."""
         with self._changed:
             return replace(self._counts, waiting=len(self._waiting))
 
@@ -78,7 +124,7 @@ class QueuedRegistrar:
     def _run(self) -> None:
         pause_s = self._first_pause_s
         while (following := self._next()) is not None:
-            if self._told(*following):
+            if self._is_settled(*following):
                 pause_s = self._first_pause_s
                 continue
             with self._changed:
@@ -93,8 +139,8 @@ class QueuedRegistrar:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             return next(iter(self._waiting.items()), None)
 
-    def _told(self, uri: str, instant: str) -> bool:
-        """Tell of a table; False if the metastore does not answer."""
+    def _is_settled(self, uri: str, instant: str) -> bool:
+        """Tell the metastore of a table; False if it does not answer and is asked again."""
         try:
             self._tell(uri, instant)
         except TransientError as error:
@@ -111,7 +157,7 @@ class QueuedRegistrar:
             return True
         self._settle(uri, instant)
         with self._changed:
-            self._counts = replace(self._counts, told=self._counts.told + 1)
+            self._counts = replace(self._counts, registered=self._counts.registered + 1)
         return True
 
     def _settle(self, uri: str, instant: str) -> None:
@@ -125,3 +171,29 @@ class QueuedRegistrar:
         self._counts = replace(self._counts, dropped=self._counts.dropped + 1)
         fields = {"event": "registration_dropped", "table": uri, "instant": instant}
         _log.warning("%s at %s is not registered: %s", uri, instant, why, extra=fields)
+
+
+def registrar_of(settings: MetastoreConnection) -> QueuedRegistrar | NoRegistrar:
+    """The registrar of a stream's settings, for its caller to close. Raises ConfigError for addresses that are none."""
+    if not settings.addresses or not settings.register_commits:
+        return NoRegistrar()
+    from lakemetastore.client.opening import client_of  # writers without a metastore import none of HTTP
+
+    client = client_of(settings)
+    return QueuedRegistrar(lambda uri, instant: register(client, uri, instant)) if client is not None else NoRegistrar()
+
+
+def register(connection: MetastoreClient, location: str, instant: str) -> Registered:
+    """Register an instant of the table at a location; the same one twice is one.
+
+    Args:
+        connection: to the metastore.
+        location: the URI of the table's root.
+        instant: the requested time.
+
+    Raises MetastoreUnreachableError, RefusedRequestError, TransientError.
+    """
+    from lakemetastore.api.paths import INSTANTS  # writers without a metastore import none of HTTP
+    from lakemetastore.api.tables import Registered, Registration
+
+    return connection.ask("POST", INSTANTS, Registered, body=Registration(location=location, instant=instant))

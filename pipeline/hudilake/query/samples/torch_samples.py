@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudilake.errors import ConfigError
-from hudilake.samples.position import Position, Shard
-from hudilake.samples.samples import Samples
+from hudilake.query.samples.position import Position, Shard
+from hudilake.query.samples.samples import Samples
 
 try:
     import torch

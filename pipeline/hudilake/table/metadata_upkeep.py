@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hudilake.errors import BinlakeError
-from hudilake.format.definition.config import PROPERTIES_PATH
 from hudilake.format.files.file_group_write import WriteResult
 from hudilake.metadata.commit_entries import added_files, changed_keys
 from hudilake.metadata.config import MetadataConfig
@@ -18,10 +18,16 @@ from hudilake.metadata.services.upkeep import is_due, maintain
 from hudilake.table.table_state import TableState
 
 
-class MetadataKeeping(TableState):
-    """The state of an open table whose metadata table is kept current, if its properties list one."""
+@dataclass(frozen=True, slots=True)
+class MetadataUpkeep:
+    """Keeps the metadata table of an open table current, if its properties list one.
 
-    def keep_metadata(self, settings: MetadataConfig | None) -> bool:
+    ``table``: its state, which is changed with the metadata table.
+    """
+
+    table: TableState
+
+    def keep(self, settings: MetadataConfig | None) -> bool:
         """Initialise the metadata table, initialise it again with other partitions, or drop it, as the settings
         require.
 
@@ -31,26 +37,27 @@ class MetadataKeeping(TableState):
         Returns whether it was changed. An initialisation reads the data files once. Raises ConfigError for a table
         with pending commits, UnsupportedError for one that binlake cannot write to, CorruptDataError, StorageError.
         """
-        self.config.check_writable()
-        self._metadata_config = settings or MetadataConfig()
+        self.table.config.check_writable()
+        self.table.metadata_config = settings or MetadataConfig()
         if self._is_kept(settings):
             return False
-        with self.exclusively():
-            self._check_config()
-            return not self._is_kept(settings) and self._keep(settings)
+        with self.table.exclusively():
+            self.table.check_config()
+            return not self._is_kept(settings) and self._made(settings)
 
     def _is_kept(self, settings: MetadataConfig | None) -> bool:
-        partitions = kept_partitions(self.config, settings) if settings is not None else []
-        return set(partitions) == set(self.config.metadata_partitions)
+        partitions = kept_partitions(self.table.config, settings) if settings is not None else []
+        return set(partitions) == set(self.table.config.metadata_partitions)
 
-    def _keep(self, settings: MetadataConfig | None) -> bool:
-        if self.config.metadata_partitions:
-            self.config = drop(self.storage, self.config)
+    def _made(self, settings: MetadataConfig | None) -> bool:
+        table = self.table
+        if table.config.metadata_partitions:
+            table.config = drop(table.storage, table.config)
         if settings is not None:
-            self.config = initialise(
-                self.storage, self.config, self.timeline, self._clock, self.schema, self._metadata_config
+            table.config = initialise(
+                table.storage, table.config, table.timeline, table.clock, table.schema, table.metadata_config
             )
-        self._index, self._properties = None, self.storage.stat(PROPERTIES_PATH)
+        table.note_properties()
         return True
 
     def maintain(self) -> str | None:
@@ -59,29 +66,30 @@ class MetadataKeeping(TableState):
         Returns the reason if they fail: the commits stay valid, and the next call tries again.
         """
         try:
-            if self.metadata_table is None or not is_due(self.metadata_table):
+            if self.table.metadata_table is None or not is_due(self.table.metadata_table):
                 return None
-            with self.exclusively():
-                if self.metadata_table is not None:
-                    maintain(self.metadata_table)
+            with self.table.exclusively():
+                if self.table.metadata_table is not None:
+                    maintain(self.table.metadata_table)
         except BinlakeError as error:
-            self._index = None
+            self.table.forget_index()
             return f"the metadata table's services failed: {error}"
         return None
 
-    def _indexed_columns(self, schema: pa.Schema) -> tuple[str, ...] | None:
-        index = self.metadata_table
+    def indexed_columns(self, schema: pa.Schema) -> tuple[str, ...] | None:
+        """The columns among ``schema`` whose statistics are kept; None for none."""
+        index = self.table.metadata_table
         return index.columns_under(schema) if index is not None and index.columns else None
 
-    def _note(self, instant: str, results: Sequence[WriteResult], columns: pa.Schema) -> None:
+    def note(self, instant: str, results: Sequence[WriteResult], columns: pa.Schema) -> None:
         """Record a commit in the metadata table: the written files, and base files of new file groups."""
-        index = self.metadata_table
+        index = self.table.metadata_table
         if index is not None and results:
-            added = added_files(index, self.config.name, instant, results, columns)
+            added = added_files(index, self.table.config.name, instant, results, columns)
             keys = changed_keys(instant, results) if index.record_index is not None else ()
             index.apply(instant, MetadataDelta(added, keys=keys), columns)
 
-    def _undo_entries(self, instant: str, rollback: str) -> None:
+    def undo(self, instant: str, rollback: str) -> None:
         """Undo the metadata table's entries of an instant that is being rolled back."""
-        if self.metadata_table is not None:
-            metadata_rollback.roll_back(self.metadata_table, instant, rollback)
+        if self.table.metadata_table is not None:
+            metadata_rollback.roll_back(self.table.metadata_table, instant, rollback)

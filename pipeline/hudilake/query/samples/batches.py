@@ -8,14 +8,20 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudilake.samples.position import Place, Position, Shard
-from hudilake.samples.states import GroupRows
-from hudilake.samples.steps import Step
+from hudilake.query.samples.position import Place, Position, Shard
+from hudilake.query.samples.states import GroupRows
+from hudilake.query.samples.steps import Step
 
 
 @dataclass(frozen=True)
 class SampleBatch:
-    """Samples, and the position after them."""
+    """Samples, and the position after them.
+
+    Example:
+        >>> batch = next(hudilake.Samples(orders.uri, columns=["id"], since=hudilake.Position()).batches())
+        >>> batch.rows.schema.names, type(batch.position).__name__
+        (['id'], 'Position')
+    """
 
     rows: pa.RecordBatch
     position: Position

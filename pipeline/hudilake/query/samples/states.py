@@ -15,13 +15,13 @@ from hudilake.errors import UnsupportedError
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.view import FileSlice, partition_paths
 from hudilake.format.timeline.timeline import Timeline
+from hudilake.query.samples.completeness import Completeness
+from hudilake.query.samples.position import Place, Shard
+from hudilake.query.samples.steps import GroupName, Step, expired
 from hudilake.read.listing import slices_for
 from hudilake.read.query import Incremental
 from hudilake.read.slice import GrowingSlice, SliceReader
 from hudilake.read.window import COMMIT_TIME_FIELD, CommitWindow, timeline_until
-from hudilake.samples.completeness import Completeness
-from hudilake.samples.position import Place, Shard
-from hudilake.samples.steps import GroupName, Step, expired
 from hudilake.storage.base import FileInfo
 from hudilake.table.table import HudiTable
 

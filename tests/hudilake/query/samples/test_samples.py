@@ -15,10 +15,10 @@ import pytest
 from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.format.definition.merging import WRITER_ORDER
-from hudilake.samples import Position, PositionExpiredError, SampleBatch, Samples, Shard
+from hudilake.query.samples import Position, PositionExpiredError, SampleBatch, Samples, Shard
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
-from tests.hudilake.samples.feature_table import ORDER, FeatureTable, Row
+from tests.hudilake.query.samples.feature_table import ORDER, FeatureTable, Row
 from tests.hypothesis_profile import scaled
 
 BEGIN = Position()

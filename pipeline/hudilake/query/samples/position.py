@@ -78,6 +78,15 @@ class Position:
         after: the last given row of that step; None if none is given.
         shuffled: the shuffle buffer that is partly given.
         shard: the part of the table that this position belongs to.
+
+    Example:
+        >>> samples = hudilake.Samples(orders.uri, columns=["id"], since=hudilake.Position())
+        >>> sum(batch.num_rows for batch in samples)
+        3
+        >>> kept = samples.position.to_json()
+        >>> again = hudilake.Samples(orders.uri, columns=["id"], since=hudilake.Position.from_json(kept))
+        >>> sum(batch.num_rows for batch in again)
+        0
     """
 
     completed: str = ""
