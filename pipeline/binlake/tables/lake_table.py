@@ -44,7 +44,6 @@ from hudilake.services import cleaning
 from hudilake.services.restore import finish_pending_restores
 from hudilake.storage import Storage
 from hudilake.table.bucket_counts import BUCKETS_KEY, buckets_text
-from hudilake.table.group_names import group_names, place_of
 from hudilake.table.table import HudiTable
 from lakemetastore.client.registration import NO_REGISTRAR, Registrar
 
