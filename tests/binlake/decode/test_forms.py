@@ -52,7 +52,8 @@ def in_turns() -> list[Any]:
         for case in cases(form):
             forms.setdefault(case.name, []).append(form)
     turn = {name: having[number % len(having)] for number, (name, having) in enumerate(forms.items())}
-    marks = [() if turn[case.name] == form else pytest.mark.full for form, case in (one.values for one in EACH_JSON)]
+    each: list[Any] = [one.values for one in EACH_JSON]
+    marks = [() if turn[case.name] == form else pytest.mark.full for form, case in each]
     return [pytest.param(*one.values, id=one.id, marks=mark) for one, mark in zip(EACH_JSON, marks, strict=True)]
 
 
