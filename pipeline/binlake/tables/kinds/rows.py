@@ -115,6 +115,10 @@ class TableRows(ABC):
         known = self.table.config.bucketing
         return known if known != first_bucketing(self.rules) else None
 
+    def routed_by(self, bucketing: Bucketing) -> bool:
+        """Whether rows that were routed by these buckets are at their places."""
+        return True
+
     def keep_keys(self, instant: str, results: Sequence[WriteResult]) -> None:
         """Tell the index which keys come and go with an instant that has not completed. Errors as ``KeyIndex.keep``."""
         return  # the file groups are the index
