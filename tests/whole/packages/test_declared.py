@@ -29,7 +29,7 @@ _LIBRARY = {
     "yaml": "PyYAML",
     "pymysql": "PyMySQL",
 }
-#: Libraries that a library of theirs imports by itself (drivers of SQLAlchemy, pandas for frames and batches of Spark), and
+#: Libraries that a library of theirs imports by itself (drivers of SQLAlchemy, pandas for frames and batches), and
 #: those of the demo beside the package.
 _THROUGH_OTHERS = {
     "hudilake": {"pandas"},
