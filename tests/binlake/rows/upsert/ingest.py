@@ -31,6 +31,7 @@ from binlake.source.offsets import OffsetRange, Ranges
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.table_commit import TableInput, TableOutcome, write_and_commit
+from hudilake.format.definition.bucketing import Bucketing
 from hudilake.policies import ExternalStorePolicy, FileSizePolicy, IndexType, TableType
 from hudilake.read.slice import read_table
 from hudilake.storage import Storage, open_storage
@@ -232,7 +233,7 @@ class Ingest:
         )
         parcels: list[Parcel] = []
         for piece in _pieces(records, chunks):
-            rows = placed(change_batch(self.shape, piece), self.rules)
+            rows = placed(change_batch(self.shape, piece), self.rules, report.target.bucketing)
             routed = route(rows, applied, table.truncates.whole if table else -1)
             report.add(TableReport(schema, report.target, value_columns(routed.parcels), {TOPIC}, routed.counts))
             parcels += routed.parcels
@@ -253,9 +254,9 @@ def _pieces(records: Sequence[Delivered], chunks: int) -> Iterator[list[Delivere
         yield from (mine[at : at + size] for at in range(0, len(mine), size))
 
 
-def placed(batch: ChangeBatch, rules: TableRules) -> PlacedRows:
-    """The rows of a change batch at their places in the table of these rules."""
-    return place_rows(batch, *target_and_names(batch.schema, rules), RowPlaces.incoming(batch.rows))
+def placed(batch: ChangeBatch, rules: TableRules, bucketing: Bucketing | None = None) -> PlacedRows:
+    """The rows of a change batch at their places in the table of these rules. ``bucketing``: as for ``make_target``."""
+    return place_rows(batch, *target_and_names(batch.schema, rules, None, bucketing), RowPlaces.incoming(batch.rows))
 
 
 def value_columns(parcels: Sequence[Parcel]) -> pa.Schema:
