@@ -29,7 +29,7 @@ from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceT
 from binlake.load.backfill.inputs import find_input
 from binlake.load.backfill.request import BackfillRequest
 from binlake.load.backfill.run import Backfill, BackfillReport
-from binlake.rows.tasks.plan import TableReport
+from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.prepare import TableFacts, prepare
 from binlake.settings import Settings
 from binlake.source.offsets import NO_RANGES
@@ -99,7 +99,7 @@ class Writer:
         table = self.lake.get_or_create(rules, accepted.target, accepted.columns)
         table.base_from_rows = 1 if first else None
         table.refresh(self.config.name)
-        report = TableReport(accepted.schema, accepted.target, accepted.columns, counts=accepted.counts)
+        report = TaskTableReport(accepted.schema, accepted.target, accepted.columns, counts=accepted.counts)
         table_input = TableInput(report, NO_RANGES, accepted.parcels)
         write_and_commit(table, table_input, self.config.name, order, self.pool, self.services)
 

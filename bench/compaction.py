@@ -34,7 +34,7 @@ from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite, write_file_group
 from hudilake.metadata.config import MetadataConfig
 from hudilake.read.slice import read_table
-from hudilake.services.compaction import CompactedFile, CompactionConfig, Operation, run
+from hudilake.services.compaction import CompactedFile, CompactionConfig, CompactionOperation, run
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 
@@ -69,7 +69,9 @@ def rows(ids: np.ndarray[tuple[int], np.dtype[np.int64]], order: int, wide: int)
     return table.sort_by(RECORD_KEY_FIELD)
 
 
-def with_threads(task: Callable[[Operation], CompactedFile], operations: Sequence[Operation]) -> list[CompactedFile]:
+def with_threads(
+    task: Callable[[CompactionOperation], CompactedFile], operations: Sequence[CompactionOperation]
+) -> list[CompactedFile]:
     """Run tasks in parallel on two cores."""
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(task, operations))

@@ -16,7 +16,7 @@ import numpy as np
 from bench.form_cases import ABSENT, CANAL, DEBEZIUM, MAXWELL, Case
 from binlake.decode.changes import RawRecords, SourceTable
 from binlake.decode.formats.reader import decode
-from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.options import DecodeOptions, EventFormat
 from binlake.decode.schemas.schemas import DeclaredSchemas, SchemaSource, declared_table
 
 SOURCE = SourceTable("db", "t")
@@ -173,12 +173,12 @@ def cases(form: str) -> list[Case]:
 
 
 FORMATS = {
-    "plain": Format.DEBEZIUM,
-    "schema": Format.DEBEZIUM,
-    "flat": Format.DEBEZIUM,
-    "avro": Format.DEBEZIUM_AVRO,
-    "canal": Format.CANAL,
-    "maxwell": Format.MAXWELL,
+    "plain": EventFormat.DEBEZIUM,
+    "schema": EventFormat.DEBEZIUM,
+    "flat": EventFormat.DEBEZIUM,
+    "avro": EventFormat.DEBEZIUM_AVRO,
+    "canal": EventFormat.CANAL,
+    "maxwell": EventFormat.MAXWELL,
 }
 
 

@@ -25,7 +25,7 @@ from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.kind import TableKind
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite, KeyChanges
-from hudilake.index.base import Located, LookupCost
+from hudilake.index.base import KeyLocations, LookupCost
 from hudilake.index.open import open_index
 from hudilake.metadata.config import MetadataConfig
 from hudilake.policies import ExternalStorePolicy, IndexType, LookupPolicy
@@ -124,7 +124,7 @@ def measure(root: Path, layout: Layout, updates: int, inserts: int, indexes: Seq
             table.config = replace(table.config.with_metadata_partitions(tuple(kept)), kind=TableKind(_TYPE, index))
             store = ExternalStorePolicy(store="lmdb", path=str(root / f"lmdb-{keys}"))
             opened = open_index(table, LookupPolicy(external=store))
-            answers: list[Located] = []
+            answers: list[KeyLocations] = []
             known = updates if keys != "new" else (updates + inserts) // 1000
             for seed in (1, 2):
                 asked = layout.batch(known, updates + inserts - known, recent=keys == "recent", seed=seed)
@@ -133,7 +133,7 @@ def measure(root: Path, layout: Layout, updates: int, inserts: int, indexes: Seq
             yield Measured(index, layout, keys, answers[0].cost.seconds, answers[1].cost)
 
 
-def check(asked: pa.Array, answer: Located, updates: int) -> None:
+def check(asked: pa.Array, answer: KeyLocations, updates: int) -> None:
     """Every update is found, and no insert."""
     found = answer.file_ids.is_valid().to_numpy(zero_copy_only=False)
     if not found[:updates].all() or found[updates:].any():

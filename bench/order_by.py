@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from bench.compaction import CONFIG, Sizes, build
 from hudilake.policies import OrderPolicy
-from hudilake.services.compaction import CompactedFile, CompactionConfig, Operation, run
+from hudilake.services.compaction import CompactedFile, CompactionConfig, CompactionOperation, run
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 
@@ -43,7 +43,7 @@ def orders() -> dict[str, OrderPolicy | None]:
     }
 
 
-def serially(task: object, operations: Sequence[Operation]) -> list[CompactedFile]:
+def serially(task: object, operations: Sequence[CompactionOperation]) -> list[CompactedFile]:
     """One task after the other."""
     assert callable(task)
     return [task(operation) for operation in operations]

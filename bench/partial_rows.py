@@ -25,7 +25,7 @@ from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteResult, write_file_group
 from hudilake.format.files.first_write import write_new_file_group
 from hudilake.read.slice import read_table
-from hudilake.services.compaction import CompactedFile, CompactionConfig, Operation, run
+from hudilake.services.compaction import CompactedFile, CompactionConfig, CompactionOperation, run
 from hudilake.storage.local import LocalStorage
 from hudilake.table.table import HudiTable
 
@@ -93,7 +93,9 @@ def measure(case: Case, *, partial: bool, root: Path) -> Measured:
     return Measured(written.size_bytes, write, read, compact)
 
 
-def _serially(task: Callable[[Operation], CompactedFile], operations: Sequence[Operation]) -> list[CompactedFile]:
+def _serially(
+    task: Callable[[CompactionOperation], CompactedFile], operations: Sequence[CompactionOperation]
+) -> list[CompactedFile]:
     return [task(operation) for operation in operations]
 
 

@@ -23,7 +23,7 @@ import pyarrow.csv as pc_csv
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
 from binlake.decode.order import binlog_order
 from binlake.decode.types.mysql_types import UTC_MICROSECONDS
-from binlake.rows.tasks.plan import TableReport
+from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.prepare import TableFacts, prepare
 from binlake.settings import Settings
 from binlake.source.offsets import NO_RANGES
@@ -205,7 +205,7 @@ def fill_lake(config: Settings, count: int, database: EmbeddedMariaDB) -> None:
     table = lake.get_or_create(rules, accepted.target, accepted.columns)
     table.base_from_rows = 1
     services = TableServices(lambda function, operations: [function(operation) for operation in operations])
-    report = TableReport(accepted.schema, accepted.target, accepted.columns, counts=accepted.counts)
+    report = TaskTableReport(accepted.schema, accepted.target, accepted.columns, counts=accepted.counts)
     with ThreadPoolExecutor(2) as pool:
         write_and_commit(table, TableInput(report, NO_RANGES, accepted.parcels), config.name, 0, pool, services)
     services.close()

@@ -19,9 +19,9 @@ from hudi import HudiTableBuilder
 
 from bench.events import COLUMNS, DATABASE, TABLE, events
 from binlake.load.replay.engine import LocalEngine, SparkEngine
-from binlake.load.replay.replay_dumps import OpenWorkers, Workers, replay_dumps
+from binlake.load.replay.replay_dumps import OpenWorkers, ReplayWorkers, replay_dumps
 from binlake.settings import Settings
-from binlake.source.dump_layout import Layout, Window
+from binlake.source.dump_layout import DumpLayout, Window
 from binlake.source.dump_records import line_of
 from binlake.stream.spark.session import spark_session
 from binlake.stream.spark.tasks import map_in_tasks
@@ -47,7 +47,7 @@ def settings(root: Path, lake: str, base_from: int | None) -> Settings:
 
 def write(root: Path, count: int) -> None:
     """Write the dump: the events of one hour in each file."""
-    layout, each = Layout.of(settings(root, "lake", None).dump), -(-count // HOURS)
+    layout, each = DumpLayout.of(settings(root, "lake", None).dump), -(-count // HOURS)
     lines: list[bytes] = []
     for at, (key, value) in enumerate(events(count)):
         lines.append(line_of(TOPIC, 0, at, FIRST_HOUR * 3_600_000, key, value))
@@ -62,8 +62,8 @@ def here() -> OpenWorkers:
     """Workers in this process."""
 
     @contextlib.contextmanager
-    def opened() -> Iterator[Workers]:
-        yield Workers(LocalEngine, lambda function, operations: [function(operation) for operation in operations])
+    def opened() -> Iterator[ReplayWorkers]:
+        yield ReplayWorkers(LocalEngine, lambda function, operations: [function(operation) for operation in operations])
 
     return opened
 
@@ -72,10 +72,10 @@ def on_spark(rules: Settings) -> OpenWorkers:
     """Workers on local Spark."""
 
     @contextlib.contextmanager
-    def opened() -> Iterator[Workers]:
+    def opened() -> Iterator[ReplayWorkers]:
         context = spark_session(rules).sparkContext
         context.parallelize(range(2), 2).map(lambda n: n).collect()  # the start of its workers is not measured
-        yield Workers(partial(SparkEngine, context), partial(map_in_tasks, context, slots=2))
+        yield ReplayWorkers(partial(SparkEngine, context), partial(map_in_tasks, context, slots=2))
 
     return opened
 

@@ -22,8 +22,8 @@ import pyarrow as pa
 from binlake.rows.merging.mergers import StitchMerger
 from binlake.rows.merging.row_states import SliceRowStates
 from binlake.rows.merging.state_cache import StateCache
-from binlake.rows.merging.states import Merged
-from binlake.rows.merging.stitch import Layout, Partial
+from binlake.rows.merging.states import MergeResult
+from binlake.rows.merging.stitch import ColumnLayout, Partial
 from binlake.rows.merging.write import write_merged
 from binlake.rows.upsert.merge import Place
 from binlake.rows.upsert.route import GROUP, KEY
@@ -81,12 +81,12 @@ class Bench:
         slices = {piece.file_id: piece for piece in self.table.file_slices()}
         return SliceRowStates(self.storage, self.table.timeline, self.schema, self.merging, slices, self.cache)
 
-    def merged(self, rows: pa.Table, kind: Partial) -> Merged:
+    def merged(self, rows: pa.Table, kind: Partial) -> MergeResult:
         """What the events make of the file group."""
-        layout = Layout(self.merging, self.schema, ("id",))
+        layout = ColumnLayout(self.merging, self.schema, ("id",))
         return StitchMerger(layout, self.states(), kind).merge(PLACE, self.name, rows)
 
-    def commit(self, merged: Merged, base_from_rows: int | None = None) -> int:
+    def commit(self, merged: MergeResult, base_from_rows: int | None = None) -> int:
         """Commit it; bytes of the files."""
         context = self.table.write_context(self.table.begin())
         context = type(context)(**{**vars(context), "base_from_rows": base_from_rows})
@@ -141,7 +141,7 @@ def widths(root: Path) -> None:
                 some = keys_of(np.random.default_rng(turn).choice(STORED, CHANGED, replace=False))
                 rows = here.events(some, 1, 2 + turn)
                 started = time.perf_counter()
-                layout = Layout(here.merging, here.schema, ("id",))
+                layout = ColumnLayout(here.merging, here.schema, ("id",))
                 merger = StitchMerger(layout, here.states(), kind)
                 written += here.commit(merger.merge(PLACE, here.name, rows))
                 spent += time.perf_counter() - started

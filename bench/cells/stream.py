@@ -18,7 +18,7 @@ from binlake.decode.changes import RawRecords
 from binlake.hbase.derive.cell_store import CellStore
 from binlake.hbase.derive.derivation import Deriver, derive_stream
 from binlake.hbase.derive.pairs import DerivedPair, derived_pairs
-from binlake.hbase.derive.run import Derived
+from binlake.hbase.derive.run import DerivationResult
 from binlake.hbase.derive.touched import newest_moment
 from binlake.position.commit_record import CommitNotes
 from binlake.position.derived_position import DerivedPosition
@@ -139,7 +139,7 @@ class Stream:
         if errors := [table.error for table in event.tables if table.error]:
             raise RuntimeError(f"batch {self.batches}: {errors}")
 
-    def derive(self, how: str) -> Derived:
+    def derive(self, how: str) -> DerivationResult:
         """Derive the wide rows of what is new."""
         return self.derivers[how].derive(self.pair)
 

@@ -22,7 +22,7 @@ import msgspec
 
 from bench.metastore.log_stores import KINDS, Place, started_place
 from hudilake.clock import monotonic_s
-from lakemetastore.log.fold import StructFold, Versioned
+from lakemetastore.log.fold import StructFold, VersionedChange
 from lakemetastore.log.versioned import VersionedLog
 
 _context = multiprocessing.get_context("forkserver")
@@ -43,7 +43,7 @@ class Values(msgspec.Struct, frozen=True):
     values: dict[str, str] = {}
 
 
-def _apply(state: Values, changes: Sequence[Versioned[Put]]) -> Values:
+def _apply(state: Values, changes: Sequence[VersionedChange[Put]]) -> Values:
     return Values({**state.values, **{each.change.key: each.change.text for each in changes}})
 
 

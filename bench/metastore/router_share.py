@@ -25,7 +25,7 @@ from hudilake.clock import monotonic_s
 from lakemetastore.hive.message import encode, head, reply
 from lakemetastore.hive.server import ThriftServer, listen
 from lakemetastore.hive.session import Session
-from lakemetastore.hive.wire import CALL, Message
+from lakemetastore.hive.wire import CALL, ThriftMessage
 from lakemetastore.router.router import Router
 from lakemetastore.settings.router import RouterSettings
 
@@ -68,7 +68,7 @@ def backend(ready: Connection, partitions: int) -> None:
     """A server of ready answers, until the pipe closes."""
     results = answers(partitions)
 
-    def answer(session: Session, request: Message) -> bytes:
+    def answer(session: Session, request: ThriftMessage) -> bytes:
         return reply(request.name, request.sequence, results[request.name])
 
     _serve(ready, answer)
@@ -82,7 +82,7 @@ def router(ready: Connection, port: int, renamed: bool) -> None:
     _serve(ready, Router(RouterSettings.model_validate(settings)).answer)
 
 
-def _serve(ready: Connection, answer: Callable[[Session, Message], object]) -> None:
+def _serve(ready: Connection, answer: Callable[[Session, ThriftMessage], object]) -> None:
     server = ThriftServer(answer, listener=listen("127.0.0.1", 0))  # type: ignore[arg-type]
     server.start()
     ready.send(server.address[1])

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from bench.stitching.peers import BUCKETS
 from bench.stitching.streams import KEY, STREAMS, Stream
 from binlake.decode.changes import META_FIELDS, Op, SourceTable, TableSchema
-from binlake.rows.tasks.plan import TableReport
+from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.parcel import Parcel, pack
 from binlake.rows.upsert.route import GROUP, Counts
 from binlake.rows.upsert.route import KEY as RECORD_KEY
@@ -59,7 +59,9 @@ class Ours:
             promote_options="default",
         )
         columns = pa.schema([pa.field(KEY, pa.int64()), *(field for stream in STREAMS for field in stream.schema)])
-        report = TableReport(TableSchema(_SOURCE, (), (KEY,)), self._target, columns, counts=Counts(read=rows.num_rows))
+        report = TaskTableReport(
+            TableSchema(_SOURCE, (), (KEY,)), self._target, columns, counts=Counts(read=rows.num_rows)
+        )
         table = self._lake.get_or_create(self._rules, self._target, columns)
         work = TableInput(report, NO_RANGES, _parcels(rows))
         write_and_commit(table, work, "bench", number + 1, self._pool, self._services)

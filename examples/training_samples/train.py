@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudilake import Position, Samples
+from hudilake import SamplePosition, Samples
 
 FEATURES = ["price", "age_days", "affinity"]
 LABEL = "clicked"
@@ -30,7 +30,7 @@ class Model:
 
     weights: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(FEATURES) + 1))
     seen: int = 0
-    position: Position | None = None
+    position: SamplePosition | None = None
 
     def learn(self, batch: pa.RecordBatch) -> float:
         """Take the samples of a batch; returns their mean loss before."""
@@ -59,7 +59,7 @@ class Model:
         if not file.exists():
             return cls()
         kept = json.loads(file.read_text())
-        position = None if kept["position"] is None else Position.from_json(kept["position"])
+        position = None if kept["position"] is None else SamplePosition.from_json(kept["position"])
         return cls(np.array(kept["weights"]), kept["seen"], position)
 
 
@@ -69,7 +69,7 @@ def train(table: str, checkpoint: Path, samples: int | None = None, stop: thread
     asked = Samples(
         table,
         columns=[*FEATURES, LABEL],
-        since=model.position or Position(),
+        since=model.position or SamplePosition(),
         follow=True,
         poll_s=0.5,
         stop=stop or threading.Event(),

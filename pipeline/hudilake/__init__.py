@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         RetentionPolicy,
     )
     from hudilake.query.samples.batches import SampleBatch
-    from hudilake.query.samples.position import Position
+    from hudilake.query.samples.position import SamplePosition
     from hudilake.query.samples.samples import Samples
     from hudilake.query.sql.limits import Limits
     from hudilake.read.filters.expressions import (
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         StartsWith,
     )
     from hudilake.read.query import Incremental, Snapshot, instant_of
-    from hudilake.services.clustering.completion import Clustered
+    from hudilake.services.clustering.completion import ClusteringResult
     from hudilake.services.fsck.findings import Finding, Report
     from hudilake.storage.base import AlreadyExistsError, FileInfo, Storage, StorageError, StorageNotFoundError
     from hudilake.storage.opening import open_storage
@@ -94,8 +94,8 @@ __all__ = [
     "AlreadyExistsError",
     "And",
     "BinlakeError",
-    "Clustered",
     "ClusteringPolicy",
+    "ClusteringResult",
     "Commit",
     "CommitUnknownError",
     "CompactionPolicy",
@@ -123,11 +123,11 @@ __all__ = [
     "Or",
     "OrderPolicy",
     "OvertakenError",
-    "Position",
     "Reader",
     "Report",
     "RetentionPolicy",
     "SampleBatch",
+    "SamplePosition",
     "Samples",
     "Savepoint",
     "ScanTask",

@@ -118,7 +118,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class PushResult:
     """What a push did for a table. Counts are partitions."""
 
     table: str
@@ -171,7 +171,7 @@ class GluePush:
             ) from error
 
     @_told
-    def push(self, database: str, name: str) -> Pushed:
+    def push(self, database: str, name: str) -> PushResult:
         """Copy a table with its partitions.
 
         Raises:
@@ -191,17 +191,17 @@ class GluePush:
             change = "unchanged" if same(wanted, found) else "updated"
             if change == "updated":
                 self._glue.update_table(DatabaseName=database, TableInput=wanted)
-        return Pushed(f"{database}.{name}", change, *self._push_partitions(entry))
+        return PushResult(f"{database}.{name}", change, *self._push_partitions(entry))
 
     @_told
-    def prune(self, database: str) -> list[Pushed]:
+    def prune(self, database: str) -> list[PushResult]:
         """Delete the copies in a database of Glue whose tables the catalog no longer has under these names."""
         kept = set(self._catalog.tables.names(database))
         gone = []
         for table in self._pages("get_tables", "TableList", DatabaseName=database):
             if PUSHED in table.get("Parameters", {}) and table["Name"] not in kept:
                 self._glue.delete_table(DatabaseName=database, Name=table["Name"])
-                gone.append(Pushed(f"{database}.{table['Name']}", "deleted"))
+                gone.append(PushResult(f"{database}.{table['Name']}", "deleted"))
         return gone
 
     def _ensure_database(self, name: str) -> None:

@@ -15,7 +15,7 @@ from binlake.cli.app import app
 from hudilake.errors import ConfigError, TransientError
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.errors import NoSuchObjectError
-from lakemetastore.glue import PUSHED, GluePush, Pushed
+from lakemetastore.glue import PUSHED, GluePush, PushResult
 from lakemetastore.log.stores.opening import open_store
 from lakemetastore.model import Column, Database, Partition, SerDe, Storage, Table
 
@@ -74,7 +74,7 @@ def there(glue: Any, name: str = "t") -> set[str]:  # noqa: ANN401 - as above
 
 def test_a_table_is_copied_with_its_partitions(catalog: Catalog, glue: Any) -> None:  # noqa: ANN401
     catalog.partitions.add_all("shop", "t", days(230))
-    assert GluePush(catalog, glue).push("shop", "t") == Pushed("shop.t", "created", added=230)
+    assert GluePush(catalog, glue).push("shop", "t") == PushResult("shop.t", "created", added=230)
     found = glue.get_table(DatabaseName="shop", Name="t")["Table"]
     assert found["Parameters"]["spark.sql.sources.provider"] == "hudi"
     assert found["StorageDescriptor"]["Columns"][0] == {"Name": "a", "Type": "int", "Comment": "the key"}
@@ -88,14 +88,14 @@ def test_a_second_push_changes_only_what_changed(catalog: Catalog, glue: Any) ->
     catalog.partitions.add_all("shop", "t", days(40))
     push = GluePush(catalog, glue)
     push.push("shop", "t")
-    assert push.push("shop", "t") == Pushed("shop.t", "unchanged")
+    assert push.push("shop", "t") == PushResult("shop.t", "unchanged")
     catalog.partitions.drop("shop", "t", [f"day=d{n:04}" for n in range(30)])
     catalog.partitions.add_all("shop", "t", days(5, 100))
     entry = catalog.tables.get("shop", "t")
     moved = Partition(("d0035",), STORAGE, "s3://lake/elsewhere")
     catalog.partitions.alter_all("shop", "t", [moved])
     catalog.tables.alter("shop", "t", table("t", Storage((Column("a", "bigint"),), STORAGE.input_format)))
-    assert push.push("shop", "t") == Pushed("shop.t", "updated", added=5, altered=1, removed=30)
+    assert push.push("shop", "t") == PushResult("shop.t", "updated", added=5, altered=1, removed=30)
     found = glue.get_table(DatabaseName="shop", Name="t")["Table"]
     assert found["StorageDescriptor"]["Columns"] == [{"Name": "a", "Type": "bigint"}]
     assert found["Parameters"][PUSHED] == entry.id
@@ -118,7 +118,7 @@ def test_copies_of_tables_that_are_gone_or_renamed_are_pruned(catalog: Catalog, 
     push.push("shop", "t")
     catalog.tables.rename("shop", "t", "shop", "u")
     push.push("shop", "u")
-    assert push.prune("shop") == [Pushed("shop.t", "deleted")]
+    assert push.prune("shop") == [PushResult("shop.t", "deleted")]
     assert [t["Name"] for t in glue.get_tables(DatabaseName="shop")["TableList"]] == ["u"]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from binlake.cli.text import size
 from binlake.rows.upsert.engines.contributions import FINAL
 from binlake.settings import Settings, TableRules
-from binlake.tables.buckets.bucket_sizes import PLANNED_BYTES, BucketAdvice, Wanted
+from binlake.tables.buckets.bucket_sizes import PLANNED_BYTES, BucketAdvice, BucketChange
 from hudilake.storage import Storage
 from hudilake.table.table import HudiTable
 
@@ -37,7 +37,7 @@ def bucket_remark(advice: BucketAdvice, conf: str, table: str) -> str:
     return f"a bucket has {size(advice.mean_bytes)} of {size(PLANNED_BYTES)} planned: {advice.command(conf, table)}"
 
 
-def ring_remark(wanted: Sequence[Wanted], target_bytes: int, conf: str, table: str) -> str:
+def ring_remark(wanted: Sequence[BucketChange], target_bytes: int, conf: str, table: str) -> str:
     """Splits and merges of single buckets, with their command.
 
     Args:

@@ -159,9 +159,9 @@ class RawRecords:
             [self.values[i] for i in at],
         )
 
-    def quarantined(self, at: int, reason: str, detail: str, source: SourceTable | None) -> Quarantined:
+    def quarantined(self, at: int, reason: str, detail: str, source: SourceTable | None) -> QuarantinedRecord:
         """The record at an index as one that cannot be applied."""
-        return Quarantined(
+        return QuarantinedRecord(
             topic=self.topic,
             partition=self.partition,
             offset=int(self.offsets[at]),
@@ -193,7 +193,7 @@ class ChangeBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class QuarantinedRecord:
     """One record that cannot be applied: raw bytes, coordinates, a short stable reason code and a detail text.
 
     ``origin``: the source table where a route gave the record another name.
@@ -231,7 +231,7 @@ class Control:
 
 
 @dataclass
-class Decoded:
+class DecodedRecords:
     """The result of decoding a chunk of raw records.
 
     Every record is in exactly one place: a row of ``changes`` (several rows where a message holds several),
@@ -242,7 +242,7 @@ class Decoded:
     """
 
     changes: list[ChangeBatch] = field(default_factory=list)
-    quarantined: list[Quarantined] = field(default_factory=list)
+    quarantined: list[QuarantinedRecord] = field(default_factory=list)
     controls: list[Control] = field(default_factory=list)
     filtered: dict[tuple[SourceTable | None, str], int] = field(default_factory=dict)
     unknown_columns: dict[SourceTable, set[str]] = field(default_factory=dict)
@@ -252,7 +252,7 @@ class Decoded:
         """Add ``n`` records that are valid and change nothing."""
         self.filtered[(source, kind)] = self.filtered.get((source, kind), 0) + n
 
-    def extend(self, others: Iterable[Decoded]) -> None:
+    def extend(self, others: Iterable[DecodedRecords]) -> None:
         """Add the results of other chunks to this one."""
         for other in others:
             self.changes += other.changes

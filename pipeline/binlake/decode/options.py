@@ -12,7 +12,7 @@ from binlake.decode.changes import SourceTable, ZeroDates
 from hudilake.errors import ConfigError
 
 
-class Format(StrEnum):
+class EventFormat(StrEnum):
     """The writer of the change events; ``auto`` detects the format of each message. ``json`` and ``avro`` are no change
     events."""
 
@@ -177,7 +177,7 @@ class DecodeOptions:
     Raises ConfigError if max_message_bytes is out of range.
     """
 
-    format: Format = Format.AUTO
+    format: EventFormat = EventFormat.AUTO
     time_zone: str = "UTC"
     maxwell_order: MaxwellOrder = MaxwellOrder.POSITION
     registry: SchemaLookup | None = None

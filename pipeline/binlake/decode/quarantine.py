@@ -51,7 +51,7 @@ class Fault:
     columns: tuple[str, ...] = ()
 
 
-class _Refused(Exception):
+class _FaultError(Exception):
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
         super().__init__(fault.detail)
@@ -76,7 +76,7 @@ def json_fault(text: Buffer, max_nesting: int) -> Fault | None:
         return Fault(Reason.TOO_DEEP, f"nested deeper than {max_nesting}")
     try:
         value = json.loads(decoded, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
-    except _Refused as refused:
+    except _FaultError as refused:
         return refused.fault
     except RecursionError:
         return Fault(Reason.TOO_DEEP, "nested deeper than the parser goes")
@@ -89,13 +89,13 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise _Refused(Fault(Reason.DUPLICATE_KEY, f"key {name[:100]!r} occurs twice in one object"))
+            raise _FaultError(Fault(Reason.DUPLICATE_KEY, f"key {name[:100]!r} occurs twice in one object"))
         found[name] = value
     return found
 
 
 def _no_constants(name: str) -> NoReturn:
-    raise _Refused(Fault(Reason.NAN, f"{name} is not a JSON number"))
+    raise _FaultError(Fault(Reason.NAN, f"{name} is not a JSON number"))
 
 
 def _value_fault(value: object) -> Fault | None:

@@ -17,7 +17,7 @@ _ELSEWHERE = -1
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ColumnRequest:
     """A column to be read. ``types``: candidate types for the JSON reader, the column's own first."""
 
     name: str
@@ -28,10 +28,10 @@ class Wanted:
 Arrays = tuple[pa.Array | None, ...]
 
 
-class Cells(Protocol):
+class CellReader(Protocol):
     """The values of images, by their rows in the text."""
 
-    def read(self, rows: _I64, wanted: Sequence[Wanted]) -> tuple[npt.NDArray[np.bool_], list[Arrays]]:
+    def read(self, rows: _I64, wanted: Sequence[ColumnRequest]) -> tuple[npt.NDArray[np.bool_], list[Arrays]]:
         """Which of ``rows`` have no other columns and only values of these types; and each column of those rows."""
 
 
@@ -48,7 +48,7 @@ class Slices(Sequence[Buffer]):
     starts: _I64
     ends: _I64
     rows: _I64
-    cells: Cells | None = None
+    cells: CellReader | None = None
     others: Mapping[int, Buffer] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class Slices(Sequence[Buffer]):
         rows = np.concatenate([self.rows, np.full(len(images), _ELSEWHERE)])
         return replace(self, rows=rows, others={**self.others, **more})
 
-    def read(self, wanted: Sequence[Wanted]) -> tuple[_I64, list[Arrays]]:
+    def read(self, wanted: Sequence[ColumnRequest]) -> tuple[_I64, list[Arrays]]:
         """Indices of the images whose values were read and are of the wanted types, and each column of these images."""
         at = np.flatnonzero(self.rows != _ELSEWHERE) if self.cells is not None else np.empty(0, dtype=np.int64)
         if self.cells is None or not len(at):

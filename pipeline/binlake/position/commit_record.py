@@ -26,7 +26,7 @@ from binlake.rows.merging.engines.heights import FactHeights
 from binlake.rows.upsert.keyless import KeylessState
 from binlake.rows.upsert.route import Counts
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
-from binlake.schema.rules.entries import Entry, entries_to_text
+from binlake.schema.rules.entries import DdlEntry, entries_to_text
 from binlake.schema.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from binlake.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 
@@ -56,7 +56,7 @@ class CommitNotes:
     portion: RecordedPortion | None = None
     portion_table: SourceTable | None = None
     hours: DumpHours | None = None
-    ddl: tuple[Entry, ...] | None = None
+    ddl: tuple[DdlEntry, ...] | None = None
     replayed: Mapping[str, int] | None = None
     source_times: tuple[int, int] | None = None
     reverts: tuple[Revert, ...] = ()

@@ -25,7 +25,7 @@ from binlake.rows.merging.engines.heights import FactHeights
 from binlake.rows.upsert.keyless import KeylessState
 from binlake.rows.upsert.route import Counts
 from binlake.rows.upsert.truncates import Truncates
-from binlake.schema.rules.entries import Entry, entries_from_text
+from binlake.schema.rules.entries import DdlEntry, entries_from_text
 from binlake.schema.rules.row_places import SnapshotPlaces
 from binlake.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 from hudilake.errors import UnsupportedError
@@ -148,7 +148,7 @@ class RecordReader:
         return {root: [(first, end) for first, end in said] for root, said in hours.items()} if hours else hours
 
     @property
-    def ddl(self) -> tuple[Entry, ...] | None:
+    def ddl(self) -> tuple[DdlEntry, ...] | None:
         """Every statement that was judged for the table so far."""
         text = self._text(RecordKey.DDL)
         return entries_from_text(text) if text is not None else None

@@ -75,13 +75,13 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Layout:
+class DumpLayout:
     """A parsed template of paths."""
 
     template: str
 
     @classmethod
-    def of(cls, settings: DumpSettings) -> Layout:
+    def of(cls, settings: DumpSettings) -> DumpLayout:
         """The layout of the settings."""
         return cls(settings.path)
 

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from binlake.decode.changes import RawRecords
 from binlake.decode.formats.avro_schema import check_bounded
 from binlake.source.dump_layout import DumpFile
-from binlake.source.dump_records import Rows, events_of, is_record, records_of, rows_of
+from binlake.source.dump_records import RecordColumns, events_of, is_record, records_of, rows_of
 from hudilake.errors import BinlakeError, CorruptDataError
 from hudilake.storage import Storage
 from hudilake.storage.ranged import StoredFile
@@ -92,7 +92,7 @@ def record_bytes(file: DumpFile) -> int:
     return file.size * next((factor for end, factor in _BY_NAME.items() if file.path.endswith(end)), 1)
 
 
-def _rows(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[Rows]:
+def _rows(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[RecordColumns]:
     if not file.size:
         return
     magic = storage.read_range(file.path, 0, 4)
@@ -119,8 +119,8 @@ def uncompressed(stored: StoredFile, magic: bytes) -> Iterator[ByteStream]:
         yield stored
 
 
-def _json_lines(stream: ByteStream, chunk_records: int) -> Iterator[Rows]:
-    parse: Callable[[list[bytes]], Rows] | None = None
+def _json_lines(stream: ByteStream, chunk_records: int) -> Iterator[RecordColumns]:
+    parse: Callable[[list[bytes]], RecordColumns] | None = None
     for some in lines(stream, chunk_records, _CHUNK_BYTES):
         if parse is None:
             parse = records_of if is_record(some[0]) else events_of
@@ -162,7 +162,7 @@ def _each_line(stream: ByteStream) -> Iterator[bytes]:
     yield b"".join(pieces)
 
 
-def _parquet(stored: StoredFile, chunk_records: int) -> Iterator[Rows]:
+def _parquet(stored: StoredFile, chunk_records: int) -> Iterator[RecordColumns]:
     with pa.PythonFile(stored, mode="r") as opened:
         file = pq.ParquetFile(opened)
         names = [name for name in _COLUMNS if name in file.schema_arrow.names]
@@ -172,7 +172,7 @@ def _parquet(stored: StoredFile, chunk_records: int) -> Iterator[Rows]:
             yield _rows_of_batch(batch)
 
 
-def _rows_of_batch(batch: pa.RecordBatch) -> Rows:
+def _rows_of_batch(batch: pa.RecordBatch) -> RecordColumns:
     count, held = len(batch), set(batch.schema.names)
 
     def column(name: str, kind: pa.DataType, absent: Any) -> list[Any]:  # noqa: ANN401 - a cell
@@ -187,7 +187,7 @@ def _rows_of_batch(batch: pa.RecordBatch) -> Rows:
     topics = column("topic", pa.string(), None)
     if not {"topic", "partition", "offset"} <= held:
         topics = [None] * count
-    return Rows(
+    return RecordColumns(
         topics,
         column("partition", pa.int64(), 0),
         column("offset", pa.int64(), 0),
@@ -197,8 +197,8 @@ def _rows_of_batch(batch: pa.RecordBatch) -> Rows:
     )
 
 
-def _avro(stored: StoredFile, size: int, chunk_records: int) -> Iterator[Rows]:
-    below = _Remaining(io.BufferedReader(stored, _READ_BYTES), size)
+def _avro(stored: StoredFile, size: int, chunk_records: int) -> Iterator[RecordColumns]:
+    below = _BoundedStream(io.BufferedReader(stored, _READ_BYTES), size)
     opened = fastavro.reader(cast("IO[bytes]", below))  # it only reads
     check_bounded(opened.writer_schema)
     records = iter(opened)
@@ -206,7 +206,7 @@ def _avro(stored: StoredFile, size: int, chunk_records: int) -> Iterator[Rows]:
         yield rows_of([_row(record) for record in chunk])
 
 
-class _Remaining:
+class _BoundedStream:
     """A stream that is asked for no more than it has left: a damaged length would else allocate terabytes."""
 
     def __init__(self, stream: io.BufferedReader, size: int) -> None:

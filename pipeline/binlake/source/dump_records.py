@@ -54,7 +54,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 @dataclass
-class Rows:
+class RecordColumns:
     """Records in file order, column by column. ``topic`` is None where the file does not give a record's Kafka
     coordinates."""
 
@@ -100,9 +100,9 @@ def is_record(line: bytes) -> bool:
     return len(parsed.value) > 0 or parsed.value_base64 is not None
 
 
-def records_of(lines: Sequence[bytes]) -> Rows:
+def records_of(lines: Sequence[bytes]) -> RecordColumns:
     """The records of lines. A line that is not a record is taken as a bare event, so that nothing is lost."""
-    rows = Rows()
+    rows = RecordColumns()
     for line in lines:
         try:
             parsed = _LINE.decode(line)
@@ -116,10 +116,10 @@ def records_of(lines: Sequence[bytes]) -> Rows:
     return rows
 
 
-def events_of(lines: Sequence[bytes]) -> Rows:
+def events_of(lines: Sequence[bytes]) -> RecordColumns:
     """Lines that are bare events."""
     count = len(lines)
-    return Rows([None] * count, [0] * count, [0] * count, [-1] * count, [None] * count, list(lines))
+    return RecordColumns([None] * count, [0] * count, [0] * count, [-1] * count, [None] * count, list(lines))
 
 
 def record_of(row: dict[str, Any]) -> tuple[str | None, int, int, int, bytes | None, bytes | None]:
@@ -131,9 +131,9 @@ def record_of(row: dict[str, Any]) -> tuple[str | None, int, int, int, bytes | N
     return topic, int(partition), int(offset), stamp, _bytes(row.get("key")), _bytes(row["value"])
 
 
-def rows_of(rows: Sequence[dict[str, Any]]) -> Rows:
+def rows_of(rows: Sequence[dict[str, Any]]) -> RecordColumns:
     """The records of rows. Errors as ``record_of``."""
-    found = Rows()
+    found = RecordColumns()
     for row in rows:
         _append(found, *record_of(row))
     return found
@@ -153,7 +153,13 @@ def line_of(
 
 
 def _append(
-    rows: Rows, topic: str | None, partition: int, offset: int, stamp: int, key: bytes | None, value: bytes | None
+    rows: RecordColumns,
+    topic: str | None,
+    partition: int,
+    offset: int,
+    stamp: int,
+    key: bytes | None,
+    value: bytes | None,
 ) -> None:
     rows.topics.append(topic)
     rows.partitions.append(partition)

@@ -35,7 +35,7 @@ class RecordSource(Protocol):
         ...
 
 
-class KafkaRecords:
+class KafkaSource:
     """The topics of the settings, including the schema change topics.
 
     ``skip_missing``: continue without offsets that Kafka deleted before they were dumped.

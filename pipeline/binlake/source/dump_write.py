@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from binlake.decode.changes import RawRecords
 from binlake.settings import DumpSettings
 from binlake.settings.dumps import WRITTEN
-from binlake.source.dump_layout import Layout, safe_topic, times
+from binlake.source.dump_layout import DumpLayout, safe_topic, times
 from binlake.source.dump_records import COLUMNS, line_of
 from binlake.source.offsets import OffsetRange
 from hudilake.errors import ConfigError
@@ -53,7 +53,11 @@ class DumpFormat:
     """
 
     def __init__(self, settings: DumpSettings, ddl_topics: Iterable[str]) -> None:
-        self._layout, self._ddl_path, self._ddl_topics = Layout.of(settings), settings.ddl_path, frozenset(ddl_topics)
+        self._layout, self._ddl_path, self._ddl_topics = (
+            DumpLayout.of(settings),
+            settings.ddl_path,
+            frozenset(ddl_topics),
+        )
         pattern = self._layout.pattern
         suffix = next((end for end in WRITTEN if pattern.endswith(end)), None)
         if suffix is None or pattern.count("*") != 1 or set("?[") & set(pattern):

@@ -134,12 +134,12 @@ def _blocks(reader: _Reader, header: _Header) -> Iterator[tuple[bytes, bytes]]:
 
 def _parts(sizes: bytes, data: bytes, count: int) -> list[bytes]:
     """``data`` cut into ``count`` parts."""
-    lengths = _Reader(_Held(sizes), len(sizes))
-    whole = _Reader(_Held(data), len(data))
+    lengths = _Reader(_ByteReader(sizes), len(sizes))
+    whole = _Reader(_ByteReader(data), len(data))
     return [whole.take(lengths.number()) for _ in range(count)]
 
 
-class _Held:
+class _ByteReader:
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
@@ -194,7 +194,7 @@ def _zstd(data: bytes) -> bytes:
 
 def _snappy(data: bytes) -> bytes:
     """Hadoop's framing: the size of a block, then chunks until it is full, each its size and raw Snappy."""
-    reader, found, codec = _Reader(_Held(data), len(data)), list[bytes](), pa.Codec("snappy")
+    reader, found, codec = _Reader(_ByteReader(data), len(data)), list[bytes](), pa.Codec("snappy")
     while not reader.ended():
         left = reader.integer()
         while left > 0:

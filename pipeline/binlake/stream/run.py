@@ -47,7 +47,7 @@ _ASK_S = 10.0
 _END_S = 2.0
 
 
-class _StopAsked(Exception):
+class _StopRequestedError(Exception):
     """Raised inside a batch that must not begin because the stream is to stop."""
 
 
@@ -197,7 +197,7 @@ class Stream:
 
     def _on_batch(self, batch: DataFrame, batch_id: int) -> None:
         if self._stop.is_set():
-            raise _StopAsked
+            raise _StopRequestedError
         self._busy = True
         try:
             self._lease.check()

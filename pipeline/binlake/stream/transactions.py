@@ -11,7 +11,7 @@ from binlake.decode.changes import RawRecords, SourceTable
 from binlake.decode.messages.transactions import marks, members
 from binlake.position.ledger import Ledger
 from binlake.position.recorded import PassedTransactions, RecordedTransactions
-from binlake.rows.tasks.boundary import Boundary, Passed, Survey, boundary
+from binlake.rows.tasks.boundary import Boundary, Survey, TransactionProgress, boundary
 from binlake.settings import KafkaSettings, Settings
 from binlake.source.fetch import fetch
 from binlake.source.offsets import OffsetRange, Offsets, Ranges, topic_suffix
@@ -91,7 +91,7 @@ class Transactions:
         if not ledger.transactions.ms and survey.marks:
             ledger.note_transactions(replace(ledger.transactions, ms=min(mark.timestamp_ms for mark in survey.marks)))
         before = ledger.transactions
-        passed = Passed(before.ms, frozenset(before.ended), frozenset(before.torn))
+        passed = TransactionProgress(before.ms, frozenset(before.ended), frozenset(before.torn))
         made = boundary(
             planned,
             survey,

@@ -16,12 +16,12 @@ from binlake.position.commit_record import CommitRecord
 from binlake.position.record_reader import RecordReader
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.plain_deletes import keep_plain_deletes
-from binlake.rows.tasks.plan import TableReport
+from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
 from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD, Target, differing_keys
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
-from binlake.schema.rules.entries import Entry
+from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.evolution import evolved, retyped
 from binlake.schema.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from binlake.settings import PartitionSettings, TableRules
@@ -85,7 +85,7 @@ class LakeTable:
     positions: Mapping[str, Offsets] = field(default_factory=dict)
     truncates: Truncates = NOTHING_TRUNCATED
     keyless: KeylessState | None = None
-    ddl: tuple[Entry, ...] = ()
+    ddl: tuple[DdlEntry, ...] = ()
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
     _seen: int = 0
     registrar: Registrar = NO_REGISTRAR
@@ -263,8 +263,8 @@ class LakeTable:
                 table=self.rules.path,
             )
 
-    def origin_of(self, report: TableReport) -> SourceTable | None:
-        """The only source table of this table; None if there may be several (``TableReport.shared``).
+    def origin_of(self, report: TaskTableReport) -> SourceTable | None:
+        """The only source table of this table; None if there may be several (``TaskTableReport.shared``).
 
         Raises UnsupportedError if there are several and no column distinguishes their rows.
         """
@@ -383,7 +383,7 @@ class LakeTable:
         """The table's positions that are ahead of ``positions``; other partitions are left out."""
         return self.standing(stream).ahead_of(positions)
 
-    def report(self, source: SourceTable) -> TableReport:
+    def report(self, source: SourceTable) -> TaskTableReport:
         """An empty report, for a batch that concerns this table and has no rows for it."""
         config = self.table.config
         key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
@@ -400,7 +400,7 @@ class LakeTable:
             config.kind,
             config.index_fields,
         )
-        return TableReport(TableSchema(source, (), key), target, pa.schema([]), shared=bool(self.rules.groups))
+        return TaskTableReport(TableSchema(source, (), key), target, pa.schema([]), shared=bool(self.rules.groups))
 
     def live_rows(self, digests: frozenset[str], truncated_order: int = -1) -> LiveRows:
         """The live rows of a keyless table whose content has one of the digests and that no TRUNCATE removes."""

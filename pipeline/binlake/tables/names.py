@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from binlake.decode.changes import SourceTable
-from binlake.schema.rules.ddl_log import Called, Gone
+from binlake.schema.rules.ddl_log import DatedName, TableEnd
 from binlake.source.offsets import NO_OFFSETS, Offsets
 from hudilake.errors import ConfigError, CorruptDataError
 from hudilake.storage import Storage, StorageNotFoundError
@@ -33,7 +33,7 @@ class LakeName:
 
     path: str
     source: SourceTable
-    history: tuple[Called, ...]
+    history: tuple[DatedName, ...]
     dropped: bool = False
 
     @property
@@ -56,8 +56,8 @@ class Feed:
 
     path: str
     first: SourceTable
-    history: tuple[Called, ...]
-    gone: Gone | None = None
+    history: tuple[DatedName, ...]
+    gone: TableEnd | None = None
     unsure: str = ""
 
     def called(self, order: int | None = None) -> SourceTable | None:
@@ -77,8 +77,8 @@ class Feed:
     @staticmethod
     def from_json(said: dict[str, Any]) -> Feed:
         """The reverse of ``to_json``. Raises KeyError, TypeError, ValueError."""
-        history = tuple(Called(SourceTable(name[0], name[1]), name[2], name[3]) for name in said["names"])
-        gone = Gone(*said["gone"]) if said["gone"] else None
+        history = tuple(DatedName(SourceTable(name[0], name[1]), name[2], name[3]) for name in said["names"])
+        gone = TableEnd(*said["gone"]) if said["gone"] else None
         return Feed(said["path"], SourceTable(*said["first"]), history, gone, said["unsure"])
 
 
@@ -138,7 +138,7 @@ class TableNames:
                 LakeName(
                     one["path"],
                     SourceTable(*one["source"]),
-                    tuple(Called(SourceTable(database, table), place) for database, table, place in one["names"]),
+                    tuple(DatedName(SourceTable(database, table), place) for database, table, place in one["names"]),
                     one["dropped"],
                 )
                 for one in said["tables"]
@@ -211,6 +211,6 @@ class KeptNames:
             self._stored = names
 
 
-def history_of(names: Sequence[Called]) -> str:
+def history_of(names: Sequence[DatedName]) -> str:
     """The former names, for people."""
     return ", ".join(f"{one.name} until {after.place}" for one, after in itertools.pairwise(names))

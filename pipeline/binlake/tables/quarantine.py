@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from binlake.decode.changes import META_FIELDS, Op, Quarantined, SourceTable, TableSchema
+from binlake.decode.changes import META_FIELDS, Op, QuarantinedRecord, SourceTable, TableSchema
 from binlake.position.commit_record import NO_NOTES, CommitNotes
-from binlake.rows.tasks.plan import TableReport
+from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.parcel import pack
 from binlake.rows.upsert.route import KEY, ORDER_COLUMNS, Counts
 from binlake.rows.upsert.target import Target
@@ -62,7 +62,7 @@ class QuarantineTable:
 
     def write(
         self,
-        records: Sequence[Quarantined],
+        records: Sequence[QuarantinedRecord],
         ranges: Ranges,
         batch: int,
         pool: Executor,
@@ -103,7 +103,7 @@ class QuarantineTable:
             Target(_SOURCE, rules.path, _KEY, None, SimpleBuckets(rules.buckets)),
             {row["topic"] for row in rows},
         )
-        report = TableReport(TableSchema(_SOURCE, (), _KEY), target, COLUMNS, topics, Counts(read=len(rows)))
+        report = TaskTableReport(TableSchema(_SOURCE, (), _KEY), target, COLUMNS, topics, Counts(read=len(rows)))
         parcels = list(pack(rules.path, "", 0, _table([_sealed(row, self._seal) for row in rows])))
         table_input = TableInput(report, covered, parcels, notes=notes)
         table = self._lake.get_or_create(rules, target, COLUMNS)
@@ -132,7 +132,7 @@ def _sealed(row: Mapping[str, Any], seal: Seal) -> dict[str, Any]:
     return {**row, **texts}
 
 
-def _row(record: Quarantined, stamp_us: int) -> dict[str, Any]:
+def _row(record: QuarantinedRecord, stamp_us: int) -> dict[str, Any]:
     return {
         "topic": record.topic,
         "partition": record.partition,

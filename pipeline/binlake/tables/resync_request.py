@@ -20,7 +20,7 @@ from binlake.tables.presence import check_known, is_used
 from binlake.tables.store_tables import refuse_of_store
 from hudilake.clock import new_uuid, now_ms
 from hudilake.errors import ConfigError, UnsupportedError
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.merging import Merging
 from hudilake.read.slice import read_file_slice
 from hudilake.storage import open_storage
@@ -39,7 +39,7 @@ def resync_request(
     CorruptDataError, StorageError.
     """
     debezium = settings.source.debezium
-    refuse_of_store(settings.table_rules(table), Operation.RESYNC, str(table))
+    refuse_of_store(settings.table_rules(table), TableOperation.RESYNC, str(table))
     if settings.source.format in ("canal", "maxwell", "json", "avro"):
         raise UnsupportedError(
             f"a table of format {settings.source.format} cannot be fetched anew by a signal",
@@ -78,7 +78,7 @@ def _origin(
             table=str(table),
         )
     kind = opened.config.kind if opened is not None else kind_of(settings.table_rules(table))
-    kind.refuse(Operation.RESYNC, str(table))
+    kind.refuse(TableOperation.RESYNC, str(table))
     if settings.table_rules(table).merge.engine != "newest":
         raise UnsupportedError(
             "a table with a merge engine cannot be fetched anew: its rows are not those of the source",

@@ -8,25 +8,25 @@ from typing import Final
 from binlake.settings import TableRules
 from binlake.tables.catalog import CatalogTable
 from hudilake.errors import UnsupportedError
-from hudilake.format.definition.kind_support import Operation, Refusal
+from hudilake.format.definition.kind_support import KindRefusal, TableOperation
 from hudilake.table.directory import BrokenTable
 
 
-def store_refusal(rules: TableRules, operation: Operation) -> Refusal | None:
+def store_refusal(rules: TableRules, operation: TableOperation) -> KindRefusal | None:
     """Why a table of cells or a wide table does not have an operation; None if it has it, and for any other table."""
     if rules.cells is not None:
         return _OF_CELLS.get(operation)
     return _OF_WIDE.get(operation) if rules.wide is not None else None
 
 
-def refuse_of_store(rules: TableRules, operation: Operation, table: str) -> None:
+def refuse_of_store(rules: TableRules, operation: TableOperation, table: str) -> None:
     """Raise UnsupportedError if a table of cells or a wide table does not have an operation. ``table``: its name."""
     if (found := store_refusal(rules, operation)) is not None:
         raise UnsupportedError(found.why, do_next=found.do_next, table=table)
 
 
 def without_stores(
-    found: Sequence[CatalogTable | BrokenTable], operation: Operation, *, named: bool
+    found: Sequence[CatalogTable | BrokenTable], operation: TableOperation, *, named: bool
 ) -> list[CatalogTable | BrokenTable]:
     """The tables that have an operation.
 
@@ -46,37 +46,37 @@ def without_stores(
 
 
 _OF_CELLS: Final = {
-    Operation.BACKFILL: Refusal(
+    TableOperation.BACKFILL: KindRefusal(
         "a table of cells holds what the store wrote, and a backfill would add what it did not",
         "write the cells in the store, or load a scan: binlake replay --scan",
     ),
-    Operation.REVERT: Refusal(
+    TableOperation.REVERT: KindRefusal(
         "a table of cells has no transactions and no before images, and would differ from the store",
         "write the former values in the store; its versions are in the table",
     ),
-    Operation.VERIFY: Refusal(
+    TableOperation.VERIFY: KindRefusal(
         "the source of a table of cells is no database that answers SQL",
         "export a scan of the store, and compare it with the visible cells",
     ),
-    Operation.RESYNC: Refusal(
+    TableOperation.RESYNC: KindRefusal(
         "no connector can send the rows of a store again",
         "export a new scan of the store, and load it: binlake replay --scan",
     ),
 }
 _OF_WIDE: Final = {
-    Operation.BACKFILL: Refusal(
+    TableOperation.BACKFILL: KindRefusal(
         "a wide table is derived from its table of cells, and the next derivation would undo the backfill",
         "declare the column in tables.cells, and it is derived for all rows",
     ),
-    Operation.REVERT: Refusal(
+    TableOperation.REVERT: KindRefusal(
         "a wide table is derived from its table of cells, and the next derivation would undo the revert",
         "write the former values in the store",
     ),
-    Operation.VERIFY: Refusal(
+    TableOperation.VERIFY: KindRefusal(
         "the source of a wide table is no database that answers SQL",
         "compare it with its cells: binlake derive --check",
     ),
-    Operation.RESYNC: Refusal(
+    TableOperation.RESYNC: KindRefusal(
         "a wide table is derived from its table of cells and not fetched", "derive all rows anew: binlake derive --all"
     ),
 }

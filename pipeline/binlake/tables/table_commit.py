@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from binlake.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
-from binlake.rows.tasks.plan import TableReport, Written
+from binlake.rows.tasks.plan import TaskTableReport, WrittenFile
 from binlake.rows.upsert.keyless import KeylessState, resolve
 from binlake.rows.upsert.merge import Place, records
 from binlake.rows.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
@@ -45,10 +45,10 @@ class TableInput:
     this batch. ``notes``: the optional entries of the commit record.
     """
 
-    report: TableReport
+    report: TaskTableReport
     ranges: Ranges
     parcels: Sequence[Parcel] = ()
-    written: Sequence[Written] = ()
+    written: Sequence[WrittenFile] = ()
     context: WriteContext | None = None
     truncates: Truncates = NOTHING_TRUNCATED
     notes: CommitNotes = NO_NOTES
@@ -78,7 +78,7 @@ class TableOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _DriverRows:
     """The rows that the driver holds, by file group; the next state of a keyless table; the number of superseded
     records."""
 
@@ -192,20 +192,20 @@ def _intent(table: LakeTable, table_input: TableInput, *, whole: bool) -> Intent
     return table.rows.intent(places, table_input.report.columns)
 
 
-def _source_times(report: TableReport) -> tuple[int, int] | None:
+def _source_times(report: TaskTableReport) -> tuple[int, int] | None:
     """The source's times (ms) of the oldest and the newest change, from which freshness is computed; None if the source
     gives no times."""
     return (report.oldest_ms, report.newest_ms) if report.newest_ms else None
 
 
-def _heights(table: LakeTable, table_input: TableInput, done: Sequence[Written]) -> FactHeights | None:
+def _heights(table: LakeTable, table_input: TableInput, done: Sequence[WrittenFile]) -> FactHeights | None:
     """How far facts are counted after the file groups; None if that does not change. Records that were quarantined, and
     come back, lie below what is counted."""
     known = [one.heights for one in done if one.heights is not None]
     return table.heights.merged(known) if known and table_input.notes.replayed is None else None
 
 
-def _rows(table: LakeTable, table_input: TableInput) -> _Rows:
+def _rows(table: LakeTable, table_input: TableInput) -> _DriverRows:
     """The rows that the driver holds, without those that a TRUNCATE of this batch removes."""
     rows = _unpacked(table, table_input)
     if not table_input.truncates.news_to(table.truncates):
@@ -214,14 +214,14 @@ def _rows(table: LakeTable, table_input: TableInput) -> _Rows:
     return replace(rows, groups=groups, superseded=rows.superseded + dropped)
 
 
-def _unpacked(table: LakeTable, table_input: TableInput) -> _Rows:
+def _unpacked(table: LakeTable, table_input: TableInput) -> _DriverRows:
     by_place: dict[Place, list[Parcel]] = {}
     for parcel in table_input.parcels:
         by_place.setdefault((parcel.partition_path, parcel.bucket), []).append(parcel)
     events = by_place.pop(("", KEYLESS_BUCKET), None)
     groups = {place: unpack(parcels) for place, parcels in by_place.items()}
     if events is None:
-        return _Rows(groups, table.keyless)
+        return _DriverRows(groups, table.keyless)
     target, state = table_input.report.target, (table.keyless or KeylessState()).copy()
     rows = unpack(events)
     order = table_input.truncates.whole  # a table without a key is never merged from several source tables
@@ -231,7 +231,7 @@ def _unpacked(table: LakeTable, table_input: TableInput) -> _Rows:
     gone = gone_after(table_input.notes.ddl or table.ddl)
     resolved = resolve(fresh, target, state, lambda marks: table.live_rows(marks, order), gone)
     superseded = records(rows) - records(fresh) + resolved.superseded
-    return _Rows(groups | _by_place(resolved.rows, resolved.paths, target), state, superseded)
+    return _DriverRows(groups | _by_place(resolved.rows, resolved.paths, target), state, superseded)
 
 
 def _by_place(rows: pa.Table, paths: pa.Array, target: Target) -> dict[Place, pa.Table]:

@@ -25,7 +25,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Unmatched:
+class UnmatchedName:
     """A name of the settings that has matched nothing so far. ``where``: its place in the settings file."""
 
     where: str
@@ -36,15 +36,15 @@ class Unmatched:
         return f"{self.where}: {self.name} {self.what}"
 
 
-def unmatched_tables(settings: Settings, sources: Iterable[SourceTable]) -> Iterator[Unmatched]:
+def unmatched_tables(settings: Settings, sources: Iterable[SourceTable]) -> Iterator[UnmatchedName]:
     """The patterns that match none of these source tables, or none of the lake tables that they feed."""
     tables, known = settings.tables, list(sources)
     names = [f"{one.database}.{one.table}" for one in known]
     taken = {destination(one, tables) for one in known if tables.selects(one)}
 
-    def check(where: str, pattern: str, found: bool, of: str = "none of the known tables") -> Iterator[Unmatched]:
+    def check(where: str, pattern: str, found: bool, of: str = "none of the known tables") -> Iterator[UnmatchedName]:
         if not found:
-            yield Unmatched(where, pattern, f"matches {of}")
+            yield UnmatchedName(where, pattern, f"matches {of}")
 
     for kind in ("include", "exclude"):
         for pattern in getattr(tables, kind):
@@ -63,7 +63,7 @@ def unmatched_tables(settings: Settings, sources: Iterable[SourceTable]) -> Iter
         yield from check(f"tables.overrides[{at}]", override.match, at in used)
 
 
-def unmatched_columns(settings: Settings, columns: Columns) -> Iterator[Unmatched]:
+def unmatched_columns(settings: Settings, columns: Columns) -> Iterator[UnmatchedName]:
     """The names of columns in the rules that are no column of any of these source tables that have the rule."""
     matched: dict[tuple[str, str], bool] = {}
     for lake_table, have in _lake_columns(settings.tables, columns).items():
@@ -74,7 +74,7 @@ def unmatched_columns(settings: Settings, columns: Columns) -> Iterator[Unmatche
             matched[where, name] = matched.get((where, name), False) or _has(name)(frozenset(map(str.lower, found)))
     for (where, name), found_any in matched.items():
         if not found_any:
-            yield Unmatched(where, name, "is no column of the tables with this rule that are known so far")
+            yield UnmatchedName(where, name, "is no column of the tables with this rule that are known so far")
 
 
 def _lake_columns(tables: TablesSettings, columns: Columns) -> dict[SourceTable, frozenset[str]]:
@@ -168,9 +168,9 @@ class ShownColumns:
     settings: Settings
     root: Storage
     _known: dict[SourceTable, frozenset[str]] | None = None
-    _told: set[Unmatched] = field(default_factory=set)
+    _told: set[UnmatchedName] = field(default_factory=set)
 
-    def keep(self, shown: Columns) -> tuple[Unmatched, ...]:
+    def keep(self, shown: Columns) -> tuple[UnmatchedName, ...]:
         """Take in the columns of a batch. Returns the names that match nothing, each once. Raises StorageError."""
         known = self._known if self._known is not None else _read(self.root, self.settings.name)
         more = {table: known.get(table, frozenset()) | frozenset(names) for table, names in shown.items()}

@@ -23,7 +23,7 @@ from hudilake.read.question import Condition
 from hudilake.read.table_reader import TableReader
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
-from hudilake.services.clustering.completion import Clustered
+from hudilake.services.clustering.completion import ClusteringResult
 from hudilake.services.fsck import Report, fsck
 from hudilake.services.repair import plan_repair, repair
 from hudilake.services.restore import finish_pending_restores, restore
@@ -199,7 +199,9 @@ class Table:
         self._settle()
         return len(upkeep.compact(self._table, policy, now=now))
 
-    def cluster(self, policy: ClusteringPolicy | None = None, sizes: FileSizePolicy | None = None) -> Clustered | None:
+    def cluster(
+        self, policy: ClusteringPolicy | None = None, sizes: FileSizePolicy | None = None
+    ) -> ClusteringResult | None:
         """Lay rows out anew across file groups; returns what was done, None if no file would become better.
 
         Args:

@@ -12,7 +12,7 @@ from hudilake.format.timeline.instant import Instant
 from hudilake.index.open import open_index
 from hudilake.policies import ClusteringPolicy, CompactionPolicy, FileSizePolicy
 from hudilake.services import compaction
-from hudilake.services.clustering.completion import Clustered
+from hudilake.services.clustering.completion import ClusteringResult
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.service import Clustering
 from hudilake.services.planned import one_by_one
@@ -32,7 +32,7 @@ def compact(table: HudiTable, policy: CompactionPolicy | None, *, now: bool) -> 
     return compaction.run(table, config, one_by_one, now=now)
 
 
-def cluster(table: HudiTable, policy: ClusteringPolicy, sizes: FileSizePolicy) -> Clustered | None:
+def cluster(table: HudiTable, policy: ClusteringPolicy, sizes: FileSizePolicy) -> ClusteringResult | None:
     """Lay the rows of a table out anew; None if no file would become better. Errors as those of the steps."""
 
     def keep(instant: str, results: Sequence[WriteResult]) -> None:

@@ -19,7 +19,7 @@ _VERSION = 2
 
 
 @dataclass(frozen=True)
-class Operation:
+class CompactionOperation:
     """One file group of a plan: the bare names of the files that make up its slice.
 
     ``base_instant``: the base file's, or without a base file that of the oldest log file. ``metrics``: for users.
@@ -33,7 +33,7 @@ class Operation:
     metrics: dict[str, float] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, file_slice: FileSlice, logs: tuple[LogFile, ...]) -> Operation:
+    def of(cls, file_slice: FileSlice, logs: tuple[LogFile, ...]) -> CompactionOperation:
         """The operation that merges those log files of a slice over its base file."""
         base, log_bytes = file_slice.base_file, sum(file.size for file in logs)
         written = file_slice.base_size or log_bytes
@@ -78,7 +78,7 @@ class CompactionPlan:
     """The operations of one compaction. ``keeps_times``: whether rows keep their commit times; records of the metadata
     table have none."""
 
-    operations: tuple[Operation, ...]
+    operations: tuple[CompactionOperation, ...]
     keeps_times: bool = True
 
     def to_bytes(self) -> bytes:
@@ -120,7 +120,7 @@ class CompactionPlan:
                     path=path,
                 )
             operations.append(
-                Operation(
+                CompactionOperation(
                     entry["partitionPath"] or "",
                     entry["fileId"],
                     entry["baseInstantTime"] or "",

@@ -26,7 +26,7 @@ from hudilake.storage.base import Storage, StorageNotFoundError
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PendingClustering:
     """A pending clustering.
 
     Args:
@@ -52,16 +52,16 @@ def planned_intent(groups: Iterable[FileGroupId]) -> Intent:
     return Intent.of_groups(GroupIntent(*group) for group in groups)
 
 
-def read_planned(storage: Storage, pending: Instant) -> Planned | None:
+def read_planned(storage: Storage, pending: Instant) -> PendingClustering | None:
     """What a pending clustering will do; None if it has ended. Raises StorageError."""
     try:
         said = pending_intent(storage, pending)
         ours, takes_in = said is not None and bool(said.whole or said.groups), said is not None and said.whole
-        return Planned(pending, read_clustering_plan(storage, pending).planned, ours, takes_in)
+        return PendingClustering(pending, read_clustering_plan(storage, pending).planned, ours, takes_in)
     except StorageNotFoundError:
         return None
     except (CorruptDataError, UnsupportedError):
-        return Planned(pending, None)
+        return PendingClustering(pending, None)
 
 
 class PlannedClusterings:
@@ -73,9 +73,9 @@ class PlannedClusterings:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._known: dict[Instant, Planned] = {}
+        self._known: dict[Instant, PendingClustering] = {}
 
-    def of(self, timeline: Timeline) -> list[Planned]:
+    def of(self, timeline: Timeline) -> list[PendingClustering]:
         """The pending ones of a timeline, oldest first. Raises StorageError."""
         pending = [instant for instant in timeline.pending() if instant.action == CLUSTERING]
         read = {one: self._known.get(one) or read_planned(self._storage, one) for one in pending}
@@ -83,6 +83,6 @@ class PlannedClusterings:
         return [*self._known.values()]
 
 
-def groups_of(clusterings: Collection[Planned]) -> frozenset[FileGroupId]:
+def groups_of(clusterings: Collection[PendingClustering]) -> frozenset[FileGroupId]:
     """The file groups that clusterings will replace."""
     return frozenset(group for one in clusterings for group in one.groups or ())

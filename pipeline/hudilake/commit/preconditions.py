@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from hudilake.clock import now_ms, parse_instant
 from hudilake.commit.announced import pending_intent
 from hudilake.commit.intent import Intent
-from hudilake.commit.planned import Planned
+from hudilake.commit.planned import PendingClustering
 from hudilake.errors import ConfigError, TransientError
 from hudilake.format.timeline.instant import CLUSTERING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE, Instant
 from hudilake.format.timeline.timeline import Timeline
@@ -29,7 +29,9 @@ def is_time(instant: str) -> bool:
     return _INSTANT.match(instant) is not None
 
 
-def refuse_foreign(storage: Storage, timeline: Timeline, clusterings: Collection[Planned], *, computed: bool) -> None:
+def refuse_foreign(
+    storage: Storage, timeline: Timeline, clusterings: Collection[PendingClustering], *, computed: bool
+) -> None:
     """Raise ForeignActionError while an action is pending that will replace file groups or restore the table.
 
     A pending replacecommit or resize of binlake takes in what others commit until it completes, so it excludes nobody.
@@ -59,7 +61,7 @@ def _takes_in(storage: Storage, pending: Instant) -> bool:
     return announced is not None and announced.whole
 
 
-def refuse_planned(mine: Intent, clusterings: Iterable[Planned], table: str) -> None:
+def refuse_planned(mine: Intent, clusterings: Iterable[PendingClustering], table: str) -> None:
     """Raise ForeignActionError for a commit that writes a file group of a clustering that Hudi has planned."""
     for planned in clusterings:
         if planned.ours or planned.groups is None:

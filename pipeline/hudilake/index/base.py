@@ -35,7 +35,7 @@ class LookupCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class KeyLocations:
     """Where the rows of n record keys are.
 
     Args:
@@ -52,7 +52,7 @@ class Located:
 class KeyIndex(Protocol):
     """An index of one open table. It answers for the table's state as of the last refresh."""
 
-    def locate(self, keys: pa.Array, partition_paths: pa.Array) -> Located:
+    def locate(self, keys: pa.Array, partition_paths: pa.Array) -> KeyLocations:
         """Where rows are.
 
         Args:

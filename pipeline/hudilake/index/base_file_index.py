@@ -1,8 +1,8 @@
 """Indexes that find a record key in base files: SIMPLE and BLOOM, for a partition or for the whole table.
 
-They differ only in which base files they read (``Narrowing``). A key may be in the base files of several file groups:
-a log file over one of them deleted the row, and a later commit inserted the key elsewhere. Then the file group whose
-row lives is the answer (``living``).
+They differ only in which base files they read (``CandidateFilter``). A key may be in the base files of several file
+groups: a log file over one of them deleted the row, and a later commit inserted the key elsewhere. Then the file group
+whose row lives is the answer (``living``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudilake.format.files.file_group_write import KeyChanges
-from hudilake.index.base import Located, LookupCost
+from hudilake.index.base import KeyLocations, LookupCost
 from hudilake.index.hits import Hits, located
 from hudilake.index.key_files import KeyFile, Longs, key_files, keys_held
 from hudilake.index.key_map import KeyMap
@@ -29,7 +29,7 @@ _PARALLEL_READS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class KeyProbe:
     """Which of some files hold some keys.
 
     Args:
@@ -43,10 +43,10 @@ class Question:
     files: Sequence[KeyFile]
 
 
-class Narrowing(Protocol):
+class CandidateFilter(Protocol):
     """Which files may hold which keys, without reading the files' keys."""
 
-    def candidates(self, questions: Sequence[Question]) -> list[list[Longs]]:
+    def candidates(self, questions: Sequence[KeyProbe]) -> list[list[Longs]]:
         """For each question, for each of its files the positions of keys that it may hold, ascending. Raises
         CorruptDataError, StorageError."""
         ...
@@ -62,7 +62,7 @@ class EveryFile:
 
     bytes_read = 0
 
-    def candidates(self, questions: Sequence[Question]) -> list[list[Longs]]:
+    def candidates(self, questions: Sequence[KeyProbe]) -> list[list[Longs]]:
         """All of them."""
         return [[np.arange(len(one.keys), dtype=np.int64)] * len(one.files) for one in questions]
 
@@ -76,10 +76,10 @@ class BaseFileIndex:
         is_global: whether a key is looked for in every partition.
     """
 
-    def __init__(self, table: HudiTable, narrowing: Narrowing, *, is_global: bool) -> None:
+    def __init__(self, table: HudiTable, narrowing: CandidateFilter, *, is_global: bool) -> None:
         self._table, self._narrowing, self._is_global = table, narrowing, is_global
 
-    def locate(self, keys: pa.Array, partition_paths: pa.Array) -> Located:
+    def locate(self, keys: pa.Array, partition_paths: pa.Array) -> KeyLocations:
         """As ``KeyIndex.locate``. Raises UnsupportedError for a file group without a base file."""
         begun, meter, narrowed = time.perf_counter(), Meter(), self._bytes_of_index()
         cost = LookupCost(keys=len(keys))
@@ -91,7 +91,7 @@ class BaseFileIndex:
         found = located(self._table, keys, partition_paths, hits, meter)
         cost.bytes_read = meter.bytes_read + self._bytes_of_index() - narrowed
         cost.seconds = time.perf_counter() - begun
-        return Located(*found, cost)
+        return KeyLocations(*found, cost)
 
     def keep(self, instant: str, changes: Sequence[KeyChanges]) -> None:
         """Nothing: base files are the index."""
@@ -100,7 +100,7 @@ class BaseFileIndex:
         listing = self._table.metadata_table
         return self._narrowing.bytes_read + (0 if listing is None else listing.meter.bytes_read)
 
-    def _questions(self, keys: pa.Array, partition_paths: pa.Array) -> list[Question]:
+    def _questions(self, keys: pa.Array, partition_paths: pa.Array) -> list[KeyProbe]:
         """One for each partition, or a single one for all of them."""
         if not len(keys):
             return []
@@ -118,7 +118,7 @@ class BaseFileIndex:
         return [_question(keys, rows, files[names[codes[rows[0]]]]) for rows in parts]
 
     def _ask(
-        self, question: Question, candidates: list[Longs], hits: Hits, cost: LookupCost, storage: MeteredStorage
+        self, question: KeyProbe, candidates: list[Longs], hits: Hits, cost: LookupCost, storage: MeteredStorage
     ) -> None:
         """Read the keys of the candidates. ``hits`` and ``cost`` are added to."""
         cost.files += len(question.files)
@@ -141,7 +141,7 @@ class BaseFileIndex:
         cost.files_read += len(asked)
 
 
-def _question(keys: pa.Array, rows: Longs, files: Sequence[KeyFile]) -> Question:
+def _question(keys: pa.Array, rows: Longs, files: Sequence[KeyFile]) -> KeyProbe:
     mine = keys.take(pa.array(rows))
     order = np.asarray(pc.array_sort_indices(mine).to_numpy(), dtype=np.int64)
-    return Question(mine.take(pa.array(order)), rows[order], files)
+    return KeyProbe(mine.take(pa.array(order)), rows[order], files)

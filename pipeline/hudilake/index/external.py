@@ -21,7 +21,7 @@ from hudilake.clock import new_uuid
 from hudilake.errors import TransientError
 from hudilake.format.files.file_group_write import KeyChanges
 from hudilake.format.timeline.instant import WRITE_ACTIONS
-from hudilake.index.base import Located, LookupCost
+from hudilake.index.base import KeyLocations, LookupCost
 from hudilake.index.living_keys import all_living_keys
 from hudilake.index.stores.base import MAX_KEY_BYTES, KeyValueStore
 from hudilake.index.untold import changes_since, latest_change
@@ -38,7 +38,7 @@ _KEYS_AT_ONCE: Final = 50_000
 _ATTEMPTS: Final = 3
 
 
-class _Entry(msgspec.Struct, array_like=True):
+class _StoredKey(msgspec.Struct, array_like=True):
     """What the store knows of a key: (instant, partition path, file id), newest first."""
 
     generation: str
@@ -90,7 +90,7 @@ class ExternalIndex:
         #: A generation, and the completion time up to which the store was told of every commit.
         self._until = "", ""
 
-    def locate(self, keys: pa.Array, partition_paths: pa.Array) -> Located:
+    def locate(self, keys: pa.Array, partition_paths: pa.Array) -> KeyLocations:
         """As ``KeyIndex.locate``; ``bytes_read`` counts the entries, and the table's files if they were read again.
         Raises TransientError if other writers read the table again at the same time."""
         begun, cost = time.perf_counter(), LookupCost(keys=len(keys))
@@ -110,7 +110,7 @@ class ExternalIndex:
         paths = pa.array([path if file_id else None for path, file_id in places], pa.string())
         ids = pa.array([file_id or None for _, file_id in places], pa.string())
         cost.seconds = time.perf_counter() - begun
-        return Located(paths, ids, cost)
+        return KeyLocations(paths, ids, cost)
 
     def keep(self, instant: str, changes: Sequence[KeyChanges]) -> None:
         """As ``KeyIndex.keep``. The store is told of the instant after its entries are written."""
@@ -137,10 +137,10 @@ class ExternalIndex:
                 if key not in inserted and self._place(entry) != deleted[key]:
                     continue
                 versions = [(instant, *place), *self._versions_kept(entry, instant)]
-                written[self._names.entry(key)] = msgspec.msgpack.encode(_Entry(generation, versions))
+                written[self._names.entry(key)] = msgspec.msgpack.encode(_StoredKey(generation, versions))
             self._store.put_many(written)
 
-    def _versions_kept(self, entry: _Entry | None, instant: str) -> Iterable[tuple[str, str, str]]:
+    def _versions_kept(self, entry: _StoredKey | None, instant: str) -> Iterable[tuple[str, str, str]]:
         """The versions of an entry down to the newest one that counts: none before it is asked for again."""
         for version in entry.versions if entry is not None else ():
             if version[0] != instant:
@@ -148,7 +148,7 @@ class ExternalIndex:
             if self._counts(version[0]):
                 return
 
-    def _place(self, entry: _Entry | None) -> Place:
+    def _place(self, entry: _StoredKey | None) -> Place:
         for instant, path, file_id in entry.versions if entry is not None else ():
             if self._counts(instant):
                 return path, file_id
@@ -170,9 +170,9 @@ class ExternalIndex:
         self._unknown.add(instant)
         return False
 
-    def _entries(self, keys: Sequence[str], generation: str, cost: LookupCost) -> list[_Entry | None]:
+    def _entries(self, keys: Sequence[str], generation: str, cost: LookupCost) -> list[_StoredKey | None]:
         """The entries of that generation."""
-        entries: list[_Entry | None] = []
+        entries: list[_StoredKey | None] = []
         for begin in range(0, len(keys), _KEYS_AT_ONCE):
             names = [self._names.entry(key) for key in keys[begin : begin + _KEYS_AT_ONCE]]
             values = self._store.get_many(names)
@@ -202,7 +202,9 @@ class ExternalIndex:
         self._completed = {_READ}
         generation, since, meter = new_uuid(), latest_change(self._table), Meter()
         for file_slice, keys in all_living_keys(self._table, meter):
-            value = msgspec.msgpack.encode(_Entry(generation, [(_READ, file_slice.partition_path, file_slice.file_id)]))
+            value = msgspec.msgpack.encode(
+                _StoredKey(generation, [(_READ, file_slice.partition_path, file_slice.file_id)])
+            )
             for begin in range(0, len(keys), _KEYS_AT_ONCE):
                 some = keys.slice(begin, _KEYS_AT_ONCE).to_pylist()
                 self._store.put_many({self._names.entry(key): value for key in some})
@@ -213,5 +215,5 @@ class ExternalIndex:
         return generation
 
 
-_ENTRY: Final = msgspec.msgpack.Decoder(_Entry)
+_ENTRY: Final = msgspec.msgpack.Decoder(_StoredKey)
 _STATE: Final = msgspec.msgpack.Decoder(_State)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hudilake.errors import CorruptDataError, UnsupportedError
 from hudilake.format.files.file_group_write import KeyChanges
-from hudilake.index.base import Located, LookupCost
+from hudilake.index.base import KeyLocations, LookupCost
 from hudilake.index.key_files import Longs
 from hudilake.index.key_map import KeyMap
 from hudilake.index.living_keys import all_living_keys
@@ -43,7 +43,7 @@ class InMemoryIndex:
         self._map = KeyMap(1)
         self._numbers: dict[tuple[str, str], int] = {}
 
-    def locate(self, keys: pa.Array, partition_paths: pa.Array) -> Located:
+    def locate(self, keys: pa.Array, partition_paths: pa.Array) -> KeyLocations:
         """As ``KeyIndex.locate``. Raises UnsupportedError for a table with too many keys."""
         begun, cost = time.perf_counter(), LookupCost(keys=len(keys))
         self._take_in(cost)
@@ -52,7 +52,7 @@ class InMemoryIndex:
         paths = pa.array([path for path, _ in self._numbers], pa.string())
         ids = pa.array([file_id for _, file_id in self._numbers], pa.string())
         cost.seconds = time.perf_counter() - begun
-        return Located(paths.take(places), ids.take(places), cost)
+        return KeyLocations(paths.take(places), ids.take(places), cost)
 
     def keep(self, instant: str, changes: Sequence[KeyChanges]) -> None:
         """As ``KeyIndex.keep``: the changes count once the instant has completed."""

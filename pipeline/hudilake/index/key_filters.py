@@ -23,7 +23,7 @@ from hudilake.format.files.bloom import SIMPLE, BloomFilter
 from hudilake.format.files.column_stats import ColumnRange, ValueType
 from hudilake.format.files.packed_bloom import KeyBytes, PackedBloom
 from hudilake.format.files.view import BaseFile
-from hudilake.index.base_file_index import Question
+from hudilake.index.base_file_index import KeyProbe
 from hudilake.index.key_files import Longs
 from hudilake.metadata.records.delta import FileKey
 from hudilake.metadata.records.reader import MetadataReader
@@ -68,20 +68,20 @@ class KeyFilters:
         """Bytes of footers read so far; those of the metadata table are in its own meter."""
         return self._meter.bytes_read
 
-    def candidates(self, questions: Sequence[Question]) -> list[list[Longs]]:
+    def candidates(self, questions: Sequence[KeyProbe]) -> list[list[Longs]]:
         """For each question, for each file the positions of keys that it may hold. Raises CorruptDataError,
         StorageError, UnsupportedError for a filter of an unknown kind."""
         self._load_ranges([file.base for question in questions for file in question.files])
         return [self._of(question, *self._admitted(question)) for question in questions]
 
-    def _admitted(self, question: Question) -> tuple[Longs, Longs]:
+    def _admitted(self, question: KeyProbe) -> tuple[Longs, Longs]:
         """For each file the run of keys, from first to last (exclusive), that its key range admits."""
         ranges = [self._ranges[_key(file.base)] for file in question.files]
         bounds = column_bounds(pa.string(), ranges)
         first, last = span(bounds, question.keys)
         return first, np.where(bounds.has_values, last, first)
 
-    def _of(self, question: Question, first: Longs, last: Longs) -> list[Longs]:
+    def _of(self, question: KeyProbe, first: Longs, last: Longs) -> list[Longs]:
         keys = KeyBytes.of(question.keys)
         places = [np.zeros(0, dtype=np.int64)] * len(question.files)
         meeting = np.flatnonzero(first < last)

@@ -26,7 +26,7 @@ _GROWTH: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class KeyRun:
     """n entries, in the order of their hashes, no key twice.
 
     Args:
@@ -40,7 +40,7 @@ class Run:
     values: Longs
 
     @classmethod
-    def of(cls, keys: pa.Array, values: Longs) -> Run:
+    def of(cls, keys: pa.Array, values: Longs) -> KeyRun:
         """The entries of n distinct keys (string without nulls), values int64 (c, n)."""
         hashes = java_string_hash(keys)
         order = np.argsort(hashes, kind="stable")
@@ -71,7 +71,7 @@ class Run:
         found[open_] = np.asarray(pc.fill_null(rest, -1).to_numpy(), dtype=np.int64)
         return found
 
-    def under(self, newer: Run) -> Run:
+    def under(self, newer: KeyRun) -> KeyRun:
         """One run of both; the newer one's entries count."""
         covered = newer.find(self.keys, self.hashes) >= 0
         kept = np.flatnonzero(~covered)
@@ -79,7 +79,7 @@ class Run:
         order = np.argsort(hashes, kind="stable")
         keys = pa.concat_arrays([self.keys.take(pa.array(kept)), newer.keys]).take(pa.array(order))
         values = np.concatenate([self.values[:, kept], newer.values], axis=1)[:, order]
-        return Run(hashes[order], keys, values)
+        return KeyRun(hashes[order], keys, values)
 
 
 @dataclass
@@ -87,7 +87,7 @@ class KeyMap:
     """Entries by key; a later entry of a key replaces an earlier one. ``runs``: oldest first, each shorter."""
 
     columns: int
-    runs: list[Run] = field(default_factory=list)
+    runs: list[KeyRun] = field(default_factory=list)
 
     @property
     def nbytes(self) -> int:
@@ -98,7 +98,7 @@ class KeyMap:
         """Add the entries of n distinct keys (string without nulls), values int64 (columns, n)."""
         if not len(keys):
             return
-        run = Run.of(keys, values)
+        run = KeyRun.of(keys, values)
         while self.runs and len(self.runs[-1].hashes) <= _GROWTH * len(run.hashes):
             run = self.runs.pop().under(run)
         self.runs.append(run)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hudilake.errors import UnsupportedError
 from hudilake.format.files.file_group_write import KeyChanges
-from hudilake.index.base import Located, LookupCost
+from hudilake.index.base import KeyLocations, LookupCost
 from hudilake.table.table import HudiTable
 
 
@@ -20,7 +20,7 @@ class RecordIndex:
     def __init__(self, table: HudiTable) -> None:
         self._table = table
 
-    def locate(self, keys: pa.Array, partition_paths: pa.Array) -> Located:
+    def locate(self, keys: pa.Array, partition_paths: pa.Array) -> KeyLocations:
         """As ``KeyIndex.locate``; the cost counts file groups of the index as files. Raises UnsupportedError for a
         table without a record index."""
         begun = time.perf_counter()
@@ -41,7 +41,7 @@ class RecordIndex:
             bytes_read=metadata.meter.bytes_read - before,
             seconds=time.perf_counter() - begun,
         )
-        return Located(found.partition_paths, found.file_ids, cost)
+        return KeyLocations(found.partition_paths, found.file_ids, cost)
 
     def keep(self, instant: str, changes: Sequence[KeyChanges]) -> None:
         """Nothing: the commit itself tells the metadata table."""

@@ -12,7 +12,7 @@ from typing import cast
 
 from hudilake.format.timeline.instant import TIMELINE_PATH, parse_name
 from hudilake.locking.base import TableLock
-from hudilake.storage.base import FileInfo, LeavesUnfinished, Storage
+from hudilake.storage.base import FileInfo, Storage, UnfinishedWrites
 from hudilake.storage.passing import PassingStorage
 from hudilake.storage.paths import dir_path, join
 
@@ -48,12 +48,12 @@ class FencedStorage(PassingStorage):
 
 
 @dataclass(frozen=True, slots=True)
-class _FencedUnfinished(FencedStorage):
+class _FencedUnfinishedWrites(FencedStorage):
     """Over a store that leaves half-written files."""
 
     def unfinished(self, prefix: str) -> Iterator[FileInfo]:
         """As the inner storage's."""
-        return cast("LeavesUnfinished", self.inner).unfinished(prefix)
+        return cast("UnfinishedWrites", self.inner).unfinished(prefix)
 
 
 def fenced(storage: Storage, lock: TableLock) -> Storage:
@@ -72,7 +72,7 @@ def unfenced(storage: Storage) -> Storage:
 
 
 def _fence(storage: Storage, lock: TableLock, root: str) -> FencedStorage:
-    kind = _FencedUnfinished if isinstance(storage, LeavesUnfinished) else FencedStorage
+    kind = _FencedUnfinishedWrites if isinstance(storage, UnfinishedWrites) else FencedStorage
     return kind(storage, lock, root)
 
 

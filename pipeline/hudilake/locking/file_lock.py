@@ -39,7 +39,7 @@ from hudilake.clock import new_uuid, now_ms
 from hudilake.errors import BinlakeError
 from hudilake.locking.elapsed import Moment, Watch
 from hudilake.locking.process_identity import ProcessIdentity, this_process
-from hudilake.locking.shared_lock import Lease, Refusal, SharedLock, describe_holder
+from hudilake.locking.shared_lock import Lease, LockRefusal, SharedLock, describe_holder
 from hudilake.storage.abilities import Touchable, unsynced
 from hudilake.storage.base import AlreadyExistsError, OutcomeUnknownError, Storage, StorageNotFoundError
 
@@ -121,7 +121,7 @@ class FileLock(SharedLock):
         self._watch = Watch()
         self._claims: dict[str, Watch] = {}
 
-    def _try(self) -> Lease | Refusal:
+    def _try(self) -> Lease | LockRefusal:
         body, since = self._new_body(), Moment()
         try:
             self._storage.create(LOCK_PATH, body)
@@ -161,20 +161,20 @@ class FileLock(SharedLock):
         fields = {"owner": new_uuid(), "process": this_process().to_json(), "since": now_ms()}
         return json.dumps({**fields, "validity_s": self._validity_s}).encode()
 
-    def _refused(self) -> Lease | Refusal:
+    def _refused(self) -> Lease | LockRefusal:
         lock = find_lock(self._storage)
         if lock is None:
-            return Refusal("somebody who has just freed it", "start again")
+            return LockRefusal("somebody who has just freed it", "start again")
         if lock.is_dead(self._watch, self._foreign_expiry_s) and self._remove(lock):
             return self._try()
         silent_s = self._watch.unchanged_s(lock.digest) if lock.has_expired(self._foreign_expiry_s) else None
         until = lock.until_ms(self._foreign_expiry_s)
         if until is None:
-            return Refusal(
+            return LockRefusal(
                 f"a writer that does not say who it is (Hudi's own), by {self._uri}/{LOCK_PATH}",
                 "wait until it is done; delete the file if no Hudi writer runs on the table",
             )
-        return Refusal(
+        return LockRefusal(
             describe_holder(lock.owner or "Hudi's own", lock.process, lock.since_ms, until),
             "wait until it is done; if it is dead, start again after that time",
             silent_s=silent_s,

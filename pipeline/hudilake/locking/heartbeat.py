@@ -79,7 +79,7 @@ class Heartbeat:
 
 
 @dataclass(slots=True)
-class _Beating:
+class _HeartbeatState:
     """A heartbeat of this object. ``turn`` excludes a beat during the stop of the same heartbeat."""
 
     body: bytes
@@ -104,7 +104,7 @@ class Heartbeats:
         self._directory = directory
         self._owner = owner
         self._timeout_s = timeout_s
-        self._live: dict[str, _Beating] = {}
+        self._live: dict[str, _HeartbeatState] = {}
         self._ticker = Ticker("binlake-heartbeat", min(_MAX_INTERVAL_S, timeout_s / _BEATS_PER_TIMEOUT))
 
     def start(self, instant: str) -> None:
@@ -114,7 +114,7 @@ class Heartbeats:
         clock is too far from the store's, StorageError.
         """
         body = json.dumps({"owner": self._owner, "process": this_process().to_json()}).encode()
-        beating = _Beating(body, Moment())
+        beating = _HeartbeatState(body, Moment())
         self._storage.create(self._path(instant), body)
         if not self._live:
             self._check_clock(instant)
@@ -211,7 +211,7 @@ class Heartbeats:
     def _path(self, instant: str) -> str:
         return f"{self._directory}/{instant}" if self._directory else instant
 
-    def _beat(self, instant: str, beating: _Beating) -> None:
+    def _beat(self, instant: str, beating: _HeartbeatState) -> None:
         with beating.turn:
             if beating.stopped or self._is_lost(beating):
                 return
@@ -238,7 +238,7 @@ class Heartbeats:
             return "its file was deleted"
         return ""
 
-    def _is_lost(self, beating: _Beating) -> str:
+    def _is_lost(self, beating: _HeartbeatState) -> str:
         if not beating.lost and (age := beating.last.age_s()) > self._timeout_s:
             beating.lost = f"its last beat was {age:.0f} s ago"
         return beating.lost

@@ -10,7 +10,7 @@ from hudilake.locking.base import LockHeldError, LostLockError
 
 
 @dataclass(slots=True)
-class _Entry:
+class _LockState:
     """The state of one table's lock in this process. Only the thread that holds ``gate`` changes it."""
 
     gate: threading.RLock = field(default_factory=threading.RLock)
@@ -21,7 +21,7 @@ class _Entry:
     before: object = None
 
 
-_entries: dict[str, _Entry] = {}
+_entries: dict[str, _LockState] = {}
 _entries_lock = threading.Lock()
 
 
@@ -41,7 +41,7 @@ class ProcessLock:
         self._token = object()
         self._others_held = True
         with _entries_lock:
-            self._entry = _entries.setdefault(uri, _Entry())
+            self._entry = _entries.setdefault(uri, _LockState())
 
     def __enter__(self) -> ProcessLock:
         """Acquire it. Raises LockHeldError after the time to wait."""

@@ -52,7 +52,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class LockRefusal:
     """Why an attempt did not get the lock: another process holds it, or the store gave no answer.
 
     ``silent_s``: of a lock that has expired by the clock of its holder, how long this process has seen it unchanged;
@@ -122,7 +122,7 @@ class SharedLock(ABC):
             raise self._lost(reason)
 
     @abstractmethod
-    def _try(self) -> Lease | Refusal:
+    def _try(self) -> Lease | LockRefusal:
         """One attempt. Raises StorageError for an error after which a retry is useless."""
 
     @abstractmethod
@@ -193,7 +193,7 @@ class SharedLock(ABC):
         )
 
 
-def _may_be_dead(refusal: Refusal, waited_s: float) -> bool:
+def _may_be_dead(refusal: LockRefusal, waited_s: float) -> bool:
     """Whether the lock has not been renewed while this process waited for it, so that it waits until that is certain:
     for the rest of the validity."""
     return refusal.silent_s is not None and refusal.silent_s >= _SILENT * waited_s

@@ -25,7 +25,7 @@ from hudilake.clock import new_uuid, now_ms
 from hudilake.errors import CorruptDataError
 from hudilake.locking.elapsed import Moment, Watch
 from hudilake.locking.process_identity import ProcessIdentity, this_process
-from hudilake.locking.shared_lock import Lease, Refusal, SharedLock, describe_holder
+from hudilake.locking.shared_lock import Lease, LockRefusal, SharedLock, describe_holder
 from hudilake.storage.abilities import ConditionalStore, ReplacedError, Version
 from hudilake.storage.base import StorageError, StorageNotFoundError
 
@@ -108,7 +108,7 @@ class StorageLock(SharedLock):
         self._owner = new_uuid()
         self._watch = Watch()
 
-    def _try(self) -> Lease | Refusal:
+    def _try(self) -> Lease | LockRefusal:
         try:
             current = self._read()
             if current and self._is_held(current[0]):
@@ -120,7 +120,7 @@ class StorageLock(SharedLock):
                 return self._beaten()
             return _StorageLease(self, since, valid_until_ms=data.valid_until_ms, version=version)
         except StorageError as error:
-            return Refusal(cause=error)
+            return LockRefusal(cause=error)
 
     def _look(self, lease: Lease) -> str:
         current = self._read()
@@ -154,11 +154,11 @@ class StorageLock(SharedLock):
                 return
             version = current[1]
 
-    def _held(self, data: LockData, version: Version) -> Refusal:
+    def _held(self, data: LockData, version: Version) -> LockRefusal:
         if data.owner == self._owner:
             # This object holds no lease: the file is an unanswered write of its own from an acquire or a release.
             self._expire(data.valid_until_ms, version)
-        return Refusal(
+        return LockRefusal(
             describe_holder(data.owner, data.process, None, data.valid_until_ms),
             "wait until it is done; if it is dead, start again after that time",
             silent_s=self._watch.unchanged_s(data) if data.has_expired() else None,
@@ -169,12 +169,12 @@ class StorageLock(SharedLock):
         silent_s = self._watch.unchanged_s(data)
         return not data.is_free and not (data.has_expired() and silent_s >= self._validity_s)
 
-    def _beaten(self) -> Refusal:
+    def _beaten(self) -> LockRefusal:
         """Another process was first, or the file is an unanswered write of ours, which is marked expired."""
         current = self._read()
         if current and self._is_held(current[0]):
             return self._held(*current)
-        return Refusal("somebody who has just freed it", "start again")
+        return LockRefusal("somebody who has just freed it", "start again")
 
     def _data(self) -> LockData:
         return LockData(False, now_ms() + round(self._validity_s * 1000), self._owner, this_process())

@@ -20,7 +20,7 @@ CLUSTER = "CLUSTER"
 
 
 @dataclass(frozen=True, slots=True)
-class LaidOut:
+class CommitLayout:
     """Base files that one commit laid out.
 
     Args:
@@ -58,7 +58,7 @@ def laid_out(
     timeline: Timeline,
     slices: Sequence[FileSlice],
     skipped_by: Callable[[Sequence[str], Flags], Flags],
-) -> Iterator[LaidOut]:
+) -> Iterator[CommitLayout]:
     """The commits that laid base files out, the oldest first. Commits that left the timeline are not among them.
 
     Args:
@@ -86,7 +86,7 @@ def laid_out(
         mine = np.zeros(len(slices), dtype=np.bool_)
         mine[numbers] = True
         skipped = int(skipped_by(columns, mine).sum()) if columns else 0
-        yield LaidOut(instant, clustering, order, columns, len(numbers), skipped)
+        yield CommitLayout(instant, clustering, order, columns, len(numbers), skipped)
 
 
 def _planned_columns(storage: Storage, clustering: Instant) -> tuple[str, ...]:

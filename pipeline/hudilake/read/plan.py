@@ -17,7 +17,7 @@ from hudilake.read.counting import CountedRows
 from hudilake.read.filters.evaluate import matches
 from hudilake.read.filters.expressions import TRUE, Filter, unknown_parts
 from hudilake.read.inside.tally import ReadTally
-from hudilake.read.laid_out import LaidOut
+from hudilake.read.laid_out import CommitLayout
 from hudilake.read.query import Query
 from hudilake.read.slice import SliceReader
 from hudilake.read.window import CommitWindow
@@ -123,7 +123,7 @@ class ScanPlan:
     warnings: tuple[ScanWarning, ...]
     scan: SliceScan
     counted: tuple[CountedRows, ...] = ()
-    laid_out: tuple[LaidOut, ...] = ()
+    laid_out: tuple[CommitLayout, ...] = ()
 
     @property
     def exact(self) -> bool:

@@ -13,14 +13,14 @@ from hudilake.read.counting import CountedRows, CountRequest, all_rows_pass, com
 from hudilake.read.filters.bounds import may_match
 from hudilake.read.filters.expressions import columns_of, unknown_parts
 from hudilake.read.index import INDEX_FAILURES, TableIndex
-from hudilake.read.laid_out import LaidOut, laid_out
+from hudilake.read.laid_out import CommitLayout, laid_out
 from hudilake.read.listing import Listing, slices_for
 from hudilake.read.lookups import LoadedStats
 from hudilake.read.partition_values import partition_bounds
 from hudilake.read.plan import CONDITION, PlanStep, ScanPlan, ScanWarning
-from hudilake.read.pruning import IndexReads, Pruning
+from hudilake.read.pruning import IndexReads, SlicePruner
 from hudilake.read.query import Snapshot
-from hudilake.read.question import Question
+from hudilake.read.question import ResolvedQuery
 from hudilake.read.slice_files import SliceFiles
 from hudilake.read.source import Selection
 from hudilake.table.table import HudiTable
@@ -28,7 +28,7 @@ from hudilake.table.table import HudiTable
 _LISTINGS_KEPT = 8
 
 
-def plan_of(table: HudiTable, question: Question, selection: Selection, batch_rows: int) -> ScanPlan:
+def plan_of(table: HudiTable, question: ResolvedQuery, selection: Selection, batch_rows: int) -> ScanPlan:
     """The plan to read the selected file slices."""
     parts = unknown_parts(question.condition) if question.expression is None else ()
     left = tuple(ScanWarning(CONDITION, f"not understood, left to the caller: {text}") for text in parts)
@@ -47,7 +47,7 @@ def plan_of(table: HudiTable, question: Question, selection: Selection, batch_ro
 
 
 @dataclass(frozen=True)
-class _Listed:
+class _ListedSlices:
     """The slices of some partitions, and their statistics read so far."""
 
     slices: SliceFiles
@@ -67,15 +67,15 @@ class Planner:
     table: HudiTable
     index: TableIndex | None
     reads: IndexReads
-    _known: OrderedDict[object, _Listed] = field(default_factory=OrderedDict)
+    _known: OrderedDict[object, _ListedSlices] = field(default_factory=OrderedDict)
 
     def plan(
-        self, question: Question, count_all: bool, batch_rows: int, counting: CountRequest | None = None
+        self, question: ResolvedQuery, count_all: bool, batch_rows: int, counting: CountRequest | None = None
     ) -> ScanPlan:
         """The plan; from storage alone if the metadata table's listing cannot be read. Errors as ``TableReader``."""
         return plan_of(self.table, question, self.select(question, count_all, counting), batch_rows)
 
-    def select(self, question: Question, count_all: bool, counting: CountRequest | None = None) -> Selection:
+    def select(self, question: ResolvedQuery, count_all: bool, counting: CountRequest | None = None) -> Selection:
         """The file slices of the plan. Errors as ``plan``."""
         listing = Listing.of(self.table.storage, self.index, self.table.timeline)
         try:
@@ -95,7 +95,7 @@ class Planner:
             laid_out=layouts,
         )
 
-    def _layouts(self, pruning: Pruning) -> tuple[LaidOut, ...]:
+    def _layouts(self, pruning: SlicePruner) -> tuple[CommitLayout, ...]:
         table = self.table
         try:
             return tuple(laid_out(table.storage, table.timeline, pruning.slices.slices, pruning.skipped_by))
@@ -103,7 +103,7 @@ class Planner:
             pruning.warn("layout", f"not known: {error}")
             return ()
 
-    def _counted(self, pruning: Pruning, question: Question, counting: CountRequest) -> dict[int, CountedRows]:
+    def _counted(self, pruning: SlicePruner, question: ResolvedQuery, counting: CountRequest) -> dict[int, CountedRows]:
         """The slices whose rows need not be read, by their numbers; none where the index cannot say it."""
         index, files = pruning.index, pruning.slices
         if index is None or not index.has(MetadataPartition.COLUMN_STATS) or question.window() is not None:
@@ -131,13 +131,13 @@ class Planner:
                 found[number] = CountedRows(paths[number], files.slices[number].file_id, rows, values)
         return found
 
-    def _pruned(self, listing: Listing, question: Question, count_all: bool) -> Pruning:
+    def _pruned(self, listing: Listing, question: ResolvedQuery, count_all: bool) -> SlicePruner:
         paths = listing.partitions()
         bounds = partition_bounds(paths, self.table.config, question.schema)
         keep = may_match(question.condition, bounds, len(paths))
         remaining = [path for path, flag in zip(paths, keep.tolist(), strict=True) if flag]
         listed = self._listed(listing, question, paths if count_all else remaining)
-        pruning = Pruning(
+        pruning = SlicePruner(
             config=self.table.config,
             schema=question.schema,
             condition=question.condition,
@@ -159,7 +159,7 @@ class Planner:
         return pruning
 
     def _note_partitions(
-        self, pruning: Pruning, listing: Listing, total: int, remaining: Sequence[str], count_all: bool
+        self, pruning: SlicePruner, listing: Listing, total: int, remaining: Sequence[str], count_all: bool
     ) -> None:
         """The first step: all slices; the second, if partitions are skipped: the remaining ones."""
         files = pruning.slices
@@ -171,10 +171,10 @@ class Planner:
             inside = np.array([s.partition_path in chosen for s in files.slices], dtype=np.bool_)
             pruning.narrow("partition", str(pruning.condition), inside, partitions=len(remaining))
 
-    def _names_partition(self, pruning: Pruning) -> bool:
+    def _names_partition(self, pruning: SlicePruner) -> bool:
         return bool(set(columns_of(pruning.condition)) & set(self.table.config.partition_fields))
 
-    def _listed(self, listing: Listing, question: Question, paths: Sequence[str]) -> _Listed:
+    def _listed(self, listing: Listing, question: ResolvedQuery, paths: Sequence[str]) -> _ListedSlices:
         """The slices of those partitions, from an earlier plan of the same partitions if there is one."""
         key = (question.query, question.schema, listing.index is None, tuple(paths))
         listed = self._known.get(key)
@@ -182,7 +182,7 @@ class Planner:
             table = self.table
             slices = slices_for(question.query, listing.files(paths), table.timeline, question.until, table.storage)
             files = SliceFiles(slices)
-            listed = self._known[key] = _Listed(files, LoadedStats(files, question.schema))
+            listed = self._known[key] = _ListedSlices(files, LoadedStats(files, question.schema))
             if len(self._known) > _LISTINGS_KEPT:
                 self._known.popitem(last=False)
         self._known.move_to_end(key)

@@ -56,7 +56,7 @@ class IndexReads:
 
 
 @dataclass
-class Pruning:
+class SlicePruner:
     """The slices of one question on their way through the steps.
 
     Args:

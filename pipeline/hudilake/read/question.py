@@ -27,7 +27,7 @@ Condition: TypeAlias = Filter | str | pc.Expression | None
 
 
 @dataclass(frozen=True)
-class Question:
+class ResolvedQuery:
     """A question, resolved against the table.
 
     Args:
@@ -76,7 +76,7 @@ def with_meta(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(name, pa.string()) for name in META_FIELDS] + list(schema))
 
 
-def ask(table: HudiTable, query: Query, condition: Condition, columns: Sequence[str] | None) -> Question:
+def ask(table: HudiTable, query: Query, condition: Condition, columns: Sequence[str] | None) -> ResolvedQuery:
     """Resolve a question. Arguments and errors as ``TableReader.plan``."""
     as_of = query.as_of if isinstance(query, Snapshot) else None
     schema = with_meta(table.schema if as_of is None else table.schema_as_of(as_of))
@@ -91,7 +91,7 @@ def ask(table: HudiTable, query: Query, condition: Condition, columns: Sequence[
     matches(part, schema.empty_table())  # refuses literals that cannot be compared
     expression = condition if isinstance(condition, pc.Expression) else None
     end = query.end if isinstance(query, Incremental) else None
-    return Question(query, part, expression, selected, schema, timeline_until(table.storage, table.timeline, end))
+    return ResolvedQuery(query, part, expression, selected, schema, timeline_until(table.storage, table.timeline, end))
 
 
 def _filter(condition: Condition, schema: pa.Schema) -> Filter:

@@ -52,7 +52,9 @@ def refuse_cleaned(
         names = {info.path.rpartition("/")[2] for info in infos} - going
         bases, logs = _instants(names, timeline)
         for file_id, group_bases in bases.items():
-            group = _Group(path, file_id, group_bases, logs.get(file_id, "~"), slices_by_group.get((path, file_id)))
+            group = _RetainedGroup(
+                path, file_id, group_bases, logs.get(file_id, "~"), slices_by_group.get((path, file_id))
+            )
             if not group.is_whole(timeline, moment, promised, names):
                 raise _refusal(moment, file_id)
 
@@ -76,7 +78,7 @@ def _refuse_gone(
 
 
 @dataclass(frozen=True)
-class _Group:
+class _RetainedGroup:
     """A file group with base files: its present base files, the instant of its oldest log file, and its slice as of a
     moment."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hudilake.read.counting import CountRequest
-from hudilake.read.question import Question
+from hudilake.read.question import ResolvedQuery
 from hudilake.read.source import KnownTable, PlanSource, Selection, SliceQuestion
 from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable
 
 
 @dataclass
-class Served:
+class ServedTable:
     """The table at a storage's root. Every method raises BinlakeError if the service cannot tell.
 
     ``known``: its state as of the last answer; None before the first one, and after an answer that was not used.
@@ -27,7 +27,7 @@ class Served:
         return self._take(self.source.table(self.storage.uri))
 
     def select(
-        self, table: HudiTable, question: Question, count_all: bool, counting: CountRequest | None
+        self, table: HudiTable, question: ResolvedQuery, count_all: bool, counting: CountRequest | None
     ) -> Selection | HudiTable:
         """The file slices for a question about the table in its known state; the table in its newest state if it has
         changed since."""

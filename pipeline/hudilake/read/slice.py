@@ -22,7 +22,7 @@ from hudilake.format.files.view import FileSlice, LogFile, file_slices
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.read.filters.expressions import TRUE, Filter, columns_of
 from hudilake.read.inside.base_rows import wanted_rows
-from hudilake.read.inside.contested import NOT_HELD_BACK, Contested, contested
+from hudilake.read.inside.contested import NOT_HELD_BACK, ContestedRows, contested
 from hudilake.read.inside.tally import ReadTally
 from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable
@@ -86,7 +86,7 @@ class SliceReader:
         file_slice: FileSlice,
         schema: pa.Schema,
         condition: Filter = TRUE,
-        held_back: Contested | None = None,
+        held_back: ContestedRows | None = None,
         tally: ReadTally | None = None,
     ) -> pa.Table:
         base = file_slice.base_file

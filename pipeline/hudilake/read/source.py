@@ -20,7 +20,7 @@ from hudilake.locking.ownership import Ownership
 from hudilake.metadata.config import MetadataConfig
 from hudilake.read.counting import CountedRows, CountRequest
 from hudilake.read.filters.expressions import Filter
-from hudilake.read.laid_out import LaidOut
+from hudilake.read.laid_out import CommitLayout
 from hudilake.read.plan import PlanStep, ScanWarning
 from hudilake.read.query import Query
 from hudilake.storage.base import Storage
@@ -86,7 +86,7 @@ class Selection:
     steps: tuple[PlanStep, ...]
     warnings: tuple[ScanWarning, ...] = ()
     counted: tuple[CountedRows, ...] = ()
-    laid_out: tuple[LaidOut, ...] = ()
+    laid_out: tuple[CommitLayout, ...] = ()
 
     def check(self, timeline: Timeline) -> None:
         """Raise WrongAnswerError if a file is of an instant that the timeline does not show as completed."""

@@ -24,8 +24,8 @@ from hudilake.read.plan import BATCH_ROWS, ScanPlan, ScanWarning
 from hudilake.read.planner import Planner, plan_of
 from hudilake.read.pruning import IndexReads
 from hudilake.read.query import Query, Snapshot
-from hudilake.read.question import Condition, Question, ask, with_meta
-from hudilake.read.served import Served
+from hudilake.read.question import Condition, ResolvedQuery, ask, with_meta
+from hudilake.read.served import ServedTable
 from hudilake.read.source import SERVICE, PlanSource, Selection, SliceQuestion
 from hudilake.read.window import COMMIT_TIME_FIELD
 from hudilake.storage import Storage, open_storage
@@ -35,7 +35,7 @@ _PLAN_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _PlanArguments:
     """The arguments of a plan."""
 
     query: Query
@@ -45,7 +45,7 @@ class _Wanted:
     batch_rows: int
     counting: CountRequest | None
 
-    def question(self, table: HudiTable) -> Question:
+    def question(self, table: HudiTable) -> ResolvedQuery:
         return ask(table, self.query, self.condition, self.columns)
 
 
@@ -65,7 +65,7 @@ class TableReader:
     table: HudiTable
     use_index: bool = True
     reads: IndexReads = field(default_factory=IndexReads)
-    served: Served | None = None
+    served: ServedTable | None = None
     index_of: Callable[[HudiTable], TableIndex | None] = table_index
     _planner: Planner | None = field(init=False, default=None)
 
@@ -85,7 +85,7 @@ class TableReader:
         Raises ConfigError if there is no table, CorruptDataError, StorageError.
         """
         storage = open_storage(source, options) if isinstance(source, str) else source
-        served = Served(service, storage) if service is not None and use_index else None
+        served = ServedTable(service, storage) if service is not None and use_index else None
         table = None
         if served is not None:
             with contextlib.suppress(BinlakeError):  # the first plan asks again, and warns
@@ -128,7 +128,7 @@ class TableReader:
         features that are not supported, and moments whose files may have been cleaned; ConfigError for a condition that
         cannot be parsed; CorruptDataError, StorageError.
         """
-        wanted = _Wanted(query or Snapshot(), condition, columns, count_all, batch_rows, counting)
+        wanted = _PlanArguments(query or Snapshot(), condition, columns, count_all, batch_rows, counting)
         if self.served is None:
             return self._planned(wanted)
         try:
@@ -138,7 +138,7 @@ class TableReader:
             plan = self._planned(wanted)
             return replace(plan, warnings=(ScanWarning(SERVICE, f"not used: {error}"), *plan.warnings))
 
-    def _planned(self, wanted: _Wanted) -> ScanPlan:
+    def _planned(self, wanted: _PlanArguments) -> ScanPlan:
         """The plan from storage."""
         for _ in range(_PLAN_ATTEMPTS):
             question = wanted.question(self.table)
@@ -147,7 +147,7 @@ class TableReader:
                 return plan
         raise _moving("the table was cleaned during each attempt to plan the read", self.table)
 
-    def _planned_by(self, served: Served, wanted: _Wanted) -> ScanPlan:
+    def _planned_by(self, served: ServedTable, wanted: _PlanArguments) -> ScanPlan:
         """The plan from a service."""
         for _ in range(_PLAN_ATTEMPTS):
             question = wanted.question(self.table)

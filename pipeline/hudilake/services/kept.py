@@ -16,7 +16,7 @@ from hudilake.format.files.names import REPAIRS_PATH
 from hudilake.format.timeline.instant import TIMELINE_PATH, parse_name
 from hudilake.locking.fenced import fenced
 from hudilake.locking.ownership import Locking, Ownership
-from hudilake.storage.base import AlreadyExistsError, FileInfo, LeavesUnfinished, Storage
+from hudilake.storage.base import AlreadyExistsError, FileInfo, Storage, UnfinishedWrites
 from hudilake.storage.passing import PassingStorage
 from hudilake.storage.paths import dir_path, join
 
@@ -123,22 +123,22 @@ class KeepingStorage(PassingStorage):
 
     def _all(self, prefix: str) -> Iterator[FileInfo]:
         yield from self.inner.walk(prefix)
-        if isinstance(self.inner, LeavesUnfinished):
+        if isinstance(self.inner, UnfinishedWrites):
             yield from self.inner.unfinished(prefix)
 
 
 @dataclass(frozen=True, slots=True)
-class _KeepingUnfinished(KeepingStorage):
+class _KeepingUnfinishedWrites(KeepingStorage):
     """Over a store that leaves half-written files."""
 
     def unfinished(self, prefix: str) -> Iterator[FileInfo]:
         """The half-written files of the inner storage."""
-        return cast("LeavesUnfinished", self.inner).unfinished(prefix)
+        return cast("UnfinishedWrites", self.inner).unfinished(prefix)
 
 
 def keeping(storage: Storage, folder: RepairFolder, root: str = "") -> KeepingStorage:
     """A storage at ``root`` below the table's that keeps into a folder."""
-    kind = _KeepingUnfinished if isinstance(storage, LeavesUnfinished) else KeepingStorage
+    kind = _KeepingUnfinishedWrites if isinstance(storage, UnfinishedWrites) else KeepingStorage
     return kind(storage, folder, root)
 
 

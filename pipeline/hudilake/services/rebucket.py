@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from hudilake.commit.compaction_plan import Operation
+from hudilake.commit.compaction_plan import CompactionOperation
 from hudilake.format.definition.bucket import bucket_of_file_id, next_file_id
 from hudilake.format.definition.bucketing import Bucketing, buckets_of
 from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata, Node, children_json
@@ -37,13 +37,13 @@ from hudilake.services.clustering.plan import planned_group
 from hudilake.services.compaction.task import CompactionContext, merged_rows, read_log
 from hudilake.services.compaction.tombstones import restate
 from hudilake.storage.base import Storage
-from hudilake.write.base_sink import BaseFileSink, Written, mapped
+from hudilake.write.base_sink import BaseFileSink, BaseFileStatistics, mapped
 from hudilake.write.merge import SortedLog
 from hudilake.write.ordered import OrderedRows
 
 
 @dataclass(frozen=True)
-class Unit:
+class RebucketUnit:
     """File groups of one partition that are moved together. Picklable.
 
     Args:
@@ -56,7 +56,7 @@ class Unit:
 
     partition_path: str
     remainder: int
-    sources: tuple[Operation, ...]
+    sources: tuple[CompactionOperation, ...]
     buckets: tuple[int, ...]
     size: int
 
@@ -66,7 +66,7 @@ class Unit:
         return self.partition_path, self.remainder
 
 
-def units(slices: Iterable[FileSlice], old: Bucketing, new: Bucketing) -> list[Unit]:
+def units(slices: Iterable[FileSlice], old: Bucketing, new: Bucketing) -> list[RebucketUnit]:
     """What to move: nothing in partitions whose bucket count stays."""
     by_place: dict[tuple[str, int], list[FileSlice]] = {}
     for piece in slices:
@@ -77,13 +77,13 @@ def units(slices: Iterable[FileSlice], old: Bucketing, new: Bucketing) -> list[U
     return [_unit(place, pieces, old, new) for place, pieces in sorted(by_place.items())]
 
 
-def _unit(place: tuple[str, int], pieces: list[FileSlice], old: Bucketing, new: Bucketing) -> Unit:
+def _unit(place: tuple[str, int], pieces: list[FileSlice], old: Bucketing, new: Bucketing) -> RebucketUnit:
     path, remainder = place
     step = gcd(old.count(path), new.count(path))
-    return Unit(
+    return RebucketUnit(
         path,
         remainder,
-        tuple(Operation.of(piece, piece.log_files) for piece in sorted(pieces, key=lambda p: p.file_id)),
+        tuple(CompactionOperation.of(piece, piece.log_files) for piece in sorted(pieces, key=lambda p: p.file_id)),
         tuple(range(remainder, new.count(path), step)),
         sum(piece.base_size + piece.log_size for piece in pieces),
     )
@@ -126,17 +126,17 @@ def rings_after(resizes: Sequence[Resize], instant: str) -> dict[str, HashingMet
 
 def resize_units(
     slices: Sequence[FileSlice], resizes: Sequence[Resize], after: Mapping[str, HashingMetadata]
-) -> list[Unit]:
+) -> list[RebucketUnit]:
     """What the resizes move; nothing for nodes without files."""
     moved = []
     for one in resizes:
         path, sources = one.ring.partition_path, one.sources(slices)
         made = {node.file_id for node in one.made}
         buckets = tuple(number for number, node in enumerate(after[path].nodes) if node.file_id in made)
-        operations = tuple(Operation.of(piece, piece.log_files) for piece in sources)
+        operations = tuple(CompactionOperation.of(piece, piece.log_files) for piece in sources)
         size = sum(piece.base_size + piece.log_size for piece in sources)
         if sources:
-            moved.append(Unit(path, one.buckets[0], operations, buckets, size))
+            moved.append(RebucketUnit(path, one.buckets[0], operations, buckets, size))
     return moved
 
 
@@ -153,7 +153,7 @@ def _planned(one: Resize, sources: Sequence[FileSlice]) -> PlannedGroup:
         "clustering.group.child.node": children_json(one.children),
         "clustering.group.sequence.no": str(one.ring.seq_no),
     }
-    return planned_group([Operation.of(piece, piece.log_files) for piece in sources], len(one.made), extra)
+    return planned_group([CompactionOperation.of(piece, piece.log_files) for piece in sources], len(one.made), extra)
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class MoveContext:
 class MovedUnit:
     """The files that were written for a unit."""
 
-    unit: Unit
+    unit: RebucketUnit
     results: tuple[WriteResult, ...]
 
 
@@ -196,7 +196,7 @@ class _Bucket:
     num_deletes: int = 0
 
 
-def move(storage: Storage, context: MoveContext, unit: Unit) -> MovedUnit:
+def move(storage: Storage, context: MoveContext, unit: RebucketUnit) -> MovedUnit:
     """Write the file groups of a unit's new buckets: a base file each, and a log file for the deletes. A bucket without
     rows and deletes gets none.
 
@@ -230,7 +230,7 @@ def begin_bucket(storage: Storage, context: MoveContext, partition_path: str, nu
         return _base_file(storage, context, partition_path, number, _Bucket(rows), Path(name))
 
 
-def _spill(storage: Storage, context: MoveContext, source: Operation, buckets: Mapping[int, _Bucket]) -> None:
+def _spill(storage: Storage, context: MoveContext, source: CompactionOperation, buckets: Mapping[int, _Bucket]) -> None:
     """Put the merged rows of a slice, and its deletes, to their new buckets."""
     merging, path = context.merging, source.partition_path
     log = SortedLog(read_log(storage, merging, source).events)
@@ -258,7 +258,7 @@ def _split(
 
 
 def _write(
-    storage: Storage, context: MoveContext, unit: Unit, number: int, bucket: _Bucket, directory: Path
+    storage: Storage, context: MoveContext, unit: RebucketUnit, number: int, bucket: _Bucket, directory: Path
 ) -> Sequence[WriteResult]:
     """The files of one new bucket."""
     if not bucket.aside.rows and not bucket.deletes:
@@ -283,7 +283,7 @@ def _base_file(
     )
 
 
-def _base(merging: CompactionContext, bucket: _Bucket, name: str, path: Path) -> Written:
+def _base(merging: CompactionContext, bucket: _Bucket, name: str, path: Path) -> BaseFileStatistics:
     form = merging.config.form
     sink = BaseFileSink(path, merging.schema, name, bucket.aside.rows, merging.indexed_columns, form)
     with contextlib.ExitStack() as stack:

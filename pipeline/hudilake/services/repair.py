@@ -37,14 +37,14 @@ from hudilake.read.index import INDEX_FAILURES
 from hudilake.services.fsck.evidence import GRACE_MS, rolled_back_times
 from hudilake.services.fsck.findings import Check, Finding, Repair, Severity
 from hudilake.services.kept import RepairFolder, keeping
-from hudilake.storage.base import AlreadyExistsError, LeavesUnfinished, Storage
+from hudilake.storage.base import AlreadyExistsError, Storage, UnfinishedWrites
 from hudilake.table.table import HudiTable
 
 _TABLE_WIDE = frozenset((Repair.ROLL_BACK, Repair.RECOVER_INDEX, Repair.REBUILD_INDEX))
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RepairStep:
     """One step: on the file at ``path``, on the instant, or on the whole table."""
 
     repair: Repair
@@ -60,7 +60,7 @@ class Step:
 class RepairPlan:
     """Steps in order. ``reindex``: False drops the metadata table without making a new one (damaged data)."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[RepairStep, ...]
     reindex: bool = True
 
     def lines(self) -> list[str]:
@@ -78,8 +78,8 @@ def plan_repair(findings: Iterable[Finding]) -> RepairPlan:
     return RepairPlan(tuple(sorted(steps, key=lambda s: (order.index(s.repair), s.path))), reindex=not damaged)
 
 
-def _step(repair: Repair, finding: Finding) -> Step:
-    return Step(repair) if repair in _TABLE_WIDE else Step(repair, finding.path, finding.instant)
+def _step(repair: Repair, finding: Finding) -> RepairStep:
+    return RepairStep(repair) if repair in _TABLE_WIDE else RepairStep(repair, finding.path, finding.instant)
 
 
 def repair(
@@ -129,7 +129,7 @@ class _Repairer:
         if self._settings is not None and Repair.REBUILD_INDEX not in repairs:
             yield self._reindex()
 
-    def _do(self, step: Step) -> str:
+    def _do(self, step: RepairStep) -> str:
         match step.repair:
             case Repair.DISCARD_COMMIT:
                 return self._discard(step)
@@ -159,7 +159,7 @@ class _Repairer:
     def _config(self) -> TableConfig:
         return TableConfig.from_properties(self.storage.read(PROPERTIES_PATH))
 
-    def _discard(self, step: Step) -> str:
+    def _discard(self, step: RepairStep) -> str:
         """Delete the empty completed file: the instant is then pending, and is rolled back like any other."""
         timeline = self._timeline()
         last, info = timeline.last_completed(), self.storage.stat(step.path)
@@ -225,7 +225,7 @@ class _Repairer:
         info = self.storage.stat(path)
         return info is None or now_ms() - info.modified_ms >= self.grace_ms
 
-    def _move_file(self, step: Step) -> str:
+    def _move_file(self, step: RepairStep) -> str:
         name = step.path.rpartition("/")[2]
         parsed = parse_log_name(name) or parse_base_name(name)
         timeline = self._timeline()
@@ -236,23 +236,23 @@ class _Repairer:
         self.storage.delete(step.path)
         return f"moved {step.path} away"
 
-    def _move_unfinished(self, step: Step) -> str:
+    def _move_unfinished(self, step: RepairStep) -> str:
         directory = step.path.rpartition("/")[0]
-        if not isinstance(self.storage, LeavesUnfinished) or not self._old_enough(step.path):
+        if not isinstance(self.storage, UnfinishedWrites) or not self._old_enough(step.path):
             return f"left as it is: {step.path} is new"
         if step.path not in {info.path for info in self.storage.unfinished(directory)}:
             return f"left as it is: {step.path} is not half-written"
         self.storage.delete(step.path)
         return f"moved {step.path} away"
 
-    def _move_markers(self, step: Step) -> str:
+    def _move_markers(self, step: RepairStep) -> str:
         instant = self._timeline().find(step.instant)
         if instant is not None and not instant.completed:
             return f"left as it is: {step.instant} is pending"
         drop_markers(self.storage, step.instant)
         return f"moved the markers of {step.instant} away"
 
-    def _add_partition_metadata(self, step: Step) -> str:
+    def _add_partition_metadata(self, step: RepairStep) -> str:
         partition = step.path.rpartition("/")[0]
         names = [info.path.rpartition("/")[2] for info in self.storage.list(partition)]
         parsed = [name for text in names if (name := parse_log_name(text) or parse_base_name(text)) is not None]

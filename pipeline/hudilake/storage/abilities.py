@@ -55,7 +55,7 @@ class Touchable(Protocol):
 
 
 @runtime_checkable
-class Syncing(Protocol):
+class DurableWrites(Protocol):
     """A store that takes time to make what it writes durable."""
 
     def unsynced(self) -> Storage:
@@ -65,4 +65,4 @@ class Syncing(Protocol):
 
 def unsynced(storage: Storage) -> Storage:
     """A storage for files that have no meaning after a power cut: locks and heartbeats."""
-    return storage.unsynced() if isinstance(storage, Syncing) else storage
+    return storage.unsynced() if isinstance(storage, DurableWrites) else storage

@@ -129,7 +129,7 @@ class Storage(Protocol):
 
 
 @runtime_checkable
-class LeavesUnfinished(Protocol):
+class UnfinishedWrites(Protocol):
     """A store where a writer that is killed leaves a half-written file under a name that no listing shows."""
 
     def unfinished(self, prefix: str) -> Iterator[FileInfo]:

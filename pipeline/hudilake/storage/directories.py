@@ -30,7 +30,7 @@ class Directories(Protocol):
 
 
 @runtime_checkable
-class Moving(Protocol):
+class FileMoves(Protocol):
     """A store that moves files one by one."""
 
     def move_files(self, target: Self) -> None:
@@ -39,7 +39,7 @@ class Moving(Protocol):
 
 
 @runtime_checkable
-class Linking(Protocol):
+class SymbolicLinks(Protocol):
     """A store that has symbolic links."""
 
     def followed(self) -> Storage:
@@ -66,7 +66,7 @@ def move(place: Storage, target: Storage) -> None:
     """
     if isinstance(place, Directories) and isinstance(target, type(place)):
         place.move_to(target)
-    elif isinstance(place, Moving) and isinstance(target, type(place)):
+    elif isinstance(place, FileMoves) and isinstance(target, type(place)):
         place.move_files(target)
     else:
         raise UnsupportedError(
@@ -82,4 +82,4 @@ def remove_empty(place: Storage) -> bool:
 
 def followed(place: Storage) -> Storage:
     """The same place without symbolic links on the way to it."""
-    return place.followed() if isinstance(place, Linking) else place
+    return place.followed() if isinstance(place, SymbolicLinks) else place

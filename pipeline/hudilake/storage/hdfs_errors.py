@@ -31,7 +31,7 @@ _RPC = re.compile(r'^(?:Fatal)?R(?:PC|pc)Error\("(?P<type>[^"]*)", "(?P<text>.*)
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class HdfsFailure:
     """A client error.
 
     Attributes:
@@ -55,7 +55,7 @@ class Explained:
         return _NOT_A_DIRECTORY in self.text
 
 
-def explain(error: Exception) -> Explained:
+def explain(error: Exception) -> HdfsFailure:
     """Parse a client error."""
     text = str(error)
     matched = _RPC.match(text)
@@ -63,7 +63,7 @@ def explain(error: Exception) -> Explained:
     first_line = re.split(r"\n|\\n", text, maxsplit=1)[0]
     # The client has itself retried a refused connection for minutes by then.
     dropped = type(error) is OSError and "refused" not in text
-    return Explained(re.split(r"[.$]", kind)[-1], first_line, dropped)
+    return HdfsFailure(re.split(r"[.$]", kind)[-1], first_line, dropped)
 
 
 def retrying(call: Callable[[], T]) -> T:

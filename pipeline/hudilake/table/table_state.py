@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hudilake.clock import InstantClock
 from hudilake.commit.late_completion import commits_after_rollback, completed_again, delete_late
-from hudilake.commit.planned import Planned, PlannedClusterings, groups_of
+from hudilake.commit.planned import PendingClustering, PlannedClusterings, groups_of
 from hudilake.commit.preconditions import is_time, refuse_foreign
 from hudilake.errors import BinlakeError, UnsupportedError
 from hudilake.format.definition.config import CREATE_SCHEMA, PROPERTIES_PATH, TableConfig, load_config
@@ -163,7 +163,7 @@ class TableState:
         pending = [instant for instant in self.timeline.pending() if instant.action == COMPACTION]
         return frozenset(i.requested_time for i in (*pending, *self.timeline.completed_actions((COMMIT,))))
 
-    def planned(self) -> list[Planned]:
+    def planned(self) -> list[PendingClustering]:
         """The pending clusterings as of the last refresh, oldest first. Raises StorageError."""
         return self._clusterings.of(self.timeline)
 

@@ -27,7 +27,7 @@ _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 
 
 @dataclass(frozen=True)
-class Written:
+class BaseFileStatistics:
     """The statistics of a finished base file. ``ranges``: None if no statistics are kept. ``keys``: the least and the
     greatest record key; None without rows."""
 
@@ -89,7 +89,7 @@ class BaseFileSink:
             rest = waiting.slice(self._group_rows)
             self._waiting, self._waiting_rows = [rest], rest.num_rows
 
-    def close(self, avro_schema_json: str) -> Written:
+    def close(self, avro_schema_json: str) -> BaseFileStatistics:
         """Write the last row group and the footer."""
         if self._waiting_rows or not self._rows:
             self._put(pa.concat_tables(self._waiting or [self._empty()]))
@@ -101,7 +101,7 @@ class BaseFileSink:
         ranges = None
         if self._indexed is not None:
             ranges = tuple(self._ranges[column] for column in self._indexed if column in self._ranges)
-        return Written(self._rows, ranges, bloom, self._keys)
+        return BaseFileStatistics(self._rows, ranges, bloom, self._keys)
 
     def abandon(self) -> None:
         """Close without finishing."""

@@ -21,7 +21,7 @@ from hudilake.format.files.names import BaseFileName
 from hudilake.format.files.stored_rows import aligned
 from hudilake.format.layout.order import Order, within
 from hudilake.storage.base import Storage
-from hudilake.write.base_sink import BaseFileSink, Written
+from hudilake.write.base_sink import BaseFileSink, BaseFileStatistics
 from hudilake.write.form import BaseFileForm
 from hudilake.write.merge import NotSortedError, SortedLog, merge_any, merge_sorted
 from hudilake.write.ordered import OrderedRows, merge_in_order
@@ -69,7 +69,7 @@ class MadeBase:
 
     name: BaseFileName
     path: Path
-    written: Written
+    written: BaseFileStatistics
     keys: pa.ChunkedArray | None = None
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 
-class Message(BaseModel):
+class ApiMessage(BaseModel):
     """A request or an answer. Unknown fields are ignored, so that an older side understands a newer one."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Problem(Message):
+class ApiProblem(ApiMessage):
     """Why a request failed, in the words of the error: what happened, where, and what to do next."""
 
     error: str

@@ -27,7 +27,7 @@ from hudilake.read.filters.expressions import (
     Unknown,
     Value,
 )
-from lakemetastore.api.base import Message
+from lakemetastore.api.base import ApiMessage
 
 #: The deepest nesting of parts that is read.
 MAX_DEPTH: Final = 64
@@ -35,14 +35,14 @@ MAX_DEPTH: Final = 64
 MAX_PARTS: Final = 2_000
 
 
-class LiteralValue(Message):
+class LiteralValue(ApiMessage):
     """A literal. ``value``: ``true``/``false``, a number in decimal digits, ISO 8601, base64 for bytes, or text."""
 
     type: Literal["boolean", "integer", "float", "decimal", "text", "bytes", "date", "timestamp", "time"]
     value: str
 
 
-class CompareWire(Message):
+class CompareWire(ApiMessage):
     """A column against a literal."""
 
     kind: Literal["compare"] = "compare"
@@ -51,7 +51,7 @@ class CompareWire(Message):
     value: LiteralValue
 
 
-class InWire(Message):
+class InWire(ApiMessage):
     """A column equal to one of the literals, or to none of them."""
 
     kind: Literal["in"] = "in"
@@ -60,7 +60,7 @@ class InWire(Message):
     negated: bool = False
 
 
-class IsNullWire(Message):
+class IsNullWire(ApiMessage):
     """A column that is null, or is not."""
 
     kind: Literal["is_null"] = "is_null"
@@ -68,7 +68,7 @@ class IsNullWire(Message):
     negated: bool = False
 
 
-class StartsWithWire(Message):
+class StartsWithWire(ApiMessage):
     """A column of text or bytes that begins so, or does not."""
 
     kind: Literal["starts_with"] = "starts_with"
@@ -77,21 +77,21 @@ class StartsWithWire(Message):
     negated: bool = False
 
 
-class GroupWire(Message):
+class GroupWire(ApiMessage):
     """All, any or (with one part) the opposite of the parts."""
 
     kind: Literal["and", "or", "not"]
     parts: tuple[ConditionWire, ...]
 
 
-class ConstantWire(Message):
+class ConstantWire(ApiMessage):
     """The same for every row."""
 
     kind: Literal["constant"] = "constant"
     value: bool | None
 
 
-class UnknownWire(Message):
+class UnknownWire(ApiMessage):
     """A condition that the reader evaluates by itself: it skips nothing."""
 
     kind: Literal["unknown"] = "unknown"

@@ -13,7 +13,7 @@ from hudilake.format.timeline.instant import Instant, State
 from hudilake.policies import OrderPolicy
 from hudilake.read.counting import CountedRows, CountRequest
 from hudilake.read.filters.expressions import Value
-from hudilake.read.laid_out import LaidOut
+from hudilake.read.laid_out import CommitLayout
 from hudilake.read.plan import PlanStep, ScanWarning
 from hudilake.read.query import Incremental, Query, ReadOptimized, Snapshot
 from hudilake.read.source import KnownTable, Selection, SliceQuestion, WrongAnswerError
@@ -181,7 +181,7 @@ def _counted_from(message: CountedWire) -> CountedRows:
     return CountedRows(message.partition, message.file_id, message.rows, values)
 
 
-def _laid_out_to(one: LaidOut) -> LaidOutWire:
+def _laid_out_to(one: CommitLayout) -> LaidOutWire:
     order = None
     if one.order is not None:
         policy = one.order.policy
@@ -196,9 +196,9 @@ def _laid_out_to(one: LaidOut) -> LaidOutWire:
     )
 
 
-def _laid_out_from(message: LaidOutWire) -> LaidOut:
+def _laid_out_from(message: LaidOutWire) -> CommitLayout:
     order = None
     if message.order is not None:
         fields = message.order.model_dump(exclude={"seed"})
         order = Order(OrderPolicy.model_validate(fields), message.order.seed)
-    return LaidOut(message.instant, message.clustering, order, message.columns, message.files, message.skipped)
+    return CommitLayout(message.instant, message.clustering, order, message.columns, message.files, message.skipped)

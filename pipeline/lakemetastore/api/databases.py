@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from lakemetastore.api.base import Message
+from lakemetastore.api.base import ApiMessage
 
 
-class NamesWire(Message):
+class NamesWire(ApiMessage):
     """Names, sorted. ``after``: where the next page begins; None on the last page."""
 
     names: tuple[str, ...]
     after: str | None = None
 
 
-class ColumnWire(Message):
+class ColumnWire(ApiMessage):
     """A column in Hive's types."""
 
     name: str
@@ -20,7 +20,7 @@ class ColumnWire(Message):
     comment: str | None = None
 
 
-class DefinitionWire(Message):
+class DefinitionWire(ApiMessage):
     """A table of the catalog."""
 
     database: str

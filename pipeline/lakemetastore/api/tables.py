@@ -6,14 +6,14 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from lakemetastore.api.base import Message
+from lakemetastore.api.base import ApiMessage
 from lakemetastore.api.conditions import ConditionWire, LiteralValue
 
 #: A file: its bare name and its size in bytes.
 FileWire: TypeAlias = tuple[str, int]
 
 
-class InstantWire(Message):
+class InstantWire(ApiMessage):
     """An instant of the timeline. Times are 17 digits; ``completed`` is None while the instant is pending."""
 
     requested: str
@@ -22,7 +22,7 @@ class InstantWire(Message):
     completed: str | None = None
 
 
-class TableWire(Message):
+class TableWire(ApiMessage):
     """A table without its files. ``properties``: the text of ``hoodie.properties``; ``avro_schema``: of the newest
     columns; ``instants``: the active timeline."""
 
@@ -33,7 +33,7 @@ class TableWire(Message):
     instants: tuple[InstantWire, ...]
 
 
-class InstantsWire(Message):
+class InstantsWire(ApiMessage):
     """Instants, oldest first. ``more``: whether later ones were left out."""
 
     state: str
@@ -41,7 +41,7 @@ class InstantsWire(Message):
     more: bool = False
 
 
-class SliceWire(Message):
+class SliceWire(ApiMessage):
     """A file slice: at most one base file, and log files in merge order."""
 
     partition: str
@@ -50,7 +50,7 @@ class SliceWire(Message):
     logs: tuple[FileWire, ...] = ()
 
 
-class SlicesWire(Message):
+class SlicesWire(ApiMessage):
     """File slices of a partition, by file id. ``after``: where the next page begins; None on the last page."""
 
     state: str
@@ -58,7 +58,7 @@ class SlicesWire(Message):
     after: str | None = None
 
 
-class PartitionsWire(Message):
+class PartitionsWire(ApiMessage):
     """Partition paths, sorted. ``after``: where the next page begins; None on the last page."""
 
     state: str
@@ -66,7 +66,7 @@ class PartitionsWire(Message):
     after: str | None = None
 
 
-class RangeWire(Message):
+class RangeWire(ApiMessage):
     """The range of a column in a file. Without ``low`` and ``high`` the file has no value. Decimals are unscaled.
 
     ``type``: the value type by Hudi's name; ``info``: precision and scale of a decimal.
@@ -83,7 +83,7 @@ class RangeWire(Message):
     info: str | None = None
 
 
-class RangesWire(Message):
+class RangesWire(ApiMessage):
     """Column ranges of the files of a partition. Files that are not indexed are not among them."""
 
     state: str
@@ -91,7 +91,7 @@ class RangesWire(Message):
     after: str | None = None
 
 
-class SchemaWire(Message):
+class SchemaWire(ApiMessage):
     """The Avro schema of the columns at a time, and the columns in Arrow's words. ``as_of``: None for now."""
 
     state: str
@@ -100,7 +100,7 @@ class SchemaWire(Message):
     columns: dict[str, str]
 
 
-class QueryWire(Message):
+class QueryWire(ApiMessage):
     """Which rows: the latest, those as of an instant, those of base files, or those changed after ``begin``."""
 
     kind: Literal["snapshot", "read_optimized", "incremental"] = "snapshot"
@@ -109,14 +109,14 @@ class QueryWire(Message):
     end: str | None = None
 
 
-class CountingWire(Message):
+class CountingWire(ApiMessage):
     """What the reader needs of rows that are only counted."""
 
     columns: tuple[str, ...]
     condition: ConditionWire | None = None
 
 
-class PlanRequest(Message):
+class PlanRequest(ApiMessage):
     """A question for file slices.
 
     ``condition``: a tree, or SQL. ``state``: the state that the asker knows; if the table has another one, the answer
@@ -131,7 +131,7 @@ class PlanRequest(Message):
     page: int = Field(default=0, ge=0)
 
 
-class StepWire(Message):
+class StepWire(ApiMessage):
     """What one step of a plan left."""
 
     name: str
@@ -141,14 +141,14 @@ class StepWire(Message):
     files: int | None = None
 
 
-class WarningWire(Message):
+class WarningWire(ApiMessage):
     """A step that failed, so that more is read than needed."""
 
     step: str
     what: str
 
 
-class CountedWire(Message):
+class CountedWire(ApiMessage):
     """Rows of a file slice that pass and need not be read."""
 
     partition: str
@@ -157,7 +157,7 @@ class CountedWire(Message):
     values: dict[str, LiteralValue | None] = Field(default_factory=dict)
 
 
-class OrderWire(Message):
+class OrderWire(ApiMessage):
     """The order of rows in base files."""
 
     columns: tuple[str, ...]
@@ -166,7 +166,7 @@ class OrderWire(Message):
     seed: int
 
 
-class LaidOutWire(Message):
+class LaidOutWire(ApiMessage):
     """Base files that one commit laid out."""
 
     instant: str
@@ -177,7 +177,7 @@ class LaidOutWire(Message):
     skipped: int
 
 
-class PlanAnswer(Message):
+class PlanAnswer(ApiMessage):
     """The file slices of a question, and the steps that selected them; or the table, if its state is not the one that
     was asked for. ``pages``: how many pages the slices have; all else is on the first one."""
 
@@ -191,7 +191,7 @@ class PlanAnswer(Message):
     laid_out: tuple[LaidOutWire, ...] = ()
 
 
-class ChangeWire(Message):
+class ChangeWire(ApiMessage):
     """A completed instant and what it wrote: files by partition, and the file groups that it replaced."""
 
     instant: InstantWire
@@ -200,7 +200,7 @@ class ChangeWire(Message):
     replaced: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
-class ChangesWire(Message):
+class ChangesWire(ApiMessage):
     """What completed after a time, by completion time. ``more``: ask again from the last one's completion time on."""
 
     state: str
@@ -208,14 +208,14 @@ class ChangesWire(Message):
     more: bool = False
 
 
-class Registration(Message):
+class RegistrationRequest(ApiMessage):
     """An instant that a writer completed."""
 
     location: str
     instant: str
 
 
-class Registered(Message):
+class RegistrationReply(ApiMessage):
     """The state of the table that has the instant; ``seen``: whether the timeline shows it as completed."""
 
     state: str

@@ -22,7 +22,7 @@ _scattered: WeakKeyDictionary[Chunk, tuple[str, list[tuple[str, str]]]] = WeakKe
 
 
 @dataclass(frozen=True, slots=True)
-class Going:
+class Removal:
     """What a call takes away or moves, so that its own places do not stand in its way.
 
     Args:
@@ -49,7 +49,7 @@ class Claims:
     """
 
     catalog: Catalog
-    going: Going
+    going: Removal
     real: Callable[[str], str] = comparable
 
     def on(self, location: str) -> str | None:
@@ -74,17 +74,17 @@ class Claims:
         return [e for e in self._entries if e.id in self.going.tables] if self.going.partitions is not None else []
 
     @cached_property
-    def _databases(self) -> _Places:
+    def _databases(self) -> _OwnedPlaces:
         found = {}
         for name in self.catalog.databases.names():
             with contextlib.suppress(NoSuchObjectError):
                 location = None if name in self.going.databases else self.catalog.databases.get(name).location
                 if location:
                     found[self.real(location)] = f"the database {name}"
-        return _Places(found)
+        return _OwnedPlaces(found)
 
     @cached_property
-    def _others(self) -> _Places:
+    def _others(self) -> _OwnedPlaces:
         """The places of tables that stay, and what stays of those that go."""
         found = {self.real(one): f"files at {one} that stay" for one in self.going.kept}
         for entry in self._entries:
@@ -95,7 +95,7 @@ class Claims:
                 found.setdefault(self.real(entry.table.location), f"the table {name}")
             for partition, location in scattered(entry.partitions, entry.table.location):
                 found.setdefault(self.real(location), f"the partition {partition} of {name}")
-        return _Places(found)
+        return _OwnedPlaces(found)
 
     def _of_same(self, entry: TableEntry, place: str) -> str | None:
         going = self.going.partitions or frozenset()
@@ -113,7 +113,7 @@ class Claims:
         return found and f"the partition {found} of {name}"
 
 
-class _Places:
+class _OwnedPlaces:
     """Places and whose they are."""
 
     def __init__(self, owners: Mapping[str, str]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from hudilake.clock import now_ms
-from lakemetastore.catalog.entries import DatabaseDropped, DatabasePut, NameChange, NamedTable
+from lakemetastore.catalog.entries import DatabaseDrop, DatabasePut, ListedTable, NameChange
 from lakemetastore.catalog.locations import normal_location
 from lakemetastore.catalog.logs import CatalogLogs, TableEntry, entry_of
 from lakemetastore.catalog.names import DEFAULT_DATABASE, folded, matching
-from lakemetastore.catalog.names_state import Names
+from lakemetastore.catalog.names_state import CatalogNames
 from lakemetastore.catalog.stored import default_database, stored_database
 from lakemetastore.errors import AlreadyExistsError, InvalidOperationError, MetaError
 from lakemetastore.model import Database
@@ -47,7 +47,7 @@ class Databases:
         Raises AlreadyExistsError, and InvalidObjectError for a wrong name.
         """
 
-        def propose(names: Names) -> NameChange:
+        def propose(names: CatalogNames) -> NameChange:
             if folded(database.name) in names.databases:
                 raise AlreadyExistsError(f"Database {database.name} already exists")
             return DatabasePut(stored_database(database, self._warehouse, now_ms() // 1000))
@@ -60,7 +60,7 @@ class Databases:
         Raises NoSuchObjectError.
         """
 
-        def propose(names: Names) -> NameChange:
+        def propose(names: CatalogNames) -> NameChange:
             before = names.database(name)
             return DatabasePut(
                 msgspec.structs.replace(
@@ -82,15 +82,15 @@ class Databases:
         """
         if folded(name) == DEFAULT_DATABASE:
             raise MetaError("Can not drop default database in catalog hive")
-        dropped: dict[str, NamedTable] = {}
+        dropped: dict[str, ListedTable] = {}
 
-        def propose(names: Names) -> NameChange:
+        def propose(names: CatalogNames) -> NameChange:
             found = names.database(name)
             dropped.clear()
             dropped.update(names.tables.get(found.name, {}))
             if dropped and not cascade:
                 raise InvalidOperationError(f"Database {found.name} is not empty. One or more tables exist.")
-            return DatabaseDropped(found.name)
+            return DatabaseDrop(found.name)
 
         self._logs.names.commit(propose)
         entries = [
@@ -101,5 +101,5 @@ class Databases:
             self._logs.delete(named.id)
         return [entry for entry in entries if entry is not None]
 
-    def _with_default(self, names: Names) -> NameChange | None:
+    def _with_default(self, names: CatalogNames) -> NameChange | None:
         return None if DEFAULT_DATABASE in names.databases else DatabasePut(default_database(self._warehouse))

@@ -13,7 +13,7 @@ from lakemetastore.model import Column, Database, Partition, Storage, Table
 _T = TypeVar("_T")
 
 
-class NamedTable(msgspec.Struct, frozen=True, omit_defaults=True):
+class ListedTable(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the list of names says of a table: its id, and what listings show. The table's own log has the rest."""
 
     id: str
@@ -27,20 +27,20 @@ class DatabasePut(msgspec.Struct, frozen=True, tag="database"):
     database: Database
 
 
-class DatabaseDropped(msgspec.Struct, frozen=True, tag="database-dropped"):
+class DatabaseDrop(msgspec.Struct, frozen=True, tag="database-dropped"):
     """A database is gone, with the names of its tables."""
 
     name: str
 
 
-class TablesNamed(msgspec.Struct, frozen=True, tag="tables"):
+class TableNames(msgspec.Struct, frozen=True, tag="tables"):
     """Names of tables that go and names that come, at once. Names are ``(database, table)``."""
 
     gone: tuple[tuple[str, str], ...] = ()
-    named: tuple[tuple[str, str, NamedTable], ...] = ()
+    named: tuple[tuple[str, str, ListedTable], ...] = ()
 
 
-NameChange = DatabasePut | DatabaseDropped | TablesNamed
+NameChange = DatabasePut | DatabaseDrop | TableNames
 
 
 class Storages:
@@ -60,7 +60,7 @@ class Storages:
         return found
 
 
-class _Places(Generic[_T]):
+class _DistinctValues(Generic[_T]):
     """Different values in the order in which they came, and the place of each. The caller keeps what it asks for."""
 
     def __init__(self) -> None:
@@ -99,8 +99,8 @@ class PartitionRows(msgspec.Struct, frozen=True, omit_defaults=True):
     @staticmethod
     def of(partitions: Iterable[Partition]) -> PartitionRows:
         """The rows of partitions."""
-        storages: _Places[Storage] = _Places()
-        parameters: _Places[Mapping[str, str]] = _Places()
+        storages: _DistinctValues[Storage] = _DistinctValues()
+        parameters: _DistinctValues[Mapping[str, str]] = _DistinctValues()
         rows = tuple(
             PartitionRow(
                 part.values,
@@ -124,7 +124,7 @@ class PartitionRows(msgspec.Struct, frozen=True, omit_defaults=True):
         ]
 
 
-class TableDefined(msgspec.Struct, frozen=True, omit_defaults=True, tag="table"):
+class TableDefinition(msgspec.Struct, frozen=True, omit_defaults=True, tag="table"):
     """The definition of a table. ``cascade``: its partitions get its columns. ``moved_from``: its directory was there,
     so that partitions below it are below the table's location now."""
 
@@ -133,7 +133,7 @@ class TableDefined(msgspec.Struct, frozen=True, omit_defaults=True, tag="table")
     moved_from: str | None = None
 
 
-class PartitionsChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="partitions"):
+class PartitionsChange(msgspec.Struct, frozen=True, omit_defaults=True, tag="partitions"):
     """Partitions that go, by name, and then partitions that come or get another definition. ``renamed``: the name that
     the one dropped partition has now, which keeps its statistics."""
 
@@ -149,11 +149,11 @@ class StatisticsPut(msgspec.Struct, frozen=True, omit_defaults=True, tag="statis
     columns: dict[str, bytes]
 
 
-class StatisticsDropped(msgspec.Struct, frozen=True, omit_defaults=True, tag="statistics-dropped"):
+class StatisticsDrop(msgspec.Struct, frozen=True, omit_defaults=True, tag="statistics-dropped"):
     """Statistics that are forgotten: those of one column, or all of the partition or table."""
 
     partition: str
     column: str | None = None
 
 
-TableChange = TableDefined | PartitionsChanged | StatisticsPut | StatisticsDropped
+TableChange = TableDefinition | PartitionsChange | StatisticsPut | StatisticsDrop

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import msgspec
 
 from hudilake.storage.base import StorageError
-from lakemetastore.catalog.entries import NameChange, NamedTable, TableChange
+from lakemetastore.catalog.entries import ListedTable, NameChange, TableChange
 from lakemetastore.catalog.names import folded, qualified
-from lakemetastore.catalog.names_state import FOLD, LOG, Names
+from lakemetastore.catalog.names_state import FOLD, LOG, CatalogNames
 from lakemetastore.catalog.partitions import Partitions
 from lakemetastore.catalog.table_state import Statistics, TableFold, TableState
 from lakemetastore.errors import NoSuchObjectError
@@ -55,7 +55,7 @@ class CatalogLogs:
     def __init__(self, store: LogStore, policy: LogPolicy) -> None:
         self.store = store
         self.policy = policy
-        self.names: VersionedLog[Names, NameChange] = VersionedLog(store, LOG, FOLD, policy)
+        self.names: VersionedLog[CatalogNames, NameChange] = VersionedLog(store, LOG, FOLD, policy)
         self._tables: dict[str, VersionedLog[TableState, TableChange]] = {}
         self._lock = threading.Lock()
 
@@ -89,7 +89,7 @@ class CatalogLogs:
             raise NoSuchObjectError(f"{qualified(database, name)} table not found")
         return entry
 
-    def _entry(self, known: Names, database: str, name: str, at_least: Token | None) -> TableEntry | None:
+    def _entry(self, known: CatalogNames, database: str, name: str, at_least: Token | None) -> TableEntry | None:
         named = known.table(folded(database), folded(name))
         if named is None:
             return None
@@ -97,7 +97,7 @@ class CatalogLogs:
         return entry_of(named, self.table(named.id).state(wanted), folded(database), folded(name))
 
 
-def entry_of(named: NamedTable, at: At[TableState], database: str, name: str) -> TableEntry | None:
+def entry_of(named: ListedTable, at: At[TableState], database: str, name: str) -> TableEntry | None:
     """A table's state under its names of today; None if its log is gone."""
     table = at.state.table
     if table is None:

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from lakemetastore.catalog.entries import DatabaseDropped, DatabasePut, NameChange, NamedTable
+from lakemetastore.catalog.entries import DatabaseDrop, DatabasePut, ListedTable, NameChange
 from lakemetastore.errors import NoSuchObjectError
-from lakemetastore.log.fold import StructFold, Versioned
+from lakemetastore.log.fold import StructFold, VersionedChange
 from lakemetastore.model import Database
 
 LOG = "catalog"
 
 
-class Names(msgspec.Struct, frozen=True):
+class CatalogNames(msgspec.Struct, frozen=True):
     """Databases by name, and of each database its tables by name. Nothing in it is changed in place."""
 
     databases: Mapping[str, Database] = {}
-    tables: Mapping[str, Mapping[str, NamedTable]] = {}
+    tables: Mapping[str, Mapping[str, ListedTable]] = {}
 
     def database(self, name: str) -> Database:
         """A database. Raises NoSuchObjectError."""
@@ -27,22 +27,22 @@ class Names(msgspec.Struct, frozen=True):
             raise NoSuchObjectError(name)
         return found
 
-    def table(self, database: str, name: str) -> NamedTable | None:
+    def table(self, database: str, name: str) -> ListedTable | None:
         """What is known of a table by its name, None if there is none."""
         return self.tables.get(database, {}).get(name)
 
 
-def apply(state: Names, changes: Sequence[Versioned[NameChange]]) -> Names:
+def apply(state: CatalogNames, changes: Sequence[VersionedChange[NameChange]]) -> CatalogNames:
     """The names after some changes."""
     databases = dict(state.databases)
-    tables: dict[str, Mapping[str, NamedTable]] = dict(state.tables)
-    own: dict[str, dict[str, NamedTable]] = {}
+    tables: dict[str, Mapping[str, ListedTable]] = dict(state.tables)
+    own: dict[str, dict[str, ListedTable]] = {}
     for versioned in changes:
         change = versioned.change
         if isinstance(change, DatabasePut):
             databases[change.database.name] = change.database
             continue
-        if isinstance(change, DatabaseDropped):
+        if isinstance(change, DatabaseDrop):
             databases.pop(change.name, None)
             tables.pop(change.name, None)
             own.pop(change.name, None)
@@ -54,7 +54,7 @@ def apply(state: Names, changes: Sequence[Versioned[NameChange]]) -> Names:
             own[database].pop(name, None)
         for database, name, table in change.named:
             own[database][name] = table
-    return Names(databases, tables)
+    return CatalogNames(databases, tables)
 
 
-FOLD: StructFold[Names, NameChange] = StructFold(NameChange, Names, Names, apply)
+FOLD: StructFold[CatalogNames, NameChange] = StructFold(NameChange, CatalogNames, CatalogNames, apply)

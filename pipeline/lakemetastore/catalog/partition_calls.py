@@ -8,7 +8,7 @@ import msgspec
 
 from hudilake.clock import now_ms
 from lakemetastore.catalog.claims import scattered
-from lakemetastore.catalog.entries import PartitionRows, PartitionsChanged, TableChange
+from lakemetastore.catalog.entries import PartitionRows, PartitionsChange, TableChange
 from lakemetastore.catalog.filters.evaluate import matching
 from lakemetastore.catalog.filters.syntax import parse
 from lakemetastore.catalog.locations import comparable, normal_location, partition_location, same_place
@@ -122,7 +122,7 @@ class PartitionCalls:
                     _check_alone(current, added[key], taken)
                 elif not if_not_exists:
                     raise AlreadyExistsError(exists + _shown(entry.table, partition))
-            return PartitionsChanged(put=PartitionRows.of(added.values())) if added else None
+            return PartitionsChange(put=PartitionRows.of(added.values())) if added else None
 
         state = self._logs.table(entry.id).commit(propose).state
         return [state.partitions.named(key) or stored for key, stored in added.items()]
@@ -154,7 +154,7 @@ class PartitionCalls:
                     missing = _missing(partition.values).what
                     raise InvalidOperationError(form.format("NoSuchObjectException", missing))
                 altered.append(altered_partition(partition, before, now))
-            return PartitionsChanged(put=PartitionRows.of(altered)) if altered else None
+            return PartitionsChange(put=PartitionRows.of(altered)) if altered else None
 
         self._logs.table(entry.id).commit(propose)
 
@@ -182,7 +182,7 @@ class PartitionCalls:
                 raise InvalidOperationError(f"Partition already exists:{shown}")
             altered = altered_partition(_replace(new, location=location or before.location), before, now_ms() // 1000)
             new_name = partition_name(current.partition_keys, new.values)
-            return PartitionsChanged((old_name,), PartitionRows.of([altered]), new_name)
+            return PartitionsChange((old_name,), PartitionRows.of([altered]), new_name)
 
         self._logs.table(entry.id).commit(propose)
 
@@ -203,7 +203,7 @@ class PartitionCalls:
             dropped.update({key: partition for key, partition in found.items() if partition is not None})
             if len(dropped) < len(found) and not if_exists:
                 raise NoSuchObjectError("Some partitions to drop are missing")
-            return PartitionsChanged(tuple(dropped)) if dropped else None
+            return PartitionsChange(tuple(dropped)) if dropped else None
 
         self._logs.table(entry.id).commit(propose)
         return list(dropped.values())

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lakemetastore.catalog.entries import NamedTable, TablesNamed
+from lakemetastore.catalog.entries import ListedTable, TableNames
 from lakemetastore.catalog.names import TableName, folded, qualified
-from lakemetastore.catalog.names_state import Names
+from lakemetastore.catalog.names_state import CatalogNames
 from lakemetastore.catalog.stored import EXTERNAL, VIEW
 from lakemetastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
 from lakemetastore.model import Table
 
 
-def renamed(names: Names, moves: Mapping[TableName, TableName], ids: Mapping[TableName, str]) -> TablesNamed:
+def renamed(names: CatalogNames, moves: Mapping[TableName, TableName], ids: Mapping[TableName, str]) -> TableNames:
     """Several tables get other names at once.
 
     Args:
@@ -23,7 +23,7 @@ def renamed(names: Names, moves: Mapping[TableName, TableName], ids: Mapping[Tab
     Raises NoSuchObjectError for a table or database that is not there, AlreadyExistsError if a name is taken or given
     twice.
     """
-    named: dict[TableName, NamedTable] = {}
+    named: dict[TableName, ListedTable] = {}
     for old, new in moves.items():
         table = names.table(*old)
         if table is None or ids.get(old, table.id) != table.id:
@@ -32,16 +32,16 @@ def renamed(names: Names, moves: Mapping[TableName, TableName], ids: Mapping[Tab
         if new in named or (names.table(*new) is not None and new not in moves):
             raise AlreadyExistsError(f"Table {qualified(*new)} already exists")
         named[new] = table
-    return TablesNamed(tuple(moves), tuple((*new, table) for new, table in named.items()))
+    return TableNames(tuple(moves), tuple((*new, table) for new, table in named.items()))
 
 
-def described(names: Names, name: TableName, now: NamedTable) -> TablesNamed | None:
+def described(names: CatalogNames, name: TableName, now: ListedTable) -> TableNames | None:
     """What listings show of a table, if that is another than before and the table still has the name."""
     found = names.table(*name)
-    return TablesNamed(named=((*name, now),)) if found is not None and found.id == now.id and found != now else None
+    return TableNames(named=((*name, now),)) if found is not None and found.id == now.id and found != now else None
 
 
-def renamed_by_change(names: Names, before: Table, after: Table) -> TablesNamed:
+def renamed_by_change(names: CatalogNames, before: Table, after: Table) -> TableNames:
     """A table gets the names of its new definition. Raises InvalidOperationError as a change of a table does."""
     old, new = (before.database, before.name), (folded(after.database), folded(after.name))
     if new[0] not in names.databases:

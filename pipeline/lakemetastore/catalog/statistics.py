@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lakemetastore.catalog.entries import StatisticsDropped, StatisticsPut, TableChange
+from lakemetastore.catalog.entries import StatisticsDrop, StatisticsPut, TableChange
 from lakemetastore.catalog.logs import CatalogLogs, TableEntry
 from lakemetastore.catalog.names import qualified
 from lakemetastore.catalog.table_state import TableState
@@ -49,6 +49,6 @@ class StatisticsCalls:
                 raise NoSuchObjectError(
                     f"Column stats doesn't exist for db={database} table={name}{f' col={column}' if column else ''}"
                 )
-            return StatisticsDropped(partition, column)
+            return StatisticsDrop(partition, column)
 
         self._logs.table(entry.id).commit(propose)

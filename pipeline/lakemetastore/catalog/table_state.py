@@ -9,17 +9,17 @@ import msgspec
 
 from lakemetastore.catalog.entries import (
     PartitionRows,
-    PartitionsChanged,
-    StatisticsDropped,
+    PartitionsChange,
+    StatisticsDrop,
     StatisticsPut,
     Storages,
     TableChange,
-    TableDefined,
+    TableDefinition,
 )
 from lakemetastore.catalog.locations import moved_below
 from lakemetastore.catalog.names import namer
 from lakemetastore.catalog.partitions import Partitions
-from lakemetastore.log.fold import Versioned
+from lakemetastore.log.fold import VersionedChange
 from lakemetastore.model import Column, Partition, Table
 
 Statistics = Mapping[str, Mapping[str, bytes]]
@@ -55,21 +55,21 @@ class TableFold:
         """The state of a log without entries."""
         return TableState()
 
-    def apply(self, state: TableState, changes: Sequence[Versioned[TableChange]]) -> TableState:
+    def apply(self, state: TableState, changes: Sequence[VersionedChange[TableChange]]) -> TableState:
         """The state after some changes."""
-        pending = _Pending()
+        pending = _PartitionChanges()
         for versioned in changes:
             change = versioned.change
-            if isinstance(change, PartitionsChanged) and not state.statistics:
+            if isinstance(change, PartitionsChange) and not state.statistics:
                 pending.add(state, change)
                 continue
             state = pending.applied(state)
-            if isinstance(change, PartitionsChanged):
+            if isinstance(change, PartitionsChange):
                 state = _renamed(state, change)
                 pending.add(state, change)
                 state = pending.applied(state)
             else:
-                state = _defined(state, change) if isinstance(change, TableDefined) else _counted(state, change)
+                state = _defined(state, change) if isinstance(change, TableDefinition) else _counted(state, change)
         return pending.applied(state)
 
     def encode(self, change: TableChange) -> bytes:
@@ -91,19 +91,19 @@ class TableFold:
         if snapshot.table is None:
             return TableState()
         state = TableState(snapshot.table, Partitions(snapshot.table.partition_keys), snapshot.statistics)
-        pending = _Pending()
-        pending.add(state, PartitionsChanged(put=snapshot.partitions))
+        pending = _PartitionChanges()
+        pending.add(state, PartitionsChange(put=snapshot.partitions))
         return pending.applied(state)
 
 
-class _Pending:
+class _PartitionChanges:
     """Changes of partitions that follow one another, put together so that they are applied at once."""
 
     def __init__(self) -> None:
         self._dropped: set[str] = set()
         self._put: dict[str, Partition] = {}
 
-    def add(self, state: TableState, change: PartitionsChanged) -> None:
+    def add(self, state: TableState, change: PartitionsChange) -> None:
         for name in change.dropped:
             self._put.pop(name, None)
             self._dropped.add(name)
@@ -125,7 +125,7 @@ class _Pending:
         return replace(state, partitions=partitions, statistics=_not_empty(statistics))
 
 
-def _renamed(state: TableState, change: PartitionsChanged) -> TableState:
+def _renamed(state: TableState, change: PartitionsChange) -> TableState:
     """A partition that gets another name takes its statistics along, those of columns that it still has."""
     if change.renamed is None or change.dropped[0] not in state.statistics:
         return state
@@ -138,7 +138,7 @@ def _renamed(state: TableState, change: PartitionsChanged) -> TableState:
     return replace(state, statistics=_not_empty(statistics))
 
 
-def _defined(state: TableState, change: TableDefined) -> TableState:
+def _defined(state: TableState, change: TableDefinition) -> TableState:
     if state.table is None:
         return replace(state, table=change.table, partitions=Partitions(change.table.partition_keys))
     partitions = state.partitions.with_keys(change.table.partition_keys)
@@ -152,7 +152,7 @@ def _defined(state: TableState, change: TableDefined) -> TableState:
     return replace(state, table=change.table, partitions=partitions, statistics=statistics)
 
 
-def _following(partition: Partition, change: TableDefined, storages: Storages) -> Partition:
+def _following(partition: Partition, change: TableDefinition, storages: Storages) -> Partition:
     """A partition after the definition of its table has changed."""
     storage, location = partition.storage, partition.location
     if change.cascade:
@@ -191,7 +191,7 @@ def _not_empty(statistics: Mapping[str, Mapping[str, bytes]]) -> Statistics:
     return {name: columns for name, columns in statistics.items() if columns}
 
 
-def _counted(state: TableState, change: StatisticsPut | StatisticsDropped) -> TableState:
+def _counted(state: TableState, change: StatisticsPut | StatisticsDrop) -> TableState:
     statistics = dict(state.statistics)
     columns = dict(statistics.pop(change.partition, {}))
     if isinstance(change, StatisticsPut):

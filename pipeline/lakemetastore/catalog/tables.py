@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hudilake.clock import new_uuid, now_ms
-from lakemetastore.catalog.entries import NameChange, NamedTable, TableChange, TableDefined, TablesNamed
+from lakemetastore.catalog.entries import ListedTable, NameChange, TableChange, TableDefinition, TableNames
 from lakemetastore.catalog.locations import table_location
 from lakemetastore.catalog.logs import CatalogLogs, TableEntry, entry_of
 from lakemetastore.catalog.names import TableName, folded, matching, qualified
-from lakemetastore.catalog.names_state import Names
+from lakemetastore.catalog.names_state import CatalogNames
 from lakemetastore.catalog.renames import described, renamed, renamed_by_change
 from lakemetastore.catalog.stored import (
     altered_table,
@@ -114,13 +114,13 @@ class Tables:
         """
         stored = self.new(table)
         database, name = stored.database, stored.name
-        named = NamedTable(new_uuid(), stored.kind, stored.parameters.get("comment"))
+        named = ListedTable(new_uuid(), stored.kind, stored.parameters.get("comment"))
 
-        def propose(names: Names) -> NameChange:
+        def propose(names: CatalogNames) -> NameChange:
             self._check_free(names, table)
-            return TablesNamed(named=((database, name, named),))
+            return TableNames(named=((database, name, named),))
 
-        at = self._logs.table(named.id).commit(lambda _: TableDefined(stored))
+        at = self._logs.table(named.id).commit(lambda _: TableDefinition(stored))
         try:
             self._logs.names.commit(propose)
         except (AlreadyExistsError, InvalidObjectError):
@@ -156,13 +156,15 @@ class Tables:
                 raise InvalidOperationError(f"table {qualified(folded(database), folded(name))} doesn't exist")
             check_change(state.table, new)
             altered = altered_table(new, state.table, now_ms() // 1000)
-            return TableDefined(altered, cascade and altered.storage.columns != state.table.storage.columns, moved_from)
+            return TableDefinition(
+                altered, cascade and altered.storage.columns != state.table.storage.columns, moved_from
+            )
 
         if target != (entry.table.database, entry.table.name):
             self._logs.names.commit(lambda names: renamed_by_change(names, entry.table, new))
         at = self._logs.table(entry.id).commit(propose)
         assert at.state.table is not None
-        named = NamedTable(entry.id, at.state.table.kind, at.state.table.parameters.get("comment"))
+        named = ListedTable(entry.id, at.state.table.kind, at.state.table.parameters.get("comment"))
         self._logs.names.commit(lambda names: described(names, target, named))
         altered = entry_of(named, at, *target)
         assert altered is not None
@@ -177,14 +179,14 @@ class Tables:
             raise NoSuchObjectError(database)
         home, key = folded(database), folded(name)
         missing = NoSuchObjectError(f"{qualified(database, name)} table not found")
-        dropped: list[NamedTable] = []
+        dropped: list[ListedTable] = []
 
-        def propose(names: Names) -> NameChange:
+        def propose(names: CatalogNames) -> NameChange:
             found = names.table(home, key)
             if found is None:
                 raise missing
             dropped[:] = [found]
-            return TablesNamed(gone=((home, key),))
+            return TableNames(gone=((home, key),))
 
         self._logs.names.commit(propose)
         entry = entry_of(dropped[0], self._logs.table(dropped[0].id).state(), home, key)
@@ -236,7 +238,7 @@ class Tables:
         table = self._logs.table(table_id).state().state.table
         return table is None or table.created + age_s <= now_ms() // 1000
 
-    def _entries(self, known: Names, database: str, wanted: set[str]) -> Iterator[TableEntry]:
+    def _entries(self, known: CatalogNames, database: str, wanted: set[str]) -> Iterator[TableEntry]:
         for name in sorted(wanted):
             named = known.table(database, name)
             entry = named and entry_of(named, self._logs.table(named.id).state(), database, name)
@@ -244,7 +246,7 @@ class Tables:
                 yield entry
 
     @staticmethod
-    def _check_free(names: Names, table: Table) -> None:
+    def _check_free(names: CatalogNames, table: Table) -> None:
         if folded(table.database) not in names.databases:
             raise InvalidObjectError(table.database)
         if names.table(folded(table.database), folded(table.name)) is not None:
@@ -255,7 +257,7 @@ def _folded(name: TableName) -> TableName:
     return folded(name[0]), folded(name[1])
 
 
-def _matching_tables(names: Names, database: str, pattern: str | None) -> Iterator[tuple[str, NamedTable]]:
+def _matching_tables(names: CatalogNames, database: str, pattern: str | None) -> Iterator[tuple[str, ListedTable]]:
     tables = names.tables.get(database, {})
     for name in matching(tables, pattern):
         yield name, tables[name]

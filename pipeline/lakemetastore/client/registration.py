@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from hudilake.errors import BinlakeError, TransientError
 
 if TYPE_CHECKING:
-    from lakemetastore.api.tables import Registered
+    from lakemetastore.api.tables import RegistrationReply
     from lakemetastore.client.requests import MetastoreClient
     from lakemetastore.settings.connection import MetastoreConnection
 
@@ -183,7 +183,7 @@ def registrar_of(settings: MetastoreConnection) -> QueuedRegistrar | NoRegistrar
     return QueuedRegistrar(lambda uri, instant: register(client, uri, instant)) if client is not None else NoRegistrar()
 
 
-def register(connection: MetastoreClient, location: str, instant: str) -> Registered:
+def register(connection: MetastoreClient, location: str, instant: str) -> RegistrationReply:
     """Register an instant of the table at a location; the same one twice is one.
 
     Args:
@@ -194,6 +194,8 @@ def register(connection: MetastoreClient, location: str, instant: str) -> Regist
     Raises MetastoreUnreachableError, RefusedRequestError, TransientError.
     """
     from lakemetastore.api.paths import INSTANTS  # writers without a metastore import none of HTTP
-    from lakemetastore.api.tables import Registered, Registration
+    from lakemetastore.api.tables import RegistrationReply, RegistrationRequest
 
-    return connection.ask("POST", INSTANTS, Registered, body=Registration(location=location, instant=instant))
+    return connection.ask(
+        "POST", INSTANTS, RegistrationReply, body=RegistrationRequest(location=location, instant=instant)
+    )

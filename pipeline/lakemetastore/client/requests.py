@@ -17,13 +17,13 @@ from pydantic import ValidationError
 
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError, ConfigError, TransientError
-from lakemetastore.api.base import Message, Problem
+from lakemetastore.api.base import ApiMessage, ApiProblem
 
 #: The largest answer that is read, in bytes.
 MAX_ANSWER_BYTES: Final = 256 << 20
 _CHUNK = 1 << 20
 _UNAVAILABLE = (502, 503, 504)
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=ApiMessage)
 
 
 class MetastoreUnreachableError(TransientError):
@@ -33,7 +33,7 @@ class MetastoreUnreachableError(TransientError):
 class RefusedRequestError(BinlakeError):
     """The metastore cannot carry the request out. ``status``: the HTTP status."""
 
-    def __init__(self, problem: Problem, status: int, address: str) -> None:
+    def __init__(self, problem: ApiProblem, status: int, address: str) -> None:
         super().__init__(problem.what, do_next=problem.do_next, **{**problem.where, "metastore": address})
         self.status = status
 
@@ -82,7 +82,7 @@ class MetastoreClient:
         path: str,
         answer: type[M],
         fields: Mapping[str, str] | None = None,
-        body: Message | None = None,
+        body: ApiMessage | None = None,
         wait_s: float = 0.0,
     ) -> M:
         """The answer of the first address that gives one.
@@ -119,7 +119,7 @@ class MetastoreClient:
         )
 
     def _send(
-        self, method: str, url: str, fields: Mapping[str, str] | None, body: Message | None, wait_s: float
+        self, method: str, url: str, fields: Mapping[str, str] | None, body: ApiMessage | None, wait_s: float
     ) -> tuple[int, bytes]:
         text = None if body is None else body.model_dump_json().encode()
         query = "?" + urlencode(fields) if fields else ""
@@ -165,11 +165,11 @@ def _bounded(response: urllib3.BaseHTTPResponse) -> bytes:
     return b"".join(chunks)
 
 
-def _problem(data: bytes, status: int) -> Problem:
+def _problem(data: bytes, status: int) -> ApiProblem:
     try:
-        return Problem.model_validate_json(data)
+        return ApiProblem.model_validate_json(data)
     except ValidationError:
-        return Problem(error="HTTP", what=f"HTTP status {status}")
+        return ApiProblem(error="HTTP", what=f"HTTP status {status}")
 
 
 def _understood(data: bytes, answer: type[M], address: str) -> M:

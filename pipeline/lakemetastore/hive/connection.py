@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from hudilake.clock import monotonic_s
 from lakemetastore.hive.limits import Limits
 from lakemetastore.hive.session import Session
-from lakemetastore.hive.wire import MalformedMessageError, Message, MessageReader
+from lakemetastore.hive.wire import MalformedMessageError, MessageReader, ThriftMessage
 
 log = logging.getLogger(__name__)
 
-Answer = Callable[[Session, Message], "bytes | Iterable[bytes] | None"]
+Answer = Callable[[Session, ThriftMessage], "bytes | Iterable[bytes] | None"]
 """A whole request to the reply: whole, or piece by piece; None if the request wants none. An exception of the pieces
 ends the connection, for a part of the reply is out already."""
 
@@ -101,7 +101,7 @@ class Connection:
             self._rests_since = monotonic_s()
             return self._stopping
 
-    def _next(self, reader: MessageReader) -> Message | None:
+    def _next(self, reader: MessageReader) -> ThriftMessage | None:
         self._deadline = None
         return reader.read()
 

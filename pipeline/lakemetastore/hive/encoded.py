@@ -17,7 +17,7 @@ _TOGETHER = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedResult:
     """What a method returns, as bytes: the type's number of the binary protocol, and the value in parts."""
 
     kind: int

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from lakemetastore.errors import AlreadyExistsError, NoSuchObjectError
-from lakemetastore.log.fold import StructFold, Versioned
+from lakemetastore.log.fold import StructFold, VersionedChange
 from lakemetastore.log.stores.base import LogStore
 from lakemetastore.log.versioned import VersionedLog
 
@@ -33,14 +33,14 @@ class FunctionPut(msgspec.Struct, frozen=True, tag="function"):
     function: Function
 
 
-class FunctionDropped(msgspec.Struct, frozen=True, tag="function-dropped"):
+class FunctionDrop(msgspec.Struct, frozen=True, tag="function-dropped"):
     """A function is gone."""
 
     database: str
     name: str
 
 
-FunctionChange = FunctionPut | FunctionDropped
+FunctionChange = FunctionPut | FunctionDrop
 _State = dict[str, dict[str, Function]]
 
 
@@ -86,7 +86,7 @@ class Functions:
         def propose(state: _State) -> FunctionChange:
             if name.lower() not in state.get(database.lower(), {}):
                 raise NoSuchObjectError(f"Function {name} does not exist", do_next="see SHOW FUNCTIONS")
-            return FunctionDropped(database.lower(), name.lower())
+            return FunctionDrop(database.lower(), name.lower())
 
         self._log.commit(propose)
 
@@ -100,7 +100,7 @@ def _known(state: Mapping[str, Mapping[str, Function]], database: str, name: str
     return found
 
 
-def _apply(state: _State, changes: Sequence[Versioned[FunctionChange]]) -> _State:
+def _apply(state: _State, changes: Sequence[VersionedChange[FunctionChange]]) -> _State:
     functions = {database: dict(named) for database, named in state.items()}
     for versioned in changes:
         change = versioned.change

@@ -10,12 +10,12 @@ from hudilake.errors import BinlakeError
 from lakemetastore.errors import CatalogError
 from lakemetastore.hive import message
 from lakemetastore.hive.context import Context, Services
-from lakemetastore.hive.encoded import Encoded
+from lakemetastore.hive.encoded import EncodedResult
 from lakemetastore.hive.failures import exception
 from lakemetastore.hive.handlers.table import METHODS
-from lakemetastore.hive.methods import Method
+from lakemetastore.hive.methods import HiveMethod
 from lakemetastore.hive.session import Session
-from lakemetastore.hive.wire import ONEWAY, Message
+from lakemetastore.hive.wire import ONEWAY, ThriftMessage
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class HiveCalls:
         self._services = services
         self._on_call = on_call
 
-    def __call__(self, session: Session, request: Message) -> Reply | None:
+    def __call__(self, session: Session, request: ThriftMessage) -> Reply | None:
         """The reply to a request; None if it wants none."""
         begin = monotonic_s()
         method = METHODS.get(request.name)
@@ -49,7 +49,7 @@ class HiveCalls:
             self._on_call(request.name if method else "-", monotonic_s() - begin, outcome)
         return None if request.kind == ONEWAY or (method and method.result is None) else answered
 
-    def _answer(self, method: Method, session: Session, request: Message) -> tuple[Reply, str]:
+    def _answer(self, method: HiveMethod, session: Session, request: ThriftMessage) -> tuple[Reply, str]:
         try:
             arguments = message.decode(request.body, method.arguments)
         except (TypeError, ValueError, EOFError) as error:
@@ -65,8 +65,8 @@ class HiveCalls:
             return message.internal_error(method.name, request.sequence), "failed"
 
 
-def _reply(method: Method, sequence: int, value: object) -> Reply:
-    if isinstance(value, Encoded):
+def _reply(method: HiveMethod, sequence: int, value: object) -> Reply:
+    if isinstance(value, EncodedResult):
         return value.reply(message.reply_head(method.name, sequence))
     if method.result is None:
         return b""
@@ -74,7 +74,7 @@ def _reply(method: Method, sequence: int, value: object) -> Reply:
     return message.reply(method.name, sequence, message.encode(result))
 
 
-def _failed(method: Method, sequence: int, error: BinlakeError) -> tuple[bytes, str]:
+def _failed(method: HiveMethod, sequence: int, error: BinlakeError) -> tuple[bytes, str]:
     refused = isinstance(error, CatalogError)
     log.log(logging.DEBUG if refused else logging.ERROR, "%s: %s", method.name, error)
     outcome = "refused" if refused else "failed"

@@ -32,13 +32,13 @@ class Lock(msgspec.Struct, frozen=True, omit_defaults=True):
     host: str = ""
 
 
-class LockTaken(msgspec.Struct, frozen=True, tag="lock"):
+class LockGrant(msgspec.Struct, frozen=True, tag="lock"):
     """A client asked for a lock."""
 
     lock: Lock
 
 
-class LocksReleased(msgspec.Struct, frozen=True, tag="unlock"):
+class LockRelease(msgspec.Struct, frozen=True, tag="unlock"):
     """Locks are gone."""
 
     ids: tuple[int, ...]
@@ -51,7 +51,7 @@ class LockAlive(msgspec.Struct, frozen=True, tag="alive"):
     at: int
 
 
-LockChange = LockTaken | LocksReleased | LockAlive
+LockChange = LockGrant | LockRelease | LockAlive
 
 
 class LockState(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ def apply(state: LockState, changes: Sequence[LockChange]) -> LockState:
     """The state after some changes."""
     locks, last = dict(state.locks), state.last
     for change in changes:
-        if isinstance(change, LockTaken):
+        if isinstance(change, LockGrant):
             locks[change.lock.id] = change.lock
             last = max(last, change.lock.id)
         elif isinstance(change, LockAlive):

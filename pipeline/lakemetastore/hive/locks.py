@@ -11,13 +11,13 @@ from lakemetastore.hive.lock_state import (
     Lock,
     LockAlive,
     LockChange,
+    LockGrant,
     LockPart,
-    LocksReleased,
+    LockRelease,
     LockState,
-    LockTaken,
     apply,
 )
-from lakemetastore.log.fold import StructFold, Versioned
+from lakemetastore.log.fold import StructFold, VersionedChange
 from lakemetastore.log.policy import LogPolicy
 from lakemetastore.log.stores.base import LogStore
 from lakemetastore.log.versioned import VersionedLog
@@ -28,7 +28,7 @@ TIMEOUT_MS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LockWait:
     """A lock, and the one that it waits for; None: it is held."""
 
     lock: Lock
@@ -48,7 +48,7 @@ class Locks:
         self._log: VersionedLog[LockState, LockChange] = VersionedLog(store, LOG, fold, LogPolicy(snapshot_every=100))
         self._timeout_ms = timeout_ms
 
-    def take(self, parts: Sequence[LockPart], user: str, host: str) -> Asked:
+    def take(self, parts: Sequence[LockPart], user: str, host: str) -> LockWait:
         """Ask for a lock. It is held, or waits in the order of asking."""
         now = now_ms()
         self._forget_expired(now)
@@ -56,12 +56,12 @@ class Locks:
 
         def propose(state: LockState) -> LockChange:
             taken[:] = [Lock(state.last + 1, tuple(parts), now, now, user, host)]
-            return LockTaken(taken[0])
+            return LockGrant(taken[0])
 
         at = self._log.commit(propose)
         return self._asked(at.state, taken[0], now)
 
-    def check(self, number: int) -> Asked:
+    def check(self, number: int) -> LockWait:
         """Whether a lock is held by now; its client counts as heard of. Raises NoSuchLockError."""
         now = now_ms()
         state = self._log.state().state
@@ -78,17 +78,17 @@ class Locks:
     def release(self, number: int) -> None:
         """Release a lock, held or not. Raises NoSuchLockError."""
         now = now_ms()
-        self._log.commit(lambda state: LocksReleased((self._known(state, number, now).id,)))
+        self._log.commit(lambda state: LockRelease((self._known(state, number, now).id,)))
 
-    def all(self) -> list[Asked]:
+    def all(self) -> list[LockWait]:
         """All locks."""
         now = now_ms()
         state = self._log.state().state
         alive = (lock for lock in state.locks.values() if lock.heartbeat >= now - self._timeout_ms)
         return [self._asked(state, lock, now) for lock in alive]
 
-    def _asked(self, state: LockState, lock: Lock, now: int) -> Asked:
-        return Asked(lock, state.waits_for(lock, now - self._timeout_ms))
+    def _asked(self, state: LockState, lock: Lock, now: int) -> LockWait:
+        return LockWait(lock, state.waits_for(lock, now - self._timeout_ms))
 
     def _known(self, state: LockState, number: int, now: int) -> Lock:
         lock = state.locks.get(number)
@@ -106,10 +106,10 @@ class Locks:
 
         def propose(state: LockState) -> LockChange | None:
             gone = state.expired(now - self._timeout_ms)
-            return LocksReleased(gone) if gone else None
+            return LockRelease(gone) if gone else None
 
         self._log.commit(propose)
 
 
-def _apply(state: LockState, changes: Sequence[Versioned[LockChange]]) -> LockState:
+def _apply(state: LockState, changes: Sequence[VersionedChange[LockChange]]) -> LockState:
     return apply(state, [versioned.change for versioned in changes])

@@ -13,7 +13,7 @@ Handler = Callable[[Context, Struct], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class HiveMethod:
     """A method. ``result`` is None if it is not answered; ``declared``: exception class to field of the result."""
 
     name: str
@@ -23,10 +23,10 @@ class Method:
     declared: dict[type, str]
 
 
-def methods(handlers: Mapping[str, Handler]) -> dict[str, Method]:
+def methods(handlers: Mapping[str, Handler]) -> dict[str, HiveMethod]:
     """The methods of some handlers."""
     return {name: _method(name, handler) for name, handler in handlers.items()}
 
 
-def _method(name: str, handler: Handler) -> Method:
-    return Method(name, handler, arguments_class(name), result_class(name), declared_exceptions(name))
+def _method(name: str, handler: Handler) -> HiveMethod:
+    return HiveMethod(name, handler, arguments_class(name), result_class(name), declared_exceptions(name))

@@ -19,7 +19,7 @@ from hudilake.storage import Storage
 from hudilake.storage.abilities import unsynced
 from hudilake.storage.directories import followed, is_there, make, move, remove_empty
 from lakemetastore.catalog.catalog import Catalog
-from lakemetastore.catalog.claims import Claims, Going
+from lakemetastore.catalog.claims import Claims, Removal
 from lakemetastore.catalog.locations import comparable, covers, normal_location
 from lakemetastore.errors import CatalogError, InvalidOperationError, MetaError
 from lakemetastore.model import Table
@@ -96,7 +96,7 @@ class TableFiles:
                 remove_empty(place)
             raise
 
-    def claims(self, catalog: Catalog, going: Going) -> Claims:
+    def claims(self, catalog: Catalog, going: Removal) -> Claims:
         """Who has which place besides what goes; links are followed."""
         return Claims(catalog, going, self._real)
 

@@ -28,7 +28,7 @@ class MalformedMessageError(BadInputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ThriftMessage:
     """A message: ``raw`` is all of it, ``body`` its struct (the arguments of a call, the result of a reply)."""
 
     name: str
@@ -46,11 +46,11 @@ class Message:
 _ADVICE = "speak Thrift's binary protocol without frames (no HTTP, no SASL; TLS only if the server has it)"
 
 
-class _Nothing:
+class _EmptyStruct:
     """A struct of which every field is skipped."""
 
 
-_SKIP_ALL = [_Nothing, ()]
+_SKIP_ALL = [_EmptyStruct, ()]
 
 
 class MessageReader:
@@ -73,7 +73,7 @@ class MessageReader:
         self.container_length_limit = limits.container
         self.cstringio_buf = BytesIO()
 
-    def read(self) -> Message | None:
+    def read(self) -> ThriftMessage | None:
         """The next message; None at the end of the stream.
 
         Raises:
@@ -86,13 +86,13 @@ class MessageReader:
         try:
             name, kind, sequence = self._header()
             start = self.cstringio_buf.tell()
-            fastbinary.decode_binary(_Nothing(), self, _SKIP_ALL)
+            fastbinary.decode_binary(_EmptyStruct(), self, _SKIP_ALL)
         except (EOFError, ValueError, TypeError, OverflowError, TProtocolException) as error:
             raise MalformedMessageError(f"A message cannot be read: {error}", do_next=_ADVICE) from error
         end = self.cstringio_buf.tell()
         view = self.cstringio_buf.getbuffer()
         raw, self._rest = bytes(view[:end]), bytes(view[end:])
-        return Message(name, kind, sequence, raw, start)
+        return ThriftMessage(name, kind, sequence, raw, start)
 
     def cstringio_refill(self, partial: bytes, wanted: int) -> BytesIO:
         """Called by the C decoder: the buffer with at least ``wanted`` bytes from where ``partial`` begins."""

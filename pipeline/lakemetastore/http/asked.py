@@ -10,10 +10,10 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
 from hudilake.errors import ConfigError
-from lakemetastore.api.base import Message, Problem
+from lakemetastore.api.base import ApiMessage, ApiProblem
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.http.changes import ChangeWatch
-from lakemetastore.http.open_tables import OpenTable, OpenTables, View
+from lakemetastore.http.open_tables import OpenTable, OpenTables, TableView
 from lakemetastore.http.options import ServeOptions
 from lakemetastore.http.registrations import Registrations
 
@@ -21,14 +21,14 @@ from lakemetastore.http.registrations import Registrations
 STATE_HEADER = "Binlake-State"
 #: What every path may answer besides.
 PROBLEMS: dict[int | str, dict[str, object]] = {
-    code: {"model": Problem} for code in (400, 404, 409, 410, 413, 422, 500, 503)
+    code: {"model": ApiProblem} for code in (400, 404, 409, 410, 413, 422, 500, 503)
 }
 Instant = Annotated[str | None, Query(pattern=r"^[0-9]{17}$", description="An instant: 17 digits.")]
 Limit = Annotated[
     int | None, Query(ge=1, description="The most items of the answer; the service has a limit of its own.")
 ]
 After = Annotated[str | None, Query(description="Where the page begins: the value that the last answer gave.")]
-A = TypeVar("A", bound=Message)
+A = TypeVar("A", bound=ApiMessage)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ Served = Annotated[Application, Depends(application)]
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableRequest:
     """The table of a request, and how fresh it must be."""
 
     served: Application
@@ -79,7 +79,7 @@ class Asked:
     max_age_ms: int
     at_least: str | None
 
-    def answer(self, work: Callable[[View], A]) -> Response:
+    def answer(self, work: Callable[[TableView], A]) -> Response:
         """What ``work`` makes of the table."""
         with self.table.hold(self.max_age_ms, self.at_least) as view:
             return of_state(work(view), view.known.state)
@@ -94,14 +94,14 @@ def asked(
         Query(ge=0, le=3_600_000, description="The greatest age of the state in milliseconds; 0: compared just now."),
     ] = 0,
     at_least: Instant = None,
-) -> Asked:
+) -> TableRequest:
     """The table that a request names. Raises ConfigError, CatalogError."""
-    return Asked(served, served.tables.at(served.location(location, table)), max_age_ms, at_least)
+    return TableRequest(served, served.tables.at(served.location(location, table)), max_age_ms, at_least)
 
 
-Named = Annotated[Asked, Depends(asked)]
+Named = Annotated[TableRequest, Depends(asked)]
 
 
-def of_state(message: Message, state: str) -> Response:
+def of_state(message: ApiMessage, state: str) -> Response:
     """An answer about a table in a state."""
     return Response(message.model_dump_json(), media_type="application/json", headers={STATE_HEADER: state})

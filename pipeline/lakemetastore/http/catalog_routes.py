@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from hudilake.errors import ConfigError
 from lakemetastore.api import paths
-from lakemetastore.api.base import Message
+from lakemetastore.api.base import ApiMessage
 from lakemetastore.api.databases import ColumnWire, DefinitionWire, NamesWire
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.http.asked import PROBLEMS, After, Limit, Served
@@ -73,5 +73,5 @@ def _column(column: Column) -> ColumnWire:
     return ColumnWire(name=column.name, type=column.type, comment=column.comment)
 
 
-def _json(message: Message) -> Response:
+def _json(message: ApiMessage) -> Response:
     return Response(message.model_dump_json(), media_type="application/json")

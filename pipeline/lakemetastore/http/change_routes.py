@@ -10,10 +10,10 @@ from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
 from lakemetastore.api import paths
-from lakemetastore.api.tables import ChangesWire, Registered, Registration
+from lakemetastore.api.tables import ChangesWire, RegistrationReply, RegistrationRequest
 from lakemetastore.http import lake_answers
 from lakemetastore.http.asked import PROBLEMS, Limit, Named, Served, of_state
-from lakemetastore.http.changes import Waiting
+from lakemetastore.http.changes import WaitingClient
 
 _ANY_AGE_MS: Final = 3_600_000
 router: Final = APIRouter(tags=["changes"], responses=PROBLEMS)
@@ -38,13 +38,13 @@ async def changes(
 
     found = await run_in_threadpool(look, of.max_age_ms)
     if wait_ms and not found.changes:
-        waiting = Waiting(of.table.storage.uri, partial(look, _ANY_AGE_MS), state, found)
+        waiting = WaitingClient(of.table.storage.uri, partial(look, _ANY_AGE_MS), state, found)
         found = await of.served.watch.wait(waiting, min(wait_ms, of.served.options.wait_ms))
     return of_state(found, found.state)
 
 
-@router.post(paths.INSTANTS, response_model=Registered)
-async def register(served: Served, request: Registration) -> Response:
+@router.post(paths.INSTANTS, response_model=RegistrationReply)
+async def register(served: Served, request: RegistrationRequest) -> Response:
     """Tell the service of an instant that completed. The same one twice is one."""
     table = served.tables.at(request.location)
     answer = await run_in_threadpool(served.registrations.take, table, request)

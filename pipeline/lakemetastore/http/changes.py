@@ -25,7 +25,7 @@ class TooManyWaitersError(TransientError):
 
 
 @dataclass
-class _Watched:
+class _WatchedTable:
     """A table that clients wait for. ``changed`` is replaced by a new event whenever it is set."""
 
     waiters: int = 0
@@ -34,7 +34,7 @@ class _Watched:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingClient:
     """A client that waits.
 
     Args:
@@ -60,15 +60,15 @@ class ChangeWatch:
 
     def __init__(self, interval_ms: int, most: int) -> None:
         self._interval_s, self._most = interval_ms / 1000, most
-        self._tables: dict[str, _Watched] = {}
+        self._tables: dict[str, _WatchedTable] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing = False
         self.waiters = 0
 
-    async def wait(self, waiting: Waiting, wait_ms: int) -> ChangesWire:
+    async def wait(self, waiting: WaitingClient, wait_ms: int) -> ChangesWire:
         """The changes as soon as there are any; none after ``wait_ms``.
 
-        Raises TooManyWaitersError, and as ``Waiting.look``.
+        Raises TooManyWaitersError, and as ``WaitingClient.look``.
         """
         if self.waiters >= self._most:
             raise TooManyWaitersError(
@@ -99,23 +99,23 @@ class ChangeWatch:
         for place in list(self._tables):
             self._wake(place)
 
-    def _enter(self, waiting: Waiting) -> _Watched:
+    def _enter(self, waiting: WaitingClient) -> _WatchedTable:
         self._loop = asyncio.get_running_loop()
-        watched = self._tables.setdefault(waiting.place, _Watched())
+        watched = self._tables.setdefault(waiting.place, _WatchedTable())
         watched.waiters += 1
         self.waiters += 1
         if watched.task is None:
             watched.task = asyncio.create_task(self._watch(waiting))
         return watched
 
-    def _leave(self, place: str, watched: _Watched) -> None:
+    def _leave(self, place: str, watched: _WatchedTable) -> None:
         watched.waiters -= 1
         self.waiters -= 1
         if watched.waiters == 0 and watched.task is not None:
             watched.task.cancel()
             self._tables.pop(place, None)
 
-    async def _watch(self, waiting: Waiting) -> None:
+    async def _watch(self, waiting: WaitingClient) -> None:
         place, seen = waiting.place, waiting.first.state
         while True:
             await asyncio.sleep(self._interval_s)

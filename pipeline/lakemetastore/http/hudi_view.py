@@ -21,11 +21,11 @@ from pydantic import Field
 
 from hudilake.format.files.view import BaseFile, FileSlice, LogFile, first_instant
 from hudilake.format.timeline.instant import CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT, Instant
-from lakemetastore.api.base import Message
+from lakemetastore.api.base import ApiMessage
 from lakemetastore.errors import NoSuchObjectError
 from lakemetastore.http.asked import Served
 from lakemetastore.http.lake_answers import listing, slices_at
-from lakemetastore.http.open_tables import OpenTable, View
+from lakemetastore.http.open_tables import OpenTable, TableView
 
 #: What Hadoop reports for files of a store without blocks.
 _BLOCK_BYTES: Final = 32 << 20
@@ -33,13 +33,13 @@ _BLOCK_BYTES: Final = 32 << 20
 
 # Names and types of messages are those of the classes of ``org.apache.hudi.common.table.timeline.dto`` in Hudi 1.2.0's
 # bundle.
-class FilePathDto(Message):
+class FilePathDto(ApiMessage):
     """A path as a URI with escapes."""
 
     uri: str
 
 
-class FileStatusDto(Message):
+class FileStatusDto(ApiMessage):
     """A file. Hudi reads the path and the length; the time of its last change is not known here."""
 
     path: FilePathDto
@@ -50,7 +50,7 @@ class FileStatusDto(Message):
     modification_time: int = Field(default=0, serialization_alias="modificationTime")
 
 
-class BaseFileDto(Message):
+class BaseFileDto(ApiMessage):
     """A base file."""
 
     file_status: FileStatusDto = Field(serialization_alias="fileStatus")
@@ -60,7 +60,7 @@ class BaseFileDto(Message):
     file_id: str = Field(serialization_alias="fileId")
 
 
-class LogFileDto(Message):
+class LogFileDto(ApiMessage):
     """A log file."""
 
     file_status: FileStatusDto = Field(serialization_alias="fileStatus")
@@ -68,7 +68,7 @@ class LogFileDto(Message):
     len: int
 
 
-class FileSliceDto(Message):
+class FileSliceDto(ApiMessage):
     """A file slice."""
 
     base_file: BaseFileDto | None = Field(serialization_alias="baseFile")
@@ -78,7 +78,7 @@ class FileSliceDto(Message):
     base_instant: str = Field(serialization_alias="baseInstant")
 
 
-class InstantDto(Message):
+class InstantDto(ApiMessage):
     """An instant."""
 
     action: str
@@ -88,7 +88,7 @@ class InstantDto(Message):
     completion_time: str | None = Field(serialization_alias="completionTime")
 
 
-class TimelineDto(Message):
+class TimelineDto(ApiMessage):
     """Instants by requested time."""
 
     instants: tuple[InstantDto, ...]
@@ -157,7 +157,7 @@ _PENDING: Final = (COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT)
 
 
 @dataclass(frozen=True)
-class HudiAsked:
+class HudiRequest:
     """A request of Hudi's client: the table as it spells its root, and the timeline that it knows.
 
     A state that has that timeline needs no comparison with storage.
@@ -168,7 +168,7 @@ class HudiAsked:
     timeline_hash: str | None
     max_instant: str | None
 
-    def answer(self, work: Callable[[View], Iterable[Message] | Message]) -> Response:
+    def answer(self, work: Callable[[TableView], Iterable[ApiMessage] | ApiMessage]) -> Response:
         """What ``work`` makes of the table, as JSON. Raises NoSuchObjectError where Hudi's own view must look."""
         for max_age_ms in (_ANY_AGE_MS, 0):
             with self.table.hold(max_age_ms) as view:
@@ -177,14 +177,14 @@ class HudiAsked:
         with self.table.hold(anew=True) as view:
             return self._made(view, work)
 
-    def _made(self, view: View, work: Callable[[View], Iterable[Message] | Message]) -> Response:
+    def _made(self, view: TableView, work: Callable[[TableView], Iterable[ApiMessage] | ApiMessage]) -> Response:
         self._check(view)
         made = work(view)
-        if isinstance(made, Message):
+        if isinstance(made, ApiMessage):
             return _json(made.model_dump_json(by_alias=True))
         return _json("[" + ",".join(item.model_dump_json(by_alias=True) for item in made) + "]")
 
-    def _check(self, view: View) -> None:
+    def _check(self, view: TableView) -> None:
         instants = view_instants(view.known.instants)
         if self.timeline_hash is not None and self.timeline_hash != timeline_hash(instants):
             raise _refused("the timeline that the client knows is not that of storage")
@@ -211,12 +211,12 @@ def hudi_asked(
     basepath: Annotated[str, Query(max_length=4096)],
     timelinehash: Annotated[str | None, Query(max_length=100)] = None,
     maxinstant: Annotated[str | None, Query(max_length=100)] = None,
-) -> HudiAsked:
+) -> HudiRequest:
     """The table that Hudi's client names. Raises NoSuchObjectError."""
-    return HudiAsked(served.tables.at(basepath), basepath.rstrip("/"), timelinehash, maxinstant)
+    return HudiRequest(served.tables.at(basepath), basepath.rstrip("/"), timelinehash, maxinstant)
 
 
-Named = Annotated[HudiAsked, Depends(hudi_asked)]
+Named = Annotated[HudiRequest, Depends(hudi_asked)]
 
 
 @router.get("/slices/partition/latest/")
@@ -234,7 +234,7 @@ def slices(of: Named, partition: str = "") -> Response:
 def one_slice(of: Named, fileid: str, partition: str = "") -> Response:
     """The newest file slice of a file group."""
 
-    def work(view: View) -> Iterable[Message]:
+    def work(view: TableView) -> Iterable[ApiMessage]:
         return [slice_dto(of.base_path, piece) for piece in _of_group(slices_at(view, partition, None), fileid)]
 
     return of.answer(work)
@@ -257,7 +257,7 @@ def one_base_file(of: Named, fileid: str, partition: str = "") -> Response:
 def all_base_files(of: Named) -> Response:
     """The newest base files of all partitions."""
 
-    def work(view: View) -> Iterable[Message]:
+    def work(view: TableView) -> Iterable[ApiMessage]:
         paths = listing(view).partitions()
         return _base_files(of, (piece for path in paths for piece in slices_at(view, path, None)))
 
@@ -295,5 +295,5 @@ def _of_group(pieces: Sequence[FileSlice], file_id: str) -> list[FileSlice]:
     return [piece for piece in pieces if piece.file_id == file_id]
 
 
-def _base_files(of: HudiAsked, pieces: Iterable[FileSlice]) -> list[Message]:
+def _base_files(of: HudiRequest, pieces: Iterable[FileSlice]) -> list[ApiMessage]:
     return [base_file_dto(of.base_path, piece.base_file) for piece in pieces if piece.base_file is not None]

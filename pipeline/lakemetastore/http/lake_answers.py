@@ -45,23 +45,23 @@ from lakemetastore.api.tables import (
     SlicesWire,
 )
 from lakemetastore.http.failures import GoneError
-from lakemetastore.http.open_tables import View
+from lakemetastore.http.open_tables import TableView
 
 
-def listing(view: View) -> Listing:
+def listing(view: TableView) -> Listing:
     """Where the table's files are listed."""
     table = view.reader.table
     return Listing.of(table.storage, view.index, table.timeline)
 
 
-def partitions(view: View, after: str | None, limit: int) -> PartitionsWire:
+def partitions(view: TableView, after: str | None, limit: int) -> PartitionsWire:
     """A page of the partition paths."""
     rest = [path for path in listing(view).partitions() if after is None or path > after]
     page, last = rest[:limit], len(rest) <= limit
     return PartitionsWire(state=view.known.state, partitions=tuple(page), after=None if last else page[-1])
 
 
-def slices_at(view: View, partition: str, as_of: str | None) -> tuple[FileSlice, ...]:
+def slices_at(view: TableView, partition: str, as_of: str | None) -> tuple[FileSlice, ...]:
     """The file slices of a partition, by file id; none for a partition that the table does not have."""
     table, listed = view.reader.table, listing(view)
     if partition not in listed.partitions():
@@ -74,7 +74,7 @@ def slices_at(view: View, partition: str, as_of: str | None) -> tuple[FileSlice,
     return slices_for(Snapshot(as_of), files, table.timeline, until, table.storage)
 
 
-def slices(view: View, partition: str, as_of: str | None, after: str | None, limit: int) -> SlicesWire:
+def slices(view: TableView, partition: str, as_of: str | None, after: str | None, limit: int) -> SlicesWire:
     """A page of the file slices of a partition."""
     rest = [piece for piece in slices_at(view, partition, as_of) if after is None or piece.file_id > after]
     page, last = rest[:limit], len(rest) <= limit
@@ -82,7 +82,7 @@ def slices(view: View, partition: str, as_of: str | None, after: str | None, lim
     return SlicesWire(state=view.known.state, slices=found, after=None if last else page[-1].file_id)
 
 
-def ranges(view: View, partition: str, columns: Sequence[str], after: str | None, limit: int) -> RangesWire:
+def ranges(view: TableView, partition: str, columns: Sequence[str], after: str | None, limit: int) -> RangesWire:
     """A page of the column ranges of the files in the newest file slices of a partition. Pages end between files."""
     index, state = view.index, view.known.state
     schema = view.reader.schema
@@ -114,14 +114,14 @@ def _range(partition: str, file: str, item: ColumnRange) -> RangeWire:
     )
 
 
-def schema(view: View, as_of: str | None) -> SchemaWire:
+def schema(view: TableView, as_of: str | None) -> SchemaWire:
     """The columns now, or those of the newest commit that was requested at or before an instant."""
     text = view.known.schema if as_of is None else _schema_at(view, as_of)
     columns = {field.name: str(field.type) for field in value_schema(arrow_schema(text))}
     return SchemaWire(state=view.known.state, as_of=as_of, avro_schema=text, columns=columns)
 
 
-def _schema_at(view: View, as_of: str) -> str:
+def _schema_at(view: TableView, as_of: str) -> str:
     timeline = view.reader.table.timeline
     for commit in reversed(timeline.completed()):
         if commit.requested_time <= as_of and (text := timeline.commit_metadata(commit).extra.get(SCHEMA_KEY)):
@@ -131,7 +131,7 @@ def _schema_at(view: View, as_of: str) -> str:
     return view.known.schema
 
 
-def changes(view: View, since: str, limit: int) -> ChangesWire:
+def changes(view: TableView, since: str, limit: int) -> ChangesWire:
     """The instants that completed after a time, and what they wrote; the one that completed first is first.
 
     Raises GoneError if commits after that time may be in the archived timeline.
@@ -149,7 +149,7 @@ def changes(view: View, since: str, limit: int) -> ChangesWire:
     return ChangesWire(state=view.known.state, changes=found, more=len(later) > limit)
 
 
-def _change(view: View, write: Instant) -> ChangeWire:
+def _change(view: TableView, write: Instant) -> ChangeWire:
     metadata = view.reader.table.timeline.commit_metadata(write)
     files: dict[str, list[tuple[str, int]]] = {}
     for stat in metadata.stats:
@@ -162,7 +162,7 @@ def _change(view: View, write: Instant) -> ChangeWire:
     )
 
 
-def plan(view: View, location: str, request: PlanRequest, page_size: int) -> PlanAnswer | None:
+def plan(view: TableView, location: str, request: PlanRequest, page_size: int) -> PlanAnswer | None:
     """The file slices of a question, or the table if the asker knows another state; None if the table was cleaned
     meanwhile. Raises ConfigError for a condition that is none, UnsupportedError."""
     known = view.known
@@ -185,7 +185,7 @@ def plan(view: View, location: str, request: PlanRequest, page_size: int) -> Pla
     return selection_to(known.state, found, pages, mine)
 
 
-def _question(view: View, request: PlanRequest) -> SliceQuestion:
+def _question(view: TableView, request: PlanRequest) -> SliceQuestion:
     query, asked = query_from(request.query), request.condition
     if isinstance(asked, str):
         as_of = query.as_of if isinstance(query, Snapshot) else None

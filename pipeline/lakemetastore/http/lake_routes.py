@@ -22,7 +22,7 @@ from lakemetastore.api.tables import (
 )
 from lakemetastore.http import lake_answers
 from lakemetastore.http.asked import PROBLEMS, After, Instant, Limit, Named, of_state
-from lakemetastore.http.open_tables import View
+from lakemetastore.http.open_tables import TableView
 
 _PLAN_ATTEMPTS: Final = 3
 router: Final = APIRouter(tags=["lake tables"], responses=PROBLEMS)
@@ -38,7 +38,7 @@ def table(of: Named) -> Response:
 def instants(of: Named, after: After = None, limit: Limit = None) -> Response:
     """The instants of the active timeline by requested time, pending ones included."""
 
-    def work(view: View) -> InstantsWire:
+    def work(view: TableView) -> InstantsWire:
         rest = [i for i in view.known.instants if after is None or i.requested_time > after]
         size = of.served.page(limit)
         shown = tuple(map(instant_to, rest[:size]))

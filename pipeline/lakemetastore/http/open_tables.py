@@ -35,7 +35,7 @@ class NotSeenError(TransientError):
 
 
 @dataclass
-class View:
+class TableView:
     """A table in one state, held by one thread at a time.
 
     ``properties``: size and time of ``hoodie.properties`` when it was opened.
@@ -75,14 +75,14 @@ class OpenTable:
     storage: Storage
     index_of: IndexOf = table_index
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _view: View | None = None
+    _view: TableView | None = None
     _checked: float = 0.0
     _opened: float = 0.0
     #: How often storage was asked whether the table has changed.
     checks: int = 0
 
     @contextlib.contextmanager
-    def hold(self, max_age_ms: int = 0, at_least: str | None = None, *, anew: bool = False) -> Iterator[View]:
+    def hold(self, max_age_ms: int = 0, at_least: str | None = None, *, anew: bool = False) -> Iterator[TableView]:
         """The table in a state that was compared with storage at most so long before this call.
 
         Args:
@@ -128,7 +128,7 @@ class OpenTable:
         reader.index_of = self.index_of
         return reader
 
-    def _compare(self, anew: bool = False) -> View:
+    def _compare(self, anew: bool = False) -> TableView:
         """The table in the state that storage shows now."""
         began = monotonic_s()
         if anew or began > self._opened + _OPEN_S:
@@ -137,7 +137,7 @@ class OpenTable:
         try:
             properties = self.storage.stat(PROPERTIES_PATH)
             if self._view is None or properties is None or properties != self._view.properties:
-                self._view, self._opened = View(self._open(), properties), began
+                self._view, self._opened = TableView(self._open(), properties), began
             else:
                 self._view.reader.refresh()
         except ConfigError as error:
@@ -152,7 +152,7 @@ class OpenTable:
         return self._view
 
 
-def _has(view: View, instant: str) -> bool:
+def _has(view: TableView, instant: str) -> bool:
     found = view.reader.table.timeline.find(instant)
     return found.completed if found is not None else view.reader.table.timeline.is_completed(instant)
 

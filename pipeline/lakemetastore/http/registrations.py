@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from prometheus_client import Counter
 
 from hudilake.errors import BinlakeError
-from lakemetastore.api.tables import Registered, Registration
+from lakemetastore.api.tables import RegistrationReply, RegistrationRequest
 from lakemetastore.http.open_tables import NotSeenError, OpenTable
 from lakemetastore.http.options import Register
 
@@ -27,7 +27,7 @@ class Registrations:
     register: Register | None
     failed: Counter
 
-    def take(self, table: OpenTable, request: Registration) -> Registered:
+    def take(self, table: OpenTable, request: RegistrationRequest) -> RegistrationReply:
         """The table's state with the instant. An instant that the timeline does not show is not told to anyone: the
         timeline is the truth.
 
@@ -39,7 +39,7 @@ class Registrations:
                 state = view.known.state
         except NotSeenError:
             with table.hold(max_age_ms=1000) as view:
-                return Registered(state=view.known.state, seen=False)
+                return RegistrationReply(state=view.known.state, seen=False)
         if self.register is not None:
             try:
                 self.register(table.storage.uri, request.instant)
@@ -48,4 +48,4 @@ class Registrations:
                 _log.warning(
                     "instant %s is not registered: %s", request.instant, error, extra={"event": "registration_failed"}
                 )
-        return Registered(state=state, seen=True)
+        return RegistrationReply(state=state, seen=True)

@@ -123,7 +123,7 @@ class TakenIn(msgspec.Struct, frozen=True, tag="taken", omit_defaults=True):
     archived: tuple[SchemaVersion, ...] | None = None
 
 
-class Renewed(msgspec.Struct, frozen=True, tag="renewed", omit_defaults=True):
+class FullState(msgspec.Struct, frozen=True, tag="renewed", omit_defaults=True):
     """The whole state, read anew from the table. It replaces what was before.
 
     Args:
@@ -139,7 +139,7 @@ class Renewed(msgspec.Struct, frozen=True, tag="renewed", omit_defaults=True):
     taken: TakenIn
 
 
-class Named(msgspec.Struct, frozen=True, tag="named", omit_defaults=True):
+class RegisteredName(msgspec.Struct, frozen=True, tag="named", omit_defaults=True):
     """The table was registered in the catalog by this name, in lower case."""
 
     database: str
@@ -147,4 +147,4 @@ class Named(msgspec.Struct, frozen=True, tag="named", omit_defaults=True):
 
 
 #: An entry of the log of a table.
-LakeEntry: TypeAlias = TakenIn | Renewed | Named
+LakeEntry: TypeAlias = TakenIn | FullState | RegisteredName

@@ -20,10 +20,10 @@ from hudilake.read.index import INDEX_FAILURES, TableIndex
 from hudilake.storage.base import FileInfo, StorageNotFoundError
 from lakemetastore.lake.entries import (
     FileRange,
+    FullState,
     LakeFile,
     LakeInstant,
     PartitionChange,
-    Renewed,
     SchemaVersion,
     TakenIn,
 )
@@ -33,7 +33,7 @@ from lakemetastore.lake.state import runs
 _log = logging.getLogger(__name__)
 
 
-def renewed(opened: OpenedTable) -> Renewed:
+def renewed(opened: OpenedTable) -> FullState:
     """The whole state. Raises CorruptDataError for a commit that cannot be read, StorageError."""
     texts: dict[str, str] = {}
     instants = tuple(recorded(opened, instant, texts) for instant in active(opened))
@@ -43,7 +43,7 @@ def renewed(opened: OpenedTable) -> Renewed:
     named = {version.schema for version in archived} | {instant.schema for instant in instants}
     kept = {key: text for key, text in texts.items() if key in named}
     taken = TakenIn(instants, (), partitions, kept, archived)
-    return Renewed(opened.storage.uri, identity(opened), indexed, taken)
+    return FullState(opened.storage.uri, identity(opened), indexed, taken)
 
 
 def identity(opened: OpenedTable) -> str:

@@ -13,12 +13,12 @@ from typing import Final, TypeAlias
 
 from hudilake.storage import Storage
 from lakemetastore.lake.differences import differences
-from lakemetastore.lake.entries import LakeEntry, Named
+from lakemetastore.lake.entries import LakeEntry, RegisteredName
 from lakemetastore.lake.fresh import renewed
 from lakemetastore.lake.opened import OpenedTable
 from lakemetastore.lake.state import LakeState, apply
 from lakemetastore.lake.taking_in import next_entry
-from lakemetastore.log.fold import StructFold, Versioned
+from lakemetastore.log.fold import StructFold, VersionedChange
 from lakemetastore.log.policy import LogPolicy
 from lakemetastore.log.stores.base import LogStore
 from lakemetastore.log.token import Token
@@ -84,10 +84,10 @@ class LakeTables:
 
     def name(self, uri: str, database: str, name: str) -> None:
         """Note the name by which the catalog has a table. Raises StorageError."""
-        named = Named(database, name)
+        named = RegisteredName(database, name)
         self._log(log_name(uri)).commit(lambda state: named if state.named != (database, name) else None)
 
-    def changes(self, uri: str, after_version: int, limit: int | None = None) -> list[Versioned[LakeEntry]]:
+    def changes(self, uri: str, after_version: int, limit: int | None = None) -> list[VersionedChange[LakeEntry]]:
         """The entries of a table's log after a version. Raises TrimmedError if they are gone."""
         return self._log(log_name(uri)).changes(after_version, limit)
 
@@ -120,4 +120,4 @@ class LakeTables:
 
 def after(state: LakeState, entry: LakeEntry) -> LakeState:
     """The state after one entry."""
-    return apply(state, [Versioned(0, entry)])
+    return apply(state, [VersionedChange(0, entry)])

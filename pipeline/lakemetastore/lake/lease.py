@@ -8,24 +8,24 @@ from typing import Final
 import msgspec
 
 from hudilake.clock import new_uuid, now_ms
-from lakemetastore.log.fold import StructFold, Versioned
+from lakemetastore.log.fold import StructFold, VersionedChange
 from lakemetastore.log.policy import LogPolicy
 from lakemetastore.log.stores.base import LogStore
 from lakemetastore.log.versioned import VersionedLog
 
 
-class Held(msgspec.Struct, frozen=True, tag="held"):
+class LeaseHolder(msgspec.Struct, frozen=True, tag="held"):
     """Who does the task, until when in ms since the epoch. ``until`` 0: nobody."""
 
     owner: str = ""
     until: int = 0
 
 
-def _newest(state: Held, changes: Sequence[Versioned[Held]]) -> Held:
+def _newest(state: LeaseHolder, changes: Sequence[VersionedChange[LeaseHolder]]) -> LeaseHolder:
     return changes[-1].change if changes else state
 
 
-_FOLD: Final = StructFold[Held, Held](Held, Held, Held, _newest)
+_FOLD: Final = StructFold[LeaseHolder, LeaseHolder](LeaseHolder, LeaseHolder, LeaseHolder, _newest)
 
 
 class Lease:
@@ -46,10 +46,10 @@ class Lease:
     def take(self) -> bool:
         """Take it, or keep it for longer; False if another process has it. Raises StorageError."""
         now = now_ms()
-        mine = Held(self._owner, now + int(self._seconds * 1000))
+        mine = LeaseHolder(self._owner, now + int(self._seconds * 1000))
         at = self._log.commit(lambda state: mine if state.owner == self._owner or state.until <= now else None)
         return at.state.owner == self._owner
 
     def give_back(self) -> None:
         """Let another process have it at once. Raises StorageError."""
-        self._log.commit(lambda state: Held() if state.owner == self._owner else None)
+        self._log.commit(lambda state: LeaseHolder() if state.owner == self._owner else None)

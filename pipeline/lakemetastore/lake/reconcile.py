@@ -18,19 +18,19 @@ from hudilake.table.directory import BrokenTable
 from lakemetastore.lake.lease import Lease
 from lakemetastore.lake.named import NamedLake, chosen
 from lakemetastore.lake.naming import NamedTable
-from lakemetastore.lake.registration import Registered, Registration
+from lakemetastore.lake.registration import Registration, RegistrationResult
 from lakemetastore.lake.state import LakeState
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Reconciled:
+class TableReconciliation:
     """What a round did for a table. ``error``: why it could not be brought up to date."""
 
     table: str
     seconds: float
-    done: Registered = field(default_factory=Registered)
+    done: RegistrationResult = field(default_factory=RegistrationResult)
     error: BinlakeError | None = None
 
 
@@ -52,7 +52,7 @@ class Reconciler:
     _stopped: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
-    def run_once(self, names: Sequence[str] = ()) -> Iterator[Reconciled]:
+    def run_once(self, names: Sequence[str] = ()) -> Iterator[TableReconciliation]:
         """Bring the tables of these names, or all, up to their timelines, table by table.
 
         The names of all tables of a lake change first, in one step. A table that fails does not stop the others.
@@ -62,7 +62,7 @@ class Reconciler:
             found = [table for table in tables if isinstance(table, NamedTable)]
             self._rename(found)
             for broken in (table for table in tables if isinstance(table, BrokenTable)):
-                yield Reconciled(broken.name, 0.0, error=broken.error)
+                yield TableReconciliation(broken.name, 0.0, error=broken.error)
             for table in found:
                 yield self._register(table)
 
@@ -125,13 +125,13 @@ class Reconciler:
         except BinlakeError as error:
             _log.warning("names are not taken over: %s", error, extra={"event": "rename_failed"})
 
-    def _register(self, table: NamedTable) -> Reconciled:
+    def _register(self, table: NamedTable) -> TableReconciliation:
         began = monotonic_s()
         try:
             done = self.registration.register(table)
         except BinlakeError as error:
-            return Reconciled(table.full_name, monotonic_s() - began, error=error)
-        return Reconciled(table.full_name, monotonic_s() - began, done)
+            return TableReconciliation(table.full_name, monotonic_s() - began, error=error)
+        return TableReconciliation(table.full_name, monotonic_s() - began, done)
 
 
 def _shape(state: LakeState) -> tuple[object, ...]:

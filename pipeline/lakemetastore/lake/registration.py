@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegistrationResult:
     """What a registration changed.
 
     ``created``, ``altered``: names of Hive tables. ``added``, ``dropped``: how many of their partitions.
@@ -54,9 +54,9 @@ class Registered:
         """Whether anything was."""
         return bool(self.created or self.altered or self.added or self.dropped)
 
-    def with_(self, other: Registered) -> Registered:
+    def with_(self, other: RegistrationResult) -> RegistrationResult:
         """Both together."""
-        return Registered(
+        return RegistrationResult(
             self.created + other.created,
             self.altered + other.altered,
             self.added + other.added,
@@ -78,7 +78,7 @@ class Registration:
     lakes: LakeTables
     timestamps: bool = False
 
-    def register(self, table: NamedTable) -> Registered:
+    def register(self, table: NamedTable) -> RegistrationResult:
         """Take a table's timeline in, and bring its Hive tables up to it.
 
         Raises AlreadyExistsError if another table has its name, ConfigError if there is no Hudi table,
@@ -89,7 +89,7 @@ class Registration:
         wanted = list(self.wanted(table, state))
         self._check_place(table, state, wanted)
         self._make(table.database)
-        found = Registered()
+        found = RegistrationResult()
         for hive in wanted:
             found = found.with_(self._settle(hive))
         self.lakes.name(table.storage.uri, table.database, table.name)
@@ -193,7 +193,7 @@ class Registration:
                     location=entry.table.location,
                 )
 
-    def _settle(self, hive: HiveTable) -> Registered:
+    def _settle(self, hive: HiveTable) -> RegistrationResult:
         database, name = hive.table.database, hive.table.name
         entry = self._entry(database, name)
         created: tuple[str, ...] = ()
@@ -216,7 +216,7 @@ class Registration:
             self.catalog.partitions.alter_all(database, name, batch)
         if found.changed and not altered:
             altered = (f"{database}.{name}",)
-        return Registered(created, altered, len(found.missing), len(found.surplus))
+        return RegistrationResult(created, altered, len(found.missing), len(found.surplus))
 
     def _alter(self, known: Table, hive: HiveTable) -> None:
         """Give a Hive table its definition. Where the Metastore refuses the change, a new table with all partitions

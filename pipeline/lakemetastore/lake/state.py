@@ -11,7 +11,15 @@ from hudilake.format.files.column_stats import ColumnRange
 from hudilake.format.files.names import in_partition
 from hudilake.format.files.view import FileSlice, slices_of_partition
 from hudilake.storage.base import FileInfo
-from lakemetastore.lake.entries import LakeEntry, LakeFile, LakeInstant, Named, Renewed, SchemaVersion, TakenIn
+from lakemetastore.lake.entries import (
+    FullState,
+    LakeEntry,
+    LakeFile,
+    LakeInstant,
+    RegisteredName,
+    SchemaVersion,
+    TakenIn,
+)
 from lakemetastore.lake.partition_files import PartitionFiles
 from lakemetastore.lake.recorded_timeline import RecordedTimeline
 
@@ -108,12 +116,12 @@ def apply(state: LakeState, changes: Sequence[_Change[LakeEntry]]) -> LakeState:
     for versioned in changes:
         entry = versioned.change
         match entry:
-            case Renewed():
+            case FullState():
                 emptied = LakeState(entry.uri, entry.identity, entry.indexed, named=state.named)
                 state = _with(emptied, entry.taken)
             case TakenIn():
                 state = _with(state, entry)
-            case Named():
+            case RegisteredName():
                 state = msgspec.structs.replace(state, named=(entry.database, entry.name))
     return state
 

@@ -13,7 +13,7 @@ E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True)
-class Versioned(Generic[E]):
+class VersionedChange(Generic[E]):
     """A change, and the version of the log that it came with. One version may have several changes."""
 
     version: int
@@ -27,7 +27,7 @@ class Fold(Protocol[S, E]):
         """The state of a log without entries."""
         ...
 
-    def apply(self, state: S, changes: Sequence[Versioned[E]]) -> S:
+    def apply(self, state: S, changes: Sequence[VersionedChange[E]]) -> S:
         """The state after some changes, in this order. Many come at once when a log is read: copy once for all."""
         ...
 
@@ -64,7 +64,7 @@ class StructFold(Generic[S, E]):
         change_type: type[E] | object,
         state_type: type[S],
         empty: Callable[[], S],
-        apply: Callable[[S, Sequence[Versioned[E]]], S],
+        apply: Callable[[S, Sequence[VersionedChange[E]]], S],
     ) -> None:
         self._empty, self._apply = empty, apply
         self._encoder = msgspec.msgpack.Encoder()
@@ -75,7 +75,7 @@ class StructFold(Generic[S, E]):
         """As ``Fold.empty``."""
         return self._empty()
 
-    def apply(self, state: S, changes: Sequence[Versioned[E]]) -> S:
+    def apply(self, state: S, changes: Sequence[VersionedChange[E]]) -> S:
         """As ``Fold.apply``."""
         return self._apply(state, changes)
 

@@ -14,7 +14,7 @@ import msgspec
 from hudilake.clock import monotonic_s
 from hudilake.errors import CorruptDataError
 from hudilake.storage.base import StorageError
-from lakemetastore.log.fold import Fold, Versioned
+from lakemetastore.log.fold import Fold, VersionedChange
 from lakemetastore.log.records import (
     ChangeRecord,
     DamagedError,
@@ -44,7 +44,7 @@ class _ForeignError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class View(Generic[S]):
+class LogView(Generic[S]):
     """The state at a version.
 
     Args:
@@ -77,11 +77,11 @@ class View(Generic[S]):
         back = self.version - version
         return self.ids[-1 - back] if 0 <= back < len(self.ids) else None
 
-    def with_pending(self, state: S, pending: Sequence[ChangeRecord]) -> View[S]:
+    def with_pending(self, state: S, pending: Sequence[ChangeRecord]) -> LogView[S]:
         """The same version with the state of an entry that is being made."""
         return replace(self, state=state, pending=tuple(pending))
 
-    def after(self, state: S, records: Sequence[EntryRecord], size: int) -> View[S]:
+    def after(self, state: S, records: Sequence[EntryRecord], size: int) -> LogView[S]:
         """The view some entries later, whose bytes have that size."""
         return replace(
             self,
@@ -104,14 +104,14 @@ class Replica(Generic[S, E]):
 
     def __init__(self, store: LogStore, log: str, fold: Fold[S, E]) -> None:
         self._store, self._name, self._fold = store, log, fold
-        self._view: View[S] = View(fold.empty())
+        self._view: LogView[S] = LogView(fold.empty())
         self._refreshing = threading.Lock()
         self._guard = threading.Lock()
         self._begun = self._ended = 0
         self._checked_s = float("-inf")
 
     @property
-    def view(self) -> View[S]:
+    def view(self) -> LogView[S]:
         """As it is known now."""
         return self._view
 
@@ -119,7 +119,7 @@ class Replica(Generic[S, E]):
         """Seconds since the newest version was asked for and answered."""
         return monotonic_s() - self._checked_s
 
-    def refresh(self) -> View[S]:
+    def refresh(self) -> LogView[S]:
         """The newest version at a moment after the call. Threads that wait for one another share an answer.
 
         Raises StorageError, and CorruptDataError for an entry that cannot be read."""
@@ -138,7 +138,7 @@ class Replica(Generic[S, E]):
                 self._ended = self._begun
             return self._view
 
-    def advance(self, before: View[S], after: View[S]) -> None:
+    def advance(self, before: LogView[S], after: LogView[S]) -> None:
         """Take the view that an entry of this process gives, if nothing newer came."""
         with self._guard:
             if self._view.version <= before.version:
@@ -148,19 +148,19 @@ class Replica(Generic[S, E]):
         """Entries from the store. Raises TrimmedError, StorageError, CorruptDataError."""
         return [self._entry(entry) for entry in self._store.read(self._name, after, limit)]
 
-    def changes(self, version: int, record: EntryRecord) -> list[Versioned[E]]:
+    def changes(self, version: int, record: EntryRecord) -> list[VersionedChange[E]]:
         """The changes of an entry. Raises CorruptDataError."""
         try:
-            return [Versioned(version, self._fold.decode(each.change)) for each in record.changes]
+            return [VersionedChange(version, self._fold.decode(each.change)) for each in record.changes]
         except msgspec.MsgspecError as error:
             self._damaged("entry", version, error)
 
-    def _newest(self, view: View[S]) -> View[S]:
+    def _newest(self, view: LogView[S]) -> LogView[S]:
         for attempt in range(_RELOADS):
             try:
                 return self._followed(view if view.version else self._loaded())
             except (TrimmedError, _ForeignError):
-                view = View(self._fold.empty())
+                view = LogView(self._fold.empty())
                 if attempt:
                     # A log of files that is being deleted has gaps for a moment.
                     time.sleep(_RELOAD_PAUSE_S * 2**attempt)
@@ -171,7 +171,7 @@ class Replica(Generic[S, E]):
             store=self._store.uri,
         )
 
-    def _loaded(self) -> View[S]:
+    def _loaded(self) -> LogView[S]:
         """The view of the newest snapshot that can be read."""
         found, damage = self._store.snapshot(self._name), None
         while found is not None:
@@ -183,10 +183,10 @@ class Replica(Generic[S, E]):
                 _log.warning("snapshot %d of log %s is damaged: %s", found.version, self._name, error)
                 found = self._store.snapshot(self._name, before=found.version)
             else:
-                return View(state, found.version, record.ids, (), found.version, len(found.data))
+                return LogView(state, found.version, record.ids, (), found.version, len(found.data))
         if damage is not None and not self._is_whole():
             self._damaged("snapshot", *damage)
-        return View(self._fold.empty())
+        return LogView(self._fold.empty())
 
     def _is_whole(self) -> bool:
         try:
@@ -194,7 +194,7 @@ class Replica(Generic[S, E]):
         except TrimmedError:
             return False
 
-    def _followed(self, view: View[S]) -> View[S]:
+    def _followed(self, view: LogView[S]) -> LogView[S]:
         entries = self._read(view.version)
         if not entries:
             return view

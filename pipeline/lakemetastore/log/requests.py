@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from lakemetastore.log.records import IntentRecord
-from lakemetastore.log.replica import View
+from lakemetastore.log.replica import LogView
 
 S = TypeVar("S")
 E = TypeVar("E")
@@ -25,9 +25,9 @@ class Request(Generic[S, E]):
         turn: is set when the request is settled, or when its thread has to write.
     """
 
-    propose: Callable[[View[S]], E | None]
+    propose: Callable[[LogView[S]], E | None]
     intent: IntentRecord | None = None
-    view: View[S] | None = None
+    view: LogView[S] | None = None
     error: BaseException | None = None
     turn: threading.Event = field(default_factory=threading.Event)
 
@@ -36,7 +36,7 @@ class Request(Generic[S, E]):
         """Whether it is known what became of it."""
         return self.view is not None or self.error is not None
 
-    def result(self) -> View[S]:
+    def result(self) -> LogView[S]:
         """The view with the change. Raises what ``propose`` or the write raised."""
         if self.error is not None:
             raise self.error
@@ -59,7 +59,7 @@ class Requests(Generic[S, E]):
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _is_writing: bool = False
 
-    def settle(self, request: Request[S, E]) -> View[S]:
+    def settle(self, request: Request[S, E]) -> LogView[S]:
         """Wait until a request is settled. One thread writes, for all that came while another one wrote."""
         with self._guard:
             self._waiting.append(request)

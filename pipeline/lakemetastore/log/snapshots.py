@@ -14,7 +14,7 @@ from hudilake.errors import BinlakeError
 from lakemetastore.log.fold import Fold
 from lakemetastore.log.policy import LogPolicy
 from lakemetastore.log.records import SnapshotRecord, frame
-from lakemetastore.log.replica import View
+from lakemetastore.log.replica import LogView
 from lakemetastore.log.stores.base import LogStore
 
 S = TypeVar("S")
@@ -43,7 +43,7 @@ class Snapshots(Generic[S, E]):
         #: Of the newest snapshot that this process has written: its version, its size, and the bytes read until then.
         self._newest = 0, 0, 0
 
-    def committed(self, view: View[S]) -> None:
+    def committed(self, view: LogView[S]) -> None:
         """A commit of this process made this view: write a snapshot if one is due. Never raises."""
         if not self._is_due(view):
             return
@@ -55,7 +55,7 @@ class Snapshots(Generic[S, E]):
                 self._thread = threading.Thread(target=self._try, args=(view,), name="snapshot", daemon=True)
                 self._thread.start()
 
-    def write(self, view: View[S]) -> None:
+    def write(self, view: LogView[S]) -> None:
         """Write a snapshot, and trim the log up to the one before. Raises StorageError."""
         data = frame(SnapshotRecord(view.ids, self._fold.dump(view.state)))
         self._store.write_snapshot(self._log, view.version, data)
@@ -71,14 +71,14 @@ class Snapshots(Generic[S, E]):
         if thread is not None:
             thread.join()
 
-    def _is_due(self, view: View[S]) -> bool:
+    def _is_due(self, view: LogView[S]) -> bool:
         every = self._policy.snapshot_every
         version, size, read = max(self._newest, (view.snapshot, view.snapshot_bytes, 0))
         behind = view.version - version
         grown = (view.tail_bytes - read) * _TAIL_SHARE >= size
         return view.version % every == 0 and (grown or behind >= _LONGEST_TAIL * every)
 
-    def _try(self, view: View[S]) -> None:
+    def _try(self, view: LogView[S]) -> None:
         try:
             self.write(view)
         except BinlakeError as error:

@@ -11,10 +11,10 @@ from hudilake.errors import BadInputError
 from hudilake.policies import Conflicts
 from hudilake.storage.base import StorageError
 from lakemetastore.log.errors import ConflictError
-from lakemetastore.log.fold import Fold, Versioned
+from lakemetastore.log.fold import Fold, VersionedChange
 from lakemetastore.log.policy import LogPolicy
 from lakemetastore.log.records import ChangeRecord, IntentRecord
-from lakemetastore.log.replica import Replica, View
+from lakemetastore.log.replica import LogView, Replica
 from lakemetastore.log.requests import Request, Requests
 from lakemetastore.log.snapshots import Snapshots
 from lakemetastore.log.stores.base import LogStore, TrimmedError
@@ -124,7 +124,7 @@ class VersionedLog(Generic[S, E]):
             CrowdedError, LogOutcomeUnknownError, StorageError, CorruptDataError: as ``commit``.
         """
 
-        def propose(view: View[S]) -> E:
+        def propose(view: LogView[S]) -> E:
             for version, others in self._intents(base_version, view):
                 conflict = conflicts(intent, others, policy)
                 if conflict is not None:
@@ -139,7 +139,7 @@ class VersionedLog(Generic[S, E]):
 
         return self._settle(Request(propose, IntentRecord.of(intent)))
 
-    def changes(self, after: int, limit: int | None = None) -> list[Versioned[E]]:
+    def changes(self, after: int, limit: int | None = None) -> list[VersionedChange[E]]:
         """The changes of the versions after one, of at most ``limit`` versions. Raises TrimmedError if one is gone."""
         entries = self._replica.entries(after, limit)
         numbered = enumerate(entries, start=after + 1)
@@ -165,7 +165,7 @@ class VersionedLog(Generic[S, E]):
         self._snapshots.committed(view)
         return At(self.name, view.version, view.state)
 
-    def _intents(self, base: int, view: View[S]) -> list[tuple[int, list[Intent]]]:
+    def _intents(self, base: int, view: LogView[S]) -> list[tuple[int, list[Intent]]]:
         """What the entries behind a version concern, by version."""
         pending = [(view.version + 1, [_intent_of(part) for part in view.pending])]
         count = view.version - base

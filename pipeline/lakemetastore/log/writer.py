@@ -13,11 +13,11 @@ from hudilake.clock import monotonic_s, new_uuid, now_ms
 from hudilake.errors import BinlakeError
 from hudilake.storage.base import StorageError
 from lakemetastore.log.errors import CrowdedError, LogOutcomeUnknownError
-from lakemetastore.log.fold import Fold, Versioned
+from lakemetastore.log.fold import Fold, VersionedChange
 from lakemetastore.log.pace import Pace
 from lakemetastore.log.policy import LogPolicy
 from lakemetastore.log.records import ChangeRecord, EntryRecord, frame
-from lakemetastore.log.replica import Replica, View
+from lakemetastore.log.replica import LogView, Replica
 from lakemetastore.log.requests import Request
 from lakemetastore.log.stores.base import LogStore
 
@@ -34,7 +34,7 @@ _WITHOUT_TURN_S: Final = 10.0
 class _Draft(Generic[S, E]):
     """An entry that is not written yet: what requests propose for a view, one after another."""
 
-    view: View[S]
+    view: LogView[S]
     state: S
     parts: list[ChangeRecord] = field(default_factory=list)
     outcomes: list[tuple[Request[S, E], BaseException | None]] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Writer(Generic[S, E]):
             if not mine:
                 self._pace.lost(lost)
 
-    def _draft(self, view: View[S], requests: Sequence[Request[S, E]]) -> _Draft[S, E]:
+    def _draft(self, view: LogView[S], requests: Sequence[Request[S, E]]) -> _Draft[S, E]:
         draft: _Draft[S, E] = _Draft(view, view.state)
         for request in requests:
             try:
@@ -119,10 +119,10 @@ class Writer(Generic[S, E]):
         change = request.propose(view)
         if change is not None:
             part = ChangeRecord(self._fold.encode(change), request.intent)
-            draft.state = self._fold.apply(draft.state, [Versioned(draft.view.version + 1, change)])
+            draft.state = self._fold.apply(draft.state, [VersionedChange(draft.view.version + 1, change)])
             draft.parts.append(part)
 
-    def _append(self, draft: _Draft[S, E], deadline: float) -> View[S] | None:
+    def _append(self, draft: _Draft[S, E], deadline: float) -> LogView[S] | None:
         """The view with the draft's entry; None if another writer was first."""
         record = draft.record(self._id)
         data = frame(record)

@@ -10,21 +10,21 @@ from hive_metastore import ThriftHiveMetastore as Hive
 
 from lakemetastore.hive.message import decode, encode, head, unknown_method
 from lakemetastore.hive.session import Session
-from lakemetastore.hive.wire import CALL, Message
+from lakemetastore.hive.wire import CALL, ThriftMessage
 from lakemetastore.router.errors import BackendDownError, OutcomeUnknownError, RefusedCallError
 from lakemetastore.router.links import Backend, InProcess, InProcessLink, Link, ThriftLink, outcome_unknown
-from lakemetastore.router.merged import Merged
-from lakemetastore.router.methods import METHODS, Method, Route
+from lakemetastore.router.merged import MergedListing
+from lakemetastore.router.methods import METHODS, MethodRoute, Route
 from lakemetastore.router.older import is_unknown_method, newer_reply, older_request
 from lakemetastore.router.renamed import as_seen, names_databases
 from lakemetastore.router.replies import body_of, refusal
-from lakemetastore.router.requests import REFUSED, Names, for_backend, names_of
+from lakemetastore.router.requests import REFUSED, RequestNames, for_backend, names_of
 from lakemetastore.router.rules import Rules
 from lakemetastore.router.walker import MalformedAnswerError
 
 
 @dataclass(frozen=True, slots=True)
-class Handled:
+class CallOutcome:
     """What became of a call: the reply, the backend that gave it (``-``: none), and ``ok``, ``refused`` or ``down``."""
 
     reply: bytes | Iterable[bytes] | None
@@ -49,25 +49,25 @@ class Client:
         self._primary = primary
         self._in_process = in_process
         self._links: dict[str, Link] = {}
-        self._greetings: dict[str, Message] = {}
+        self._greetings: dict[str, ThriftMessage] = {}
 
-    def handle(self, request: Message) -> Handled:
+    def handle(self, request: ThriftMessage) -> CallOutcome:
         """Route a call. Backends that are down and calls that are refused give a reply that says so."""
         method = METHODS.get(request.name)
         if method is None:
-            return Handled(unknown_method(request.name, request.sequence), outcome="refused")
+            return CallOutcome(unknown_method(request.name, request.sequence), outcome="refused")
         try:
             return self._handle(request, method)
         except RefusedCallError as error:
-            return Handled(refusal(request, error), outcome="refused")
+            return CallOutcome(refusal(request, error), outcome="refused")
         except (BackendDownError, OutcomeUnknownError, MalformedAnswerError) as error:
-            return Handled(refusal(request, RefusedCallError(str(error), REFUSED)), outcome="down")
+            return CallOutcome(refusal(request, RefusedCallError(str(error), REFUSED)), outcome="down")
 
     def databases(self, backend: str) -> Sequence[str]:
         """The databases of a backend by its own names. Raises BackendDownError."""
         name = "get_all_databases"
         start = head(name, CALL, 0)
-        request = Message(name, CALL, 0, start + encode(Hive.get_all_databases_args()), len(start))
+        request = ThriftMessage(name, CALL, 0, start + encode(Hive.get_all_databases_args()), len(start))
         result = decode(body_of(self._whole(backend, request)), Hive.get_all_databases_result)
         return result.success or ()
 
@@ -76,19 +76,19 @@ class Client:
         for link in self._links.values():
             link.close()
 
-    def _handle(self, request: Message, method: Method) -> Handled:
+    def _handle(self, request: ThriftMessage, method: MethodRoute) -> CallOutcome:
         if method.route is Route.MERGED:
-            return Handled(self._merged(request))
+            return CallOutcome(self._merged(request))
         if method.route is Route.EVERY:
-            return Handled(self._every(request), self._primary)
+            return CallOutcome(self._every(request), self._primary)
         if method.route is Route.SESSION:
             self.close()
-            return Handled(None)
+            return CallOutcome(None)
         names = names_of(request, self._rules)
         backend = self._backend_of(names, method)
-        return Handled(self._passed_on(backend, for_backend(request, names, backend), method), backend)
+        return CallOutcome(self._passed_on(backend, for_backend(request, names, backend), method), backend)
 
-    def _backend_of(self, names: Names, method: Method) -> str:
+    def _backend_of(self, names: RequestNames, method: MethodRoute) -> str:
         """The backend of a call that goes to one.
 
         Raises:
@@ -113,7 +113,7 @@ class Client:
                 raise RefusedCallError(f"Database {place.seen} is read-only here", REFUSED)
         return backends[0]
 
-    def _passed_on(self, backend: str, request: Message, method: Method) -> bytes | Iterable[bytes] | None:
+    def _passed_on(self, backend: str, request: ThriftMessage, method: MethodRoute) -> bytes | Iterable[bytes] | None:
         """The backend's reply with the names that clients see. Calls that it does not have are sent as older ones."""
         lacks = self._backends[backend].lacks
         older = older_request(request) if request.name in lacks else None
@@ -130,14 +130,14 @@ class Client:
         return self._as_seen(backend, request, newer_reply(request, older, whole))
 
     def _as_seen(
-        self, backend: str, request: Message, answer: bytes | Iterable[bytes] | None
+        self, backend: str, request: ThriftMessage, answer: bytes | Iterable[bytes] | None
     ) -> bytes | Iterable[bytes] | None:
         if answer is None or backend not in self._rules.renaming or not names_databases(request.name):
             return answer
         whole = answer if isinstance(answer, bytes) else b"".join(answer)
         return as_seen(whole, request.name, backend, self._rules)
 
-    def _answer(self, backend: str, request: Message, method: Method) -> bytes | Iterable[bytes] | None:
+    def _answer(self, backend: str, request: ThriftMessage, method: MethodRoute) -> bytes | Iterable[bytes] | None:
         """The reply as it is, in pieces if it is long."""
         repeatable = not method.writes and request.name.startswith("get")
         pieces = self._link(backend).call(request, repeatable=repeatable)
@@ -149,11 +149,11 @@ class Client:
             raise self._backends[backend].down(str(error)) from error
         return first if first is None or second is None else itertools.chain((first, second), pieces)
 
-    def _whole(self, backend: str, request: Message) -> bytes:
+    def _whole(self, backend: str, request: ThriftMessage) -> bytes:
         return b"".join(self._link(backend).call(request, repeatable=True))
 
-    def _merged(self, request: Message) -> bytes:
-        merged = Merged(request, self._rules)
+    def _merged(self, request: ThriftMessage) -> bytes:
+        merged = MergedListing(request, self._rules)
         if merged.foreign:
             return self._whole(self._primary, request)
         for name, backend in self._backends.items():
@@ -164,7 +164,7 @@ class Client:
                     raise
         return merged.reply()
 
-    def _every(self, request: Message) -> bytes:
+    def _every(self, request: ThriftMessage) -> bytes:
         """Tell the primary now, the others when the client calls them next."""
         for name, link in self._links.items():
             if name != self._primary:

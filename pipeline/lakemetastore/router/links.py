@@ -12,14 +12,14 @@ from typing import Final, Protocol
 
 from hudilake.clock import monotonic_s
 from lakemetastore.hive.session import Session
-from lakemetastore.hive.wire import CALL, Message
+from lakemetastore.hive.wire import CALL, ThriftMessage
 from lakemetastore.router.errors import BackendDownError, OutcomeUnknownError
 from lakemetastore.router.walker import MalformedAnswerError, Walk
 from lakemetastore.settings.router import BackendSettings
 
 log = logging.getLogger(__name__)
 
-InProcess = Callable[[Session, Message], "bytes | Iterable[bytes] | None"]
+InProcess = Callable[[Session, ThriftMessage], "bytes | Iterable[bytes] | None"]
 """Answers a request without a connection, as `lakemetastore.hive.connection.Answer`."""
 
 #: Bytes that are read at once: small answers fit into the first piece, large ones take few calls.
@@ -33,7 +33,7 @@ _VERSION: Final = 0x8001
 class Link(Protocol):
     """One client's way to one backend."""
 
-    def call(self, request: Message, *, repeatable: bool) -> Iterator[bytes]:
+    def call(self, request: ThriftMessage, *, repeatable: bool) -> Iterator[bytes]:
         """The reply, piece by piece; no piece if the request wants none. ``repeatable``: the call may be sent twice.
 
         Raises:
@@ -108,13 +108,13 @@ class _UnansweredError(ConnectionError):
 class ThriftLink:
     """A connection to a Hive Metastore. ``greetings``: requests that each new connection begins with."""
 
-    def __init__(self, backend: Backend, greetings: dict[str, Message]) -> None:
+    def __init__(self, backend: Backend, greetings: dict[str, ThriftMessage]) -> None:
         self._backend = backend
         self._greetings = greetings
         self._sock: socket.socket | None = None
         self._poll = select.poll()
 
-    def call(self, request: Message, *, repeatable: bool) -> Iterator[bytes]:
+    def call(self, request: ThriftMessage, *, repeatable: bool) -> Iterator[bytes]:
         """See `Link`."""
         used = self._alive()
         try:
@@ -142,7 +142,7 @@ class ThriftLink:
             self.close()
         return self._sock is not None
 
-    def _first_piece(self, request: Message) -> bytes:
+    def _first_piece(self, request: ThriftMessage) -> bytes:
         """Send the request; the first bytes of the reply, none for a request without one."""
         sock = self._sock or self._connected()
         sock.sendall(request.raw)
@@ -156,7 +156,7 @@ class ThriftLink:
             raise _UnansweredError("the connection was closed before the answer")
         return first
 
-    def _first_piece_again(self, request: Message) -> bytes:
+    def _first_piece_again(self, request: ThriftMessage) -> bytes:
         try:
             return self._first_piece(request)
         except OSError as error:
@@ -172,7 +172,7 @@ class ThriftLink:
                 log.debug("The metastore %s was told %s", self._backend.name, greeting.name)
         return sock
 
-    def _pieces(self, request: Message, piece: bytes) -> Iterator[bytes]:
+    def _pieces(self, request: ThriftMessage, piece: bytes) -> Iterator[bytes]:
         """The reply that begins with a piece. The connection is let go if the reply is not read to its end."""
         complete = False
         try:
@@ -205,7 +205,7 @@ class InProcessLink:
         self._answer = answer
         self._session = session
 
-    def call(self, request: Message, *, repeatable: bool) -> Iterator[bytes]:
+    def call(self, request: ThriftMessage, *, repeatable: bool) -> Iterator[bytes]:
         """See `Link`."""
         answered = self._answer(self._session, request)
         if isinstance(answered, bytes):
@@ -217,7 +217,7 @@ class InProcessLink:
         """Nothing is kept."""
 
 
-def outcome_unknown(backend: str, request: Message, error: OSError) -> OutcomeUnknownError:
+def outcome_unknown(backend: str, request: ThriftMessage, error: OSError) -> OutcomeUnknownError:
     """The error that says that a change may have been made."""
     return OutcomeUnknownError(
         f"The metastore {backend} was lost before it answered {request.name} ({error})",
@@ -225,7 +225,7 @@ def outcome_unknown(backend: str, request: Message, error: OSError) -> OutcomeUn
     )
 
 
-def _body_at(piece: bytes, request: Message) -> int | None:
+def _body_at(piece: bytes, request: ThriftMessage) -> int | None:
     """Where the struct of a reply begins; None if the head is not complete yet.
 
     Raises:

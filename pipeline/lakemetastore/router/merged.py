@@ -10,18 +10,18 @@ from typing import Any, Final
 
 from lakemetastore.hive.generated import arguments_class, result_class
 from lakemetastore.hive.message import decode, encode, reply
-from lakemetastore.hive.wire import Message
+from lakemetastore.hive.wire import ThriftMessage
 from lakemetastore.router.older import is_unknown_method
 from lakemetastore.router.replies import body_of, is_exception
 from lakemetastore.router.requests import is_foreign, split_catalog
 from lakemetastore.router.rules import Rules
 
-Ask = Callable[[Message], bytes]
+Ask = Callable[[ThriftMessage], bytes]
 """A whole request to a backend's whole reply."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Listing:
+class _ListingShape:
     """A method's listing. ``within``: the field of the answer that has the list, if the answer is a struct.
     ``database``: the field of an element that names its database; None if elements are the names themselves.
     ``pattern``: the argument that chooses databases."""
@@ -31,22 +31,22 @@ class _Listing:
     pattern: str | None = None
 
 
-_LISTINGS: Final[Mapping[str, _Listing]] = MappingProxyType(
+_LISTINGS: Final[Mapping[str, _ListingShape]] = MappingProxyType(
     {
-        "get_all_databases": _Listing(),
-        "get_databases": _Listing(pattern="pattern"),
-        "get_table_meta": _Listing(database="dbName", pattern="db_patterns"),
-        "get_all_functions": _Listing(within="functions", database="dbName"),
-        "get_all_materialized_view_objects_for_rewriting": _Listing(database="dbName"),
-        "show_compact": _Listing(within="compacts", database="dbname"),
+        "get_all_databases": _ListingShape(),
+        "get_databases": _ListingShape(pattern="pattern"),
+        "get_table_meta": _ListingShape(database="dbName", pattern="db_patterns"),
+        "get_all_functions": _ListingShape(within="functions", database="dbName"),
+        "get_all_materialized_view_objects_for_rewriting": _ListingShape(database="dbName"),
+        "show_compact": _ListingShape(within="compacts", database="dbname"),
     }
 )
 
 
-class Merged:
+class MergedListing:
     """The answer to a request for a listing, backend by backend."""
 
-    def __init__(self, request: Message, rules: Rules) -> None:
+    def __init__(self, request: ThriftMessage, rules: Rules) -> None:
         self._request = request
         self._rules = rules
         self._listing = _LISTINGS[request.name]
@@ -110,7 +110,7 @@ class Merged:
         setattr(element, field, place.seen)
         return element
 
-    def _asks_for_all(self) -> tuple[Message, re.Pattern[str]]:
+    def _asks_for_all(self) -> tuple[ThriftMessage, re.Pattern[str]]:
         """The request for all databases, and the pattern that clients' names must match."""
         arguments: Any = decode(self._request.body, arguments_class(self._request.name))
         field = self._listing.pattern
@@ -119,7 +119,9 @@ class Merged:
         setattr(arguments, field, f"{catalog}*")
         head = self._request.raw[: self._request.start]
         raw = head + encode(arguments)
-        return Message(self._request.name, self._request.kind, self._request.sequence, raw, len(head)), _regex(pattern)
+        return ThriftMessage(self._request.name, self._request.kind, self._request.sequence, raw, len(head)), _regex(
+            pattern
+        )
 
 
 def _regex(pattern: str) -> re.Pattern[str]:

@@ -21,7 +21,7 @@ class Route(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class MethodRoute:
     """Where a method goes, and whether it changes what a backend holds (refused if that is read-only)."""
 
     route: Route
@@ -105,17 +105,17 @@ _EVERY = "set_ugi setMetaConf"
 _SESSION = "reinitialize shutdown"
 
 
-def _table() -> Mapping[str, Method]:
+def _table() -> Mapping[str, MethodRoute]:
     parts = (
-        (Method(Route.DATABASE), _DATABASE_READS),
-        (Method(Route.DATABASE, writes=True), _DATABASE_WRITES),
-        (Method(Route.PRIMARY), _PRIMARY_READS),
-        (Method(Route.PRIMARY, writes=True), _PRIMARY_WRITES),
-        (Method(Route.PRIMARY_ONLY), _PRIMARY_ONLY_READS),
-        (Method(Route.PRIMARY_ONLY, writes=True), _PRIMARY_ONLY_WRITES),
-        (Method(Route.MERGED), _MERGED),
-        (Method(Route.EVERY), _EVERY),
-        (Method(Route.SESSION), _SESSION),
+        (MethodRoute(Route.DATABASE), _DATABASE_READS),
+        (MethodRoute(Route.DATABASE, writes=True), _DATABASE_WRITES),
+        (MethodRoute(Route.PRIMARY), _PRIMARY_READS),
+        (MethodRoute(Route.PRIMARY, writes=True), _PRIMARY_WRITES),
+        (MethodRoute(Route.PRIMARY_ONLY), _PRIMARY_ONLY_READS),
+        (MethodRoute(Route.PRIMARY_ONLY, writes=True), _PRIMARY_ONLY_WRITES),
+        (MethodRoute(Route.MERGED), _MERGED),
+        (MethodRoute(Route.EVERY), _EVERY),
+        (MethodRoute(Route.SESSION), _SESSION),
     )
     return MappingProxyType({name: method for method, names in parts for name in names.split()})
 

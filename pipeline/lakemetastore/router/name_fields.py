@@ -54,7 +54,7 @@ class NameFields:
 
 
 @dataclass(slots=True)
-class _Numbered:
+class _TypeNumbers:
     rows: list[list[int]] = field(default_factory=list)
     numbers: dict[type, int] = field(default_factory=dict)
 
@@ -101,7 +101,7 @@ def result_names(method: str) -> NameFields | None:
 
 
 def _name_fields(kind: type) -> NameFields:
-    numbered = _Numbered()
+    numbered = _TypeNumbers()
     numbered.number(kind)
     children = np.array(numbered.rows, dtype=np.int64)
     return NameFields(_without_nameless(children))

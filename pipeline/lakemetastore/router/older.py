@@ -16,7 +16,7 @@ from thrift.Thrift import TApplicationException, TType
 
 from lakemetastore.hive.generated import arguments_class, declared_exceptions, result_class
 from lakemetastore.hive.message import decode, encode, head, reply
-from lakemetastore.hive.wire import CALL, Message
+from lakemetastore.hive.wire import CALL, ThriftMessage
 from lakemetastore.router.errors import RefusedCallError
 from lakemetastore.router.replies import body_of, is_exception, refusal
 
@@ -127,7 +127,7 @@ def is_unknown_method(answer: bytes) -> bool:
     return is_exception(answer) and _UNKNOWN_METHOD in answer
 
 
-def older_request(request: Message) -> Message | None:
+def older_request(request: ThriftMessage) -> ThriftMessage | None:
     """The older call that says what the request does; None if there is none."""
     older = _OLDER.get(request.name)
     if older is None:
@@ -141,10 +141,10 @@ def older_request(request: Message) -> Message | None:
     fields = [spec[2] for spec in kind.thrift_spec if spec]  # type: ignore[attr-defined]
     start = head(name, CALL, request.sequence)
     raw = start + encode(kind(**dict(zip(fields, values, strict=True))))
-    return Message(name, CALL, request.sequence, raw, len(start))
+    return ThriftMessage(name, CALL, request.sequence, raw, len(start))
 
 
-def newer_reply(request: Message, asked: Message, answer: bytes) -> bytes:
+def newer_reply(request: ThriftMessage, asked: ThriftMessage, answer: bytes) -> bytes:
     """The reply to a request out of that to the older call."""
     older = _OLDER[request.name]
     if is_exception(answer):

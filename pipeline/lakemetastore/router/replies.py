@@ -8,7 +8,7 @@ from thrift.Thrift import TApplicationException, TType
 
 from lakemetastore.hive.generated import declared_exceptions, result_class
 from lakemetastore.hive.message import application_exception, encode, reply
-from lakemetastore.hive.wire import EXCEPTION, Message
+from lakemetastore.hive.wire import EXCEPTION, ThriftMessage
 from lakemetastore.router.errors import RefusedCallError
 
 #: Among the kinds of a refusal: an empty list, if the method answers with names.
@@ -17,7 +17,7 @@ EMPTY_LISTING = "no names"
 _NO_NAMES = b"\x0f\x00\x00\x0b\x00\x00\x00\x00\x00"
 
 
-def refusal(request: Message, error: RefusedCallError) -> bytes:
+def refusal(request: ThriftMessage, error: RefusedCallError) -> bytes:
     """The reply that says why a call is refused: by an exception that the method declares, or by Thrift's own."""
     declared = {kind.__name__: (kind, field) for kind, field in declared_exceptions(request.name).items()}
     text = str(error).encode(errors="replace").decode()  # a name in it may be no text

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from lakemetastore.hive.wire import Message
+from lakemetastore.hive.wire import ThriftMessage
 from lakemetastore.router.errors import RefusedCallError
 from lakemetastore.router.name_fields import CATALOG, FULL_NAME, argument_names
 from lakemetastore.router.replies import EMPTY_LISTING, spliced
@@ -24,7 +24,7 @@ _UNKNOWN: Final = ("NoSuchObjectException", "UnknownDBException", EMPTY_LISTING,
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _DatabaseText:
     """A database's name, what stands before and after it in its text, and where it is (None: no rule matches it)."""
 
     before: str
@@ -38,11 +38,11 @@ class Name(NamedTuple):
 
     position: int
     length: int
-    read: _Read
+    read: _DatabaseText
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class RequestNames:
     """What a request names. ``foreign``: it names another catalog than ``hive``."""
 
     names: Sequence[Name]
@@ -63,11 +63,11 @@ class Names:
         return list(found.values())
 
 
-def names_of(request: Message, rules: Rules) -> Names:
+def names_of(request: ThriftMessage, rules: Rules) -> RequestNames:
     """The databases that a request to a known method names."""
     body = memoryview(request.raw)[request.start :]
     names, foreign = [], False
-    known: dict[tuple[bytes, int], _Read | None] = {}
+    known: dict[tuple[bytes, int], _DatabaseText | None] = {}
     for position, length, kind in names_in(body, argument_names(request.name)):
         text = bytes(body[position : position + length])
         if kind == CATALOG:
@@ -79,10 +79,10 @@ def names_of(request: Message, rules: Rules) -> Names:
         if read is not None:
             foreign = foreign or is_foreign(read.before)
             names.append(Name(position, length, read))
-    return Names(names, foreign)
+    return RequestNames(names, foreign)
 
 
-def _read(text: str, kind: int, rules: Rules) -> _Read | None:
+def _read(text: str, kind: int, rules: Rules) -> _DatabaseText | None:
     """The text of a field that names a database; None if it names none."""
     before, database = split_catalog(text)
     dot = database.find(".") if kind == FULL_NAME else -1
@@ -90,7 +90,7 @@ def _read(text: str, kind: int, rules: Rules) -> _Read | None:
     database = database[: len(database) - len(after)]
     if not database or database == "!":
         return None
-    return _Read(before, database, after, rules.place(database.lower()))
+    return _DatabaseText(before, database, after, rules.place(database.lower()))
 
 
 def split_catalog(text: str) -> tuple[str, str]:
@@ -106,7 +106,7 @@ def is_foreign(prefix: str) -> bool:
     return prefix.lower() not in ("", f"{_MARK}{_HIVE}{_SEPARATOR}")
 
 
-def for_backend(request: Message, names: Names, backend: str) -> Message:
+def for_backend(request: ThriftMessage, names: RequestNames, backend: str) -> ThriftMessage:
     """The request with the names that its databases have in the backend. Names of databases elsewhere stay."""
     changes = []
     for position, length, read in names.names:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError
 from lakemetastore.hive.session import Session
-from lakemetastore.hive.wire import CALL, Message
+from lakemetastore.hive.wire import CALL, ThriftMessage
 from lakemetastore.router.client import Client
 from lakemetastore.router.errors import BackendDownError
 from lakemetastore.router.links import Backend, InProcess
@@ -49,7 +49,7 @@ class Router:
         self._lock = threading.Lock()
         self._on_call = on_call or _nobody
 
-    def answer(self, session: Session, request: Message) -> bytes | Iterable[bytes] | None:
+    def answer(self, session: Session, request: ThriftMessage) -> bytes | Iterable[bytes] | None:
         """The reply to a request, in pieces as the backend sends them."""
         begun = monotonic_s()
         handled = self._client(session).handle(request)
@@ -99,9 +99,9 @@ class Router:
             client.close()
 
 
-def request_of(name: str, arguments: bytes, head: bytes) -> Message:
+def request_of(name: str, arguments: bytes, head: bytes) -> ThriftMessage:
     """A request of the router's own."""
-    return Message(name, CALL, 0, head + arguments, len(head))
+    return ThriftMessage(name, CALL, 0, head + arguments, len(head))
 
 
 def _nobody(method: str, backend: str, seconds: float, outcome: str) -> None:

@@ -11,7 +11,7 @@ from multiprocessing.context import SpawnProcess
 
 from hudilake.clock import monotonic_s
 from hudilake.errors import TransientError
-from lakemetastore.service.part import Answer, LogOf, Part, Report, Started, run_part
+from lakemetastore.service.part import Answer, LogOf, Part, Report, StartReport, run_part
 
 #: How long a process may take to begin; imports alone take seconds on a busy machine.
 _START_S = 120.0
@@ -55,9 +55,9 @@ class Child:
         """Wait until it has begun. Raises the error that ended it, TransientError if it died or takes too long."""
         with self._lock:
             told = self._next(_START_S)
-        if isinstance(told, Started) and told.error is not None:
+        if isinstance(told, StartReport) and told.error is not None:
             raise told.error
-        if not isinstance(told, Started):
+        if not isinstance(told, StartReport):
             raise TransientError(
                 "a process of the metastore did not begin",
                 do_next="look at what it logged, then start again",
@@ -130,7 +130,7 @@ class Child:
     def _note_death(self) -> None:
         self._dead = True
         told = self._next(0)
-        why = str(told.error) if isinstance(told, Started) and told.error is not None else ""
+        why = str(told.error) if isinstance(told, StartReport) and told.error is not None else ""
         code = self._process.exitcode
         self._pipe.close()
         now = monotonic_s()

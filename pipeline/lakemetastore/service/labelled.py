@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 
-class _Merged(Collector):
+class _FixedMetrics(Collector):
     def __init__(self, families: list[Metric]) -> None:
         self._families = families
 
@@ -26,5 +26,5 @@ def with_label(label: str, texts: Mapping[str, str]) -> str:
             merged = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
             merged.samples += [s._replace(labels={label: name, **s.labels}) for s in family.samples]
     registry = CollectorRegistry()
-    registry.register(_Merged(list(families.values())))
+    registry.register(_FixedMetrics(list(families.values())))
     return generate_latest(registry).decode()

@@ -31,7 +31,7 @@ class Health:
         return not self.reasons
 
 
-class Monitored(Protocol):
+class MetricsSource(Protocol):
     """What can be served: a stream's monitor, or a metastore's processes."""
 
     def render(self) -> str:
@@ -45,7 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _CLIENT_TIMEOUT_S
     server_version = "binlake"
 
-    def __init__(self, monitor: Monitored, *arguments: object) -> None:
+    def __init__(self, monitor: MetricsSource, *arguments: object) -> None:
         self._monitor = monitor
         super().__init__(*arguments)  # type: ignore[arg-type]
 
@@ -86,7 +86,7 @@ class _Server(ThreadingHTTPServer):
 class MonitoringServer:
     """Serves a monitor until closed. Raises ConfigError if it cannot listen on the port."""
 
-    def __init__(self, monitor: Monitored, host: str, port: int) -> None:
+    def __init__(self, monitor: MetricsSource, host: str, port: int) -> None:
         try:
             self._server = _Server((host, port), partial(_Handler, monitor))
         except (OSError, OverflowError) as error:

@@ -42,7 +42,7 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartReport:
     """What a process sends first: that its part has begun, or the error that ends it."""
 
     error: BinlakeError | None
@@ -70,10 +70,10 @@ def run_part(make: Callable[[], Part], parent: Connection, log: LogOf) -> None:
             part = make()
             part.start()
         except BinlakeError as error:
-            parent.send(Started(error))
+            parent.send(StartReport(error))
             return
         try:
-            parent.send(Started(None))
+            parent.send(StartReport(None))
             _answer(part, parent, stop)
         finally:
             part.stop()

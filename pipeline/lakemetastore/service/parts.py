@@ -9,14 +9,14 @@ from lakemetastore.settings.service import MetastoreSettings
 
 
 def serving(settings: MetastoreSettings, ports: Ports) -> Part:
-    """A process that answers. Arguments as for ``Serving``."""
-    from lakemetastore.service.serving import Serving
+    """A process that answers. Arguments as for ``ServingPart``."""
+    from lakemetastore.service.serving import ServingPart
 
-    return Serving(settings, ports)
+    return ServingPart(settings, ports)
 
 
 def reconciling(settings: MetastoreSettings) -> Part:
-    """The process that looks after the lakes. Arguments as for ``Reconciling``."""
-    from lakemetastore.service.reconciling import Reconciling
+    """The process that looks after the lakes. Arguments as for ``ReconcilerPart``."""
+    from lakemetastore.service.reconciling import ReconcilerPart
 
-    return Reconciling(settings)
+    return ReconcilerPart(settings)

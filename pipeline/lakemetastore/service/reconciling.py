@@ -9,7 +9,7 @@ from lakemetastore.service.part import Report
 from lakemetastore.settings.service import MetastoreSettings
 
 
-class Reconciling:
+class ReconcilerPart:
     """Reads the lakes at intervals from ``start`` to ``stop``. Of several services on one store one does a round."""
 
     def __init__(self, settings: MetastoreSettings) -> None:

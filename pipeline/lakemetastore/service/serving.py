@@ -25,7 +25,7 @@ from lakemetastore.service.ports import Ports, listen, server_context
 from lakemetastore.settings.service import MetastoreSettings
 
 
-class Serving:
+class ServingPart:
     """Answers from ``start`` to ``stop``.
 
     Args:

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from binlake.cli.commands.stream import check
-from binlake.cli.commands.stream.check import Check, Verdict, exit_code, known_tables, named_tables
+from binlake.cli.commands.stream.check import Check, CheckOutcome, exit_code, known_tables, named_tables
 from binlake.decode.changes import SourceTable
 from binlake.settings import Settings
 from binlake.source.client import GROUP
@@ -30,7 +30,7 @@ def run_checks(chosen: Settings) -> list[Check]:
     return check.run_checks(chosen, kafka_timeout_s=0.5 if NOWHERE in chosen.kafka.bootstrap_servers else 10)
 
 
-def verdicts(checks: list[Check]) -> dict[str, Verdict]:
+def verdicts(checks: list[Check]) -> dict[str, CheckOutcome]:
     return {c.name: c.verdict for c in checks}
 
 
@@ -43,13 +43,13 @@ def make_table(lake: Path, path: str, buckets: int, partition: tuple[str, ...] =
 def test_a_broker_that_is_not_there_does_not_hide_the_rest(tmp_path: Path) -> None:
     checks = run_checks(settings(tmp_path))
     assert verdicts(checks) == {
-        "settings": Verdict.OK,
-        "Kafka": Verdict.FAILED,
-        "lake": Verdict.OK,
-        "state": Verdict.OK,
-        "paths": Verdict.OK,
-        "buckets": Verdict.OK,
-        "schema changes": Verdict.OK,
+        "settings": CheckOutcome.OK,
+        "Kafka": CheckOutcome.FAILED,
+        "lake": CheckOutcome.OK,
+        "state": CheckOutcome.OK,
+        "paths": CheckOutcome.OK,
+        "buckets": CheckOutcome.OK,
+        "schema changes": CheckOutcome.OK,
     }
     assert exit_code(checks) == 75
     assert list(tmp_path.iterdir()) == []
@@ -63,8 +63,8 @@ def test_a_client_property_that_does_not_exist_is_the_settings_fault(tmp_path: P
 
 def test_a_lake_that_cannot_be_written_fails() -> None:
     checks = run_checks(settings(Path("/proc/binlake")))
-    assert verdicts(checks)["lake"] is Verdict.FAILED
-    assert verdicts(checks)["state"] is Verdict.FAILED
+    assert verdicts(checks)["lake"] is CheckOutcome.FAILED
+    assert verdicts(checks)["state"] is CheckOutcome.FAILED
 
 
 SCHEMAS = "source: {schemas: {shop.orders: {columns: {id: bigint, tier: text}, key: [id]}}}\n"
@@ -82,7 +82,7 @@ def test_a_table_of_the_lake_must_be_as_the_settings_say(
 ) -> None:
     make_table(tmp_path, "shop/orders", buckets, partition)
     found = next(c for c in run_checks(settings(tmp_path, more=SCHEMAS)) if c.name == "table shop.orders")
-    assert found.verdict is (Verdict.FAILED if detail else Verdict.OK)
+    assert found.verdict is (CheckOutcome.FAILED if detail else CheckOutcome.OK)
     assert detail is None or found.detail.startswith(detail)
     assert found.error is None or found.error.exit_code == 2
 
@@ -90,7 +90,7 @@ def test_a_table_of_the_lake_must_be_as_the_settings_say(
 def test_the_buckets_of_a_table_of_the_lake_count(tmp_path: Path) -> None:
     make_table(tmp_path, "shop/orders", 4)
     found = next(c for c in run_checks(settings(tmp_path, more=SCHEMAS)) if c.name == "table shop.orders")
-    assert (found.verdict, found.detail) == (Verdict.OK, "4 buckets in the lake, which count; 8 in the settings")
+    assert (found.verdict, found.detail) == (CheckOutcome.OK, "4 buckets in the lake, which count; 8 in the settings")
 
 
 @pytest.mark.parametrize("merge", ["newest", "first_row"])
@@ -98,7 +98,7 @@ def test_a_table_of_the_lake_must_merge_as_the_settings_say(tmp_path: Path, merg
     make_table(tmp_path, "shop/orders", 8)
     more = f"{SCHEMAS}tables: {{defaults: {{merge: {{engine: {merge}}}}}}}\n"
     found = next(c for c in run_checks(settings(tmp_path, more=more)) if c.name == "table shop.orders")
-    assert found.verdict is (Verdict.OK if merge == "newest" else Verdict.FAILED)
+    assert found.verdict is (CheckOutcome.OK if merge == "newest" else CheckOutcome.FAILED)
     assert ("its engine is newest, not first_row" in found.detail) == (merge == "first_row")
 
 
@@ -113,7 +113,7 @@ def test_damaged_properties_are_reported(tmp_path: Path) -> None:
 
 def test_many_buckets_are_warned_of(tmp_path: Path) -> None:
     checks = run_checks(settings(tmp_path, more=SCHEMAS + "tables: {defaults: {buckets: 500}}"))
-    assert verdicts(checks)["buckets"] is Verdict.WARNING
+    assert verdicts(checks)["buckets"] is CheckOutcome.WARNING
 
 
 def test_overrides_that_take_nothing_are_warned_of(tmp_path: Path) -> None:
@@ -125,15 +125,15 @@ def test_overrides_that_take_nothing_are_warned_of(tmp_path: Path) -> None:
 
 def test_nothing_is_said_of_overrides_while_the_topics_are_unknown(tmp_path: Path) -> None:
     checks = run_checks(settings(tmp_path, more="tables: {overrides: [{match: shop.orders}]}"))
-    assert not [c for c in checks if c.verdict is Verdict.WARNING]
+    assert not [c for c in checks if c.verdict is CheckOutcome.WARNING]
 
 
 def test_declared_types_are_read_as_the_decoder_reads_them(tmp_path: Path) -> None:
     wrong = SCHEMAS.replace("bigint", "bigintt")
     checks = run_checks(settings(tmp_path, more=wrong))
-    assert verdicts(checks)["schemas"] is Verdict.FAILED
+    assert verdicts(checks)["schemas"] is CheckOutcome.FAILED
     assert exit_code(checks) == 2
-    assert verdicts(run_checks(settings(tmp_path, more=SCHEMAS)))["schemas"] is Verdict.OK
+    assert verdicts(run_checks(settings(tmp_path, more=SCHEMAS)))["schemas"] is CheckOutcome.OK
 
 
 def test_two_tables_may_not_share_a_path(tmp_path: Path) -> None:
@@ -149,11 +149,11 @@ def test_two_tables_may_not_share_a_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shard", "verdict", "detail"),
     [
-        ("shard: {column: shard, value: '{1}'}", Verdict.OK, "3 tables as p.items; p.old as p.new"),
-        ("shard: null", Verdict.FAILED, "p.items_0, p.items_1, p.items_2 would go to p.items"),
+        ("shard: {column: shard, value: '{1}'}", CheckOutcome.OK, "3 tables as p.items; p.old as p.new"),
+        ("shard: null", CheckOutcome.FAILED, "p.items_0, p.items_1, p.items_2 would go to p.items"),
     ],
 )
-def test_routes_are_told_and_judged(tmp_path: Path, shard: str, verdict: Verdict, detail: str) -> None:
+def test_routes_are_told_and_judged(tmp_path: Path, shard: str, verdict: CheckOutcome, detail: str) -> None:
     names = ["p.items_0", "p.items_1", "p.items_2", "p.old", "p.other"]
     schemas = "\n".join(f"    {name}: {{columns: {{id: int}}, key: [id]}}" for name in names)
     routes = f"  - {{match: 'p[.]items_(.)', to: p.items, {shard}}}\n  - {{match: 'p[.]old', to: p.new}}"
@@ -161,7 +161,7 @@ def test_routes_are_told_and_judged(tmp_path: Path, shard: str, verdict: Verdict
     found = {c.name: c for c in run_checks(settings(tmp_path, more=more))}
     assert found["routes"].verdict is verdict
     assert detail in found["routes"].detail
-    if verdict is Verdict.OK:
+    if verdict is CheckOutcome.OK:
         assert found["buckets"].detail.startswith("3 tables known")
 
 
@@ -170,7 +170,7 @@ def test_what_readers_cannot_do_with_a_stitched_table_is_said(tmp_path: Path) ->
     sources = "[{name: main, match: a.t}, {name: clicks, match: b.t, columns: {y: y}}]"
     more = f"{schemas}tables: {{stitched: [{{table: l.wide, key: [id], sources: {sources}}}]}}\n"
     found = {c.name: c for c in run_checks(settings(tmp_path, more=more))}
-    assert found["readers of l.wide"].verdict is Verdict.WARNING
+    assert found["readers of l.wide"].verdict is CheckOutcome.WARNING
     assert "stitched from main, clicks" in found["readers of l.wide"].detail
 
 
@@ -211,7 +211,7 @@ def test_a_record_tells_what_its_format_does_not_carry(kafka_broker: Broker, tmp
     producer.flush(30)
     checks = run_checks(settings(tmp_path, kafka_broker.bootstrap_servers, topics="topics: [check5.shop.orders]"))
     (said,) = [check for check in checks if check.name == "changes of shop.orders"]
-    assert said.verdict is Verdict.WARNING
+    assert said.verdict is CheckOutcome.WARNING
     assert said.detail.startswith("TRUNCATE and DDL (kafka.ddl_topics is empty) does not come in the flat form")
 
 
@@ -224,7 +224,7 @@ def test_topics_that_are_not_there_are_the_settings_fault(kafka_broker: Broker, 
     if "check3" in topics:
         create(kafka_broker, "check3.a.b", 1)
     checks = run_checks(settings(tmp_path, kafka_broker.bootstrap_servers, topics=topics))
-    assert verdicts(checks)["topics"] is Verdict.FAILED
+    assert verdicts(checks)["topics"] is CheckOutcome.FAILED
     assert exit_code(checks) == 2
 
 

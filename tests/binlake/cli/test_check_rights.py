@@ -10,7 +10,7 @@ from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionTy
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from binlake.cli.commands.stream.check import Check, Verdict, run_checks
+from binlake.cli.commands.stream.check import Check, CheckOutcome, run_checks
 from binlake.settings import Settings
 from binlake.source.client import GROUP
 from embedded.kafka import EmbeddedKafka
@@ -95,7 +95,7 @@ def failed(checks: list[Check]) -> dict[str, int]:
 def test_a_user_with_the_right_to_read_passes(servers: str, tmp_path: Path) -> None:
     checks = check_as(servers, tmp_path, "reader")
     assert failed(checks) == {}, [c.detail for c in checks]
-    assert next(c for c in checks if c.name == "read rights").verdict is Verdict.OK
+    assert next(c for c in checks if c.name == "read rights").verdict is CheckOutcome.OK
 
 
 def test_the_right_to_look_is_not_the_right_to_read(servers: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from binlake.cli.commands.loads.quarantine import readable
 from binlake.decode.changes import SourceTable
 from binlake.load.replay import quarantine as replay_quarantine
 from binlake.load.replay.quarantine import replay
-from binlake.load.replay.quarantine_records import Selection, held_records
+from binlake.load.replay.quarantine_records import QuarantineSelection, held_records
 from binlake.position.ledger import Ledger
 from binlake.rows.upsert import keyless as upsert
 from binlake.settings import Settings
@@ -341,13 +341,15 @@ def test_control_without_the_names_in_the_commit_a_delete_is_applied_twice(
     monkeypatch.setattr(upsert, "WINDOW", 1)
     lake = keyless(tmp_path)
     settings = Settings.load(lake.conf)
-    records = held_records(open_storage(f"{lake.path}/_quarantine/shop"), Selection(), Seal(None), payload=True)
-    assert replay(settings, Selection()).applied == 2
+    records = held_records(
+        open_storage(f"{lake.path}/_quarantine/shop"), QuarantineSelection(), Seal(None), payload=True
+    )
+    assert replay(settings, QuarantineSelection()).applied == 2
     again = QuarantineTable(settings, lake.runner._lake, services())
     with ThreadPoolExecutor(1) as pool:
         again.restate([held.row() for held in records], "shop.quarantine", pool)
-        assert replay(settings, Selection()).found == 2  # by their names
+        assert replay(settings, QuarantineSelection()).found == 2  # by their names
         again.restate([held.row() for held in records], "shop.quarantine", pool)
     monkeypatch.setattr(replay_quarantine, "replayed_records", lambda table: {})
-    assert replay(settings, Selection()).applied == 2
+    assert replay(settings, QuarantineSelection()).applied == 2
     assert owners(tmp_path) == ["other", *["same"] * 3]

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from binlake.cli.app import app
-from binlake.cli.commands.stream.check import Check, Verdict, run_checks
+from binlake.cli.commands.stream.check import Check, CheckOutcome, run_checks
 from tests.binlake.cli.fed_lake import FedLake
 from tests.binlake.stream.topic_log import event
 
@@ -61,7 +61,7 @@ def test_commands_on_a_table(tmp_path: Path, rules: dict[str, Any], shown: str, 
     lake = fed(tmp_path, rules)
     assert shown in told(lake, "inspect", "shop.a")
     found = checked_table(lake)
-    assert (found.verdict, found.detail) == (Verdict.OK, checked)
+    assert (found.verdict, found.detail) == (CheckOutcome.OK, checked)
     assert "to read: file slices 1, " in told(lake, "explain", "shop.a", "select * from t where id = 1")
     counted = "counted in the metadata table: " in told(lake, "explain", "shop.a", "select count(*) from t")
     assert counted == ("consistent" not in shown)  # there the rows are in log files, whose keys may meet
@@ -84,14 +84,14 @@ def test_another_kind_is_reported(tmp_path: Path, first: dict[str, Any], then: d
     lake = fed(tmp_path, first)
     lake.configure(then)
     found = checked_table(lake)
-    assert (found.verdict, found.detail.startswith(detail)) == (Verdict.FAILED, True), found.detail
+    assert (found.verdict, found.detail.startswith(detail)) == (CheckOutcome.FAILED, True), found.detail
 
 
 def test_buckets_of_hash_rings_far_from_the_planned_size_are_named(tmp_path: Path) -> None:
     rules: dict[str, Any] = {"index": {"type": "consistent_bucket"}, "files": {"target_bytes": 100, "small_bytes": 1}}
     lake = fed(tmp_path, rules)
     found = checked_table(lake)
-    assert found.verdict is Verdict.WARNING
+    assert found.verdict is CheckOutcome.WARNING
     assert found.detail.endswith("binlake rebucket CONF shop.a --auto")
     proposal = "buckets far from 100 B: 2 to split: binlake rebucket"
     assert proposal in found.detail

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from binlake.decode.changes import Decoded, SourceTable
+from binlake.decode.changes import DecodedRecords, SourceTable
 from binlake.decode.formats.reader import decode
 from binlake.decode.options import DecodeOptions
 from binlake.decode.schemas.schemas import DeclaredSchemas, SchemaSource, declared_table
@@ -44,18 +44,18 @@ def decoded(
     keys: list[bytes | None] | None = None,
     topic: str = "server.db.t",
     **options: Any,  # noqa: ANN401 - those of DecodeOptions
-) -> Decoded:
+) -> DecodedRecords:
     found = decode(records(keys or [None] * len(values), values, topic), schemas, DecodeOptions(**options))
     assert places(found) == len(values), "every record is in exactly one place"
     return found
 
 
-def places(found: Decoded) -> int:
+def places(found: DecodedRecords) -> int:
     rows: int = sum(batch.rows.num_rows for batch in found.changes)
     return rows + len(found.quarantined) + len(found.controls) + sum(found.filtered.values())
 
 
-def cells(found: Decoded, name: str) -> list[Any]:
+def cells(found: DecodedRecords, name: str) -> list[Any]:
     """A column over all batches, by offset."""
     pairs = [
         (offset, value)
@@ -65,5 +65,5 @@ def cells(found: Decoded, name: str) -> list[Any]:
     return [value for _, value in sorted(pairs, key=lambda pair: pair[0])]
 
 
-def reasons(found: Decoded) -> dict[int, str]:
+def reasons(found: DecodedRecords) -> dict[int, str]:
     return {record.offset: record.reason for record in found.quarantined}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from binlake.decode.changes import Decoded
+from binlake.decode.changes import DecodedRecords
 
 _PIECES = [
     b"null",
@@ -47,13 +47,13 @@ def mangled(dice: random.Random, messages: Sequence[bytes], count: int = 1500) -
     return values
 
 
-def check_sound(found: Decoded) -> None:
+def check_sound(found: DecodedRecords) -> None:
     """What came through is whole."""
     for batch in found.changes:
         batch.rows.validate(full=True)
 
 
-def check_neighbours(found: Decoded, count: int) -> None:
+def check_neighbours(found: DecodedRecords, count: int) -> None:
     """The good messages before and behind so many damaged ones came through, and all that did is whole."""
     offsets = {offset for batch in found.changes for offset in batch.rows["__offset"].to_pylist()}
     assert {0, count + 1} <= offsets

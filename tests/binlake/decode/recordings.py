@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from binlake.decode.changes import META_NAMES, ChangeBatch, ControlKind, Decoded, RawRecords, SourceTable
+from binlake.decode.changes import META_NAMES, ChangeBatch, ControlKind, DecodedRecords, RawRecords, SourceTable
 from binlake.decode.formats.reader import decode
 from binlake.decode.options import BigintUnsignedHandlingMode, DecimalHandlingMode, DecodeOptions
 from binlake.decode.schemas.schemas import SchemaHistory, SchemaSource
@@ -95,9 +95,9 @@ def history_of(database: str, variant: str) -> SchemaHistory:
     return history
 
 
-def decode_all(database: str, variant: str, schemas: SchemaSource, options: DecodeOptions, size: int) -> Decoded:
+def decode_all(database: str, variant: str, schemas: SchemaSource, options: DecodeOptions, size: int) -> DecodedRecords:
     """All topics of a recording but its schema history, in chunks of ``size`` records."""
-    whole = Decoded()
+    whole = DecodedRecords()
     for topic, partitions in topics(database, variant).items():
         if not topic.startswith("_history"):
             for part in partitions.values():
@@ -108,7 +108,7 @@ def decode_all(database: str, variant: str, schemas: SchemaSource, options: Deco
 Row = dict[str, Any]
 
 
-def replay(decoded: Decoded) -> tuple[dict[SourceTable, list[Row]], dict[SourceTable, Counter[str]]]:
+def replay(decoded: DecodedRecords) -> tuple[dict[SourceTable, list[Row]], dict[SourceTable, Counter[str]]]:
     """Newest of each key by (order, row, offset): the rows that remain. And the multisets of tables without key."""
     newest: dict[tuple[SourceTable, tuple[Any, ...]], tuple[tuple[int, int, int], Row]] = {}
     keyless: dict[SourceTable, Counter[str]] = {}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from binlake.decode.changes import ControlKind, Decoded, SourceTable
+from binlake.decode.changes import ControlKind, DecodedRecords, SourceTable
 from binlake.decode.formats.reader import decode
 from binlake.decode.schemas.schemas import NoSchemas
 from tests.binlake.decode import recordings
@@ -37,18 +37,18 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     time.tzset()
 
 
-def decode_recording(database: str, variant: str, size: int) -> Decoded:
+def decode_recording(database: str, variant: str, size: int) -> DecodedRecords:
     return _decode_in(database, variant, size, time.tzname)
 
 
 @lru_cache(maxsize=32)
-def _decode_in(database: str, variant: str, size: int, zone: tuple[str, str]) -> Decoded:
+def _decode_in(database: str, variant: str, size: int, zone: tuple[str, str]) -> DecodedRecords:
     schemas = pickle.loads(pickle.dumps(recordings.history_of(database, variant)))
     options = pickle.loads(pickle.dumps(recordings.options_of(variant, before_of="all")))
     return recordings.decode_all(database, variant, schemas, options, size)
 
 
-def differences(found: Decoded, database: str) -> tuple[Counter[Any], Counter[Any], dict[str, int]]:
+def differences(found: DecodedRecords, database: str) -> tuple[Counter[Any], Counter[Any], dict[str, int]]:
     """Cells that differ, cells no event carried, and rows missing or too many by table (keyed tables)."""
     differ: Counter[Any] = Counter()
     absent: Counter[Any] = Counter()

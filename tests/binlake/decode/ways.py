@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from binlake.decode.changes import Decoded, RawRecords
+from binlake.decode.changes import DecodedRecords, RawRecords
 from binlake.decode.formats.reader import decode
 from binlake.decode.options import DecodeOptions
 from binlake.decode.schemas.schemas import SchemaSource
@@ -14,21 +14,21 @@ from binlake.decode.templates import cells as objects
 from binlake.decode.templates import scan
 
 
-def by_name(found: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> Decoded:
+def by_name(found: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> DecodedRecords:
     """As it is read without templates."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "scan_envelopes", lambda *_, **__: None)
         return decode(found, schemas, options)
 
 
-def general(found: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> Decoded:
+def general(found: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> DecodedRecords:
     """As pyarrow's reader alone reads it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(objects, "read_images", lambda *_: (np.empty(0, dtype=np.int64), []))
         return by_name(found, schemas, options)
 
 
-def same(one: Decoded, other: Decoded) -> None:
+def same(one: DecodedRecords, other: DecodedRecords) -> None:
     assert [r.offset for r in one.quarantined] == [r.offset for r in other.quarantined]
     assert one.quarantined == other.quarantined
     assert one.controls == other.controls
@@ -45,7 +45,7 @@ def same(one: Decoded, other: Decoded) -> None:
         assert np.array_equal(mine.before_at, theirs.before_at)
 
 
-def equal(found: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> Decoded:
+def equal(found: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> DecodedRecords:
     """What all three ways read."""
     whole = general(found, schemas, options)
     same(decode(found, schemas, options), whole)

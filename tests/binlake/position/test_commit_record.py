@@ -28,8 +28,8 @@ from binlake.position.recorded import (
 from binlake.rows.upsert.keyless import KeylessState
 from binlake.rows.upsert.route import Counts
 from binlake.rows.upsert.truncates import Truncates
-from binlake.schema.rules.entries import Entry
-from binlake.schema.rules.judged import Ruling, Verdict
+from binlake.schema.rules.entries import DdlEntry
+from binlake.schema.rules.judged import ClauseVerdict, Ruling
 from binlake.schema.rules.row_places import SnapshotPlaces
 from binlake.source.dump_layout import DumpFile
 from binlake.source.offsets import OffsetRange, Offsets, Ranges
@@ -92,14 +92,14 @@ RECORD = CommitRecord(
         portion_table=CUSTOMERS,
         hours={"s3://b/x": [(1, 5), (9, 10)], "file:///dumps": [(488888, 488890)]},
         ddl=(
-            Entry(
+            DdlEntry(
                 CUSTOMERS,
                 4294967300,
                 1_760_000_000,
                 "mysql-bin.000001:4",
                 "ab12",
                 "ALTER TABLE kunden DROP COLUMN größe",
-                (Ruling(Verdict.APPLY, "dropped"),),
+                (Ruling(ClauseVerdict.APPLY, "dropped"),),
                 gone=("größe",),
                 deleted=(5, None),
                 renamed=(SourceTable("shöp", "a"), SourceTable("shöp", "b")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from binlake.decode.changes import SourceTable
-from binlake.schema.rules.ddl_log import Called, DdlEvent, DdlLog
+from binlake.schema.rules.ddl_log import DatedName, DdlEvent, DdlLog
 from binlake.settings.schema_changes import SchemaChangeSettings
 from tests.binlake.schema.test_schema_changes import COLUMNS, started
 
@@ -77,6 +77,6 @@ def test_debezium_names_the_new_database_alone() -> None:
     shop, other = SourceTable("shop", "t"), SourceTable("other", "t")
     history = log.history(lambda _: rules, [shop])
     assert history.identity(other, 1 << 32 | 101).identity == shop
-    assert history.called == {shop: [Called(shop), Called(other, "1:100")]}
+    assert history.called == {shop: [DatedName(shop), DatedName(other, "1:100")]}
     several = log.history(lambda _: rules, [shop, SourceTable("third", "t")])
     assert several.identity(other, 1 << 32 | 101).identity != shop, "it could be either"

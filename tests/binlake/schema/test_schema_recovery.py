@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from binlake.load.replay.quarantine import replay
-from binlake.load.replay.quarantine_records import Selection
+from binlake.load.replay.quarantine_records import QuarantineSelection
 from hudilake.read import TableReader
 from hudilake.services.fsck import Severity, fsck
 from hudilake.storage import open_storage
@@ -181,7 +181,7 @@ def test_refused_rows_come_back_from_quarantine(tmp_path: Path) -> None:
     follower.restart()
     source.put("t", 2, tier=6)
     follower.run()
-    done = replay(follower.settings(), Selection())
+    done = replay(follower.settings(), QuarantineSelection())
     assert (done.applied, done.failed, done.errors) == (2, 0, {})
     follower.check("t")
 
@@ -217,7 +217,7 @@ def test_refused_rows_of_a_renamed_table_come_back_to_its_lake_table(tmp_path: P
     follower.sections["schema_changes"] = {}
     follower.restart()
     follower.run()
-    done = replay(follower.settings(), Selection())
+    done = replay(follower.settings(), QuarantineSelection())
     assert (done.applied, list(done.commits)) == (1, ["shop.t"])
     follower.check("u", "t")
     assert not (tmp_path / "shop" / "u").exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from binlake.cli.commands.stream.check import Check, Verdict, run_checks
+from binlake.cli.commands.stream.check import Check, CheckOutcome, run_checks
 from binlake.decode.options import SchemaLookup
 from binlake.settings import Settings, SettingsError
 from binlake.source.registry import SchemaRegistryClient, schema_registry
@@ -144,9 +144,9 @@ def test_check_asks_the_registry(registry: Registry, tmp_path: Path) -> None:
         checks = run_checks(Settings.parse(json.dumps(DOCUMENT | lake)), kafka_timeout_s=0.2)
         return next(check for check in checks if check.name == "schema registry")
 
-    assert (found().verdict, found().detail) == (Verdict.OK, f"{registry.url} answers")
+    assert (found().verdict, found().detail) == (CheckOutcome.OK, f"{registry.url} answers")
     registry.failures = [503]
-    assert found().verdict is Verdict.FAILED
+    assert found().verdict is CheckOutcome.FAILED
 
 
 def test_no_registry_is_none() -> None:

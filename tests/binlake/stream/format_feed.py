@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from binlake.load.replay.quarantine import replay
-from binlake.load.replay.quarantine_records import Held, Replayed, Selection, held_records
+from binlake.load.replay.quarantine_records import QuarantineEntry, QuarantineSelection, ReplayResult, held_records
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.stream.batches.runner import BatchRunner
@@ -87,12 +87,12 @@ class Feed:
         """(offset, reason) of what waits."""
         return sorted((held.offset, held.reason) for held in self.held())
 
-    def held(self) -> list[Held]:
+    def held(self) -> list[QuarantineEntry]:
         place = open_storage(str(self.path)).sub(self.settings.quarantine_path)
-        return held_records(place, Selection(), Seal(None), payload=True)
+        return held_records(place, QuarantineSelection(), Seal(None), payload=True)
 
-    def replay(self) -> Replayed:
-        return replay(self.settings, Selection())
+    def replay(self) -> ReplayResult:
+        return replay(self.settings, QuarantineSelection())
 
 
 def canal(

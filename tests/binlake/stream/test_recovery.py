@@ -14,7 +14,7 @@ from binlake.position.commit_record import CommitRecord
 from binlake.position.ledger import Ledger
 from binlake.position.record_reader import VERSION, RecordKey
 from binlake.position.recovery import newest_start
-from binlake.rows.tasks.plan import TableReport
+from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.parcel import pack
 from binlake.rows.upsert.route import Counts
 from binlake.rows.upsert.target import Target
@@ -50,7 +50,7 @@ def commit(
     rows |= {"__op": pa.array([0], pa.int8()), "__order": pa.array([7], pa.int64())}
     rows |= {"__row": pa.array([0], pa.int32()), "__offset": pa.array([ranges[0][3] - 1], pa.int64())}
     rows |= {"__partition": pa.array([ranges[0][1]], pa.int32())}
-    report = TableReport(TableSchema(source, (), ("id",)), target, COLUMNS, {r[0] for r in ranges}, Counts(read=1))
+    report = TaskTableReport(TableSchema(source, (), ("id",)), target, COLUMNS, {r[0] for r in ranges}, Counts(read=1))
     work = TableInput(report, Ranges(OffsetRange(*r) for r in ranges), list(pack(rules.path, "", 0, pa.table(rows))))
     table = lake.get_or_create(rules, target, COLUMNS)
     with ThreadPoolExecutor(1) as pool:

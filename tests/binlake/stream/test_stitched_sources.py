@@ -12,7 +12,7 @@ import pytest
 from binlake.decode.changes import SourceTable
 from binlake.rows.tasks.decode_and_route import decode_records
 from binlake.rows.tasks.plan import BatchPlan
-from binlake.rows.upsert.computed import Computed, compute
+from binlake.rows.upsert.computed import ComputedColumns, compute
 from binlake.rows.upsert.fanout import truncates_of
 from binlake.rows.upsert.parcel import unpack
 from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS
@@ -141,7 +141,7 @@ def test_a_plain_rename_needs_no_expression(monkeypatch: pytest.MonkeyPatch) -> 
 def test_one_evaluation_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
-    def counted(rows: pa.Table, expressions: Sequence[tuple[str, str]], source: SourceTable) -> Computed:
+    def counted(rows: pa.Table, expressions: Sequence[tuple[str, str]], source: SourceTable) -> ComputedColumns:
         calls.append(len(expressions))
         return compute(rows, expressions, source)
 

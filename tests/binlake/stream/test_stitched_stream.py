@@ -14,7 +14,7 @@ import pytest
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.settings.sections import SourceSettings
-from binlake.source.dump_layout import Layout
+from binlake.source.dump_layout import DumpLayout
 from binlake.source.offsets import Offsets
 from binlake.stream.batches.runner import BatchRunner
 from binlake.tables.audit import audit
@@ -155,7 +155,7 @@ def test_a_replayed_dump_feeds_a_source_beside_the_stream(tmp_path: Path, record
     values = [value for _, value in recorded.records["bank_schema.bank.transfers", 0]]
     template = "{database}.{table}/dt={date}/hour={hour}/*"
     for hour, part in ((HOUR, values[3000:]), (HOUR + 1, values[:3000])):
-        path = f"{Layout(template).directory('x.bank.transfers', hour)}/a.jsonl"
+        path = f"{DumpLayout(template).directory('x.bank.transfers', hour)}/a.jsonl"
         open_storage(str(dumps)).write(path, lines_of(part))
     conf = settings(lake, "bank", [topic])
     dump = conf.dump.model_copy(update={"uri": str(dumps), "path": template, "base_files_from_rows": 500})

@@ -9,8 +9,8 @@ from binlake.tables.lake import locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.services.policy import clustering_config, clustering_of
 from hudilake.format.timeline.instant import Instant
-from hudilake.services.clustering.completion import Clustered
-from hudilake.services.clustering.job import ClusteringJob, LaidOut, execute, prepare, waiting
+from hudilake.services.clustering.completion import ClusteringResult
+from hudilake.services.clustering.job import ClusteringJob, UnitResult, execute, prepare, waiting
 from hudilake.services.clustering.scheduling import schedule
 from hudilake.services.planned import MapTasks
 from hudilake.storage import open_storage
@@ -24,7 +24,7 @@ class Clusterer:
     here: ClusteredLake
     table: LakeTable = field(init=False)
     job: ClusteringJob | None = None
-    made: list[LaidOut] = field(default_factory=list)
+    made: list[UnitResult] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.open()
@@ -55,14 +55,14 @@ class Clusterer:
             if self.job is not None:
                 self.made = execute(self.job, map_tasks or self.here.gate)
 
-    def end(self) -> Clustered | None:
+    def end(self) -> ClusteringResult | None:
         """Complete it."""
         if self.job is None:
             return None
         job, self.job = self.job, None
         return clustering_of(self.table, self.here.gate).complete(job, self.made)
 
-    def whole(self) -> Clustered | None:
+    def whole(self) -> ClusteringResult | None:
         """All steps."""
         self.plan()
         self.begin()

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from binlake.tables.kinds.looked_up import LookedUpRows
 from hudilake.services.clustering import completion
-from hudilake.services.clustering.completion import Clustered
-from hudilake.services.clustering.plan import Unit
+from hudilake.services.clustering.completion import ClusteringResult
+from hudilake.services.clustering.plan import ClusteringUnit
 from hudilake.table import overtaking
 from tests.binlake.tables.clustered import KEYED, KINDS, ClusteredLake, drawn
 from tests.binlake.tables.clusterer import Clusterer
@@ -94,7 +94,7 @@ def test_a_clustering_that_did_not_give_way_would_lose_changes(
 ) -> None:
     """The control: the histories would see it."""
 
-    def stubborn(_table: object, units: Sequence[Unit], _time: str) -> list[Unit]:
+    def stubborn(_table: object, units: Sequence[ClusteringUnit], _time: str) -> list[ClusteringUnit]:
         return list(units)
 
     a_changed_row_and_a_clustering(ClusteredLake(tmp_path / "right", kind, "process"))
@@ -108,7 +108,7 @@ def a_clustering_while_a_commit_is_written(here: ClusteredLake, monkeypatch: pyt
     for _ in range(2):
         here.batch(changes=0)
     clusterer, write = Clusterer(here), LookedUpRows.write
-    calls: list[Clustered | None] = []
+    calls: list[ClusteringResult | None] = []
 
     def overtaken(*arguments: Any) -> Any:  # noqa: ANN401 - passed on
         done = write(*arguments)

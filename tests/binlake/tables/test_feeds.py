@@ -8,7 +8,7 @@ import pytest
 
 from binlake.decode.changes import SourceTable
 from binlake.schema.apply.statement_history import net_renames
-from binlake.schema.rules.entries import Entry
+from binlake.schema.rules.entries import DdlEntry
 from binlake.tables.feeds import Feeds
 from hudilake.errors import UnsupportedError
 from tests.binlake.schema.ddl_source import DdlSource, Follower
@@ -99,8 +99,8 @@ def test_a_document_that_is_lost_is_not_taken_for_names_that_never_changed(tmp_p
 
 
 def test_the_parts_of_a_statement_come_to_one_name_before_and_one_after_it() -> None:
-    def entry(source: str, old: str, new: str) -> Entry:
-        return Entry(shop(source), 1, 1, "f:1", f"{old}{new}", "", (), renamed=(shop(old), shop(new)))
+    def entry(source: str, old: str, new: str) -> DdlEntry:
+        return DdlEntry(shop(source), 1, 1, "f:1", f"{old}{new}", "", (), renamed=(shop(old), shop(new)))
 
     entries = [entry("a", "x", "b"), entry("a", "a", "x"), entry("b", "b", "a"), entry("c", "c", "y")]
     entries.append(entry("c", "y", "c"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from binlake.decode.changes import Quarantined, SourceTable
+from binlake.decode.changes import QuarantinedRecord, SourceTable
 from binlake.position.record_reader import RecordKey
 from binlake.source.offsets import OffsetRange, Ranges
 from binlake.tables.lake import Lake
@@ -23,13 +23,13 @@ from tests.judges.hudi_spark import HudiSpark
 
 COLUMNS = ["topic", "partition", "offset", "kafka_time", "key", "value", "reason", "detail", "source_table"]
 RECORDS = [
-    Quarantined("s.shop.a", 0, 7, 1_700_000_000_001, b'{"id":1}', b"\x00\xff{", "malformed_json", "line 1", None),
-    Quarantined("s.shop.a", 1, 7, 0, None, b"", "unknown_op", "op x", SourceTable("shöp", "a.b")),
-    Quarantined("s.shop.b", 0, 2**40, 1, b"", None, "null_key", "", SourceTable("shop", "b")),
+    QuarantinedRecord("s.shop.a", 0, 7, 1_700_000_000_001, b'{"id":1}', b"\x00\xff{", "malformed_json", "line 1", None),
+    QuarantinedRecord("s.shop.a", 1, 7, 0, None, b"", "unknown_op", "op x", SourceTable("shöp", "a.b")),
+    QuarantinedRecord("s.shop.b", 0, 2**40, 1, b"", None, "null_key", "", SourceTable("shop", "b")),
 ]
 
 
-def rows(records: list[Quarantined]) -> list[dict[str, Any]]:
+def rows(records: list[QuarantinedRecord]) -> list[dict[str, Any]]:
     """What readers must see of them."""
     return [
         {
@@ -47,7 +47,7 @@ def rows(records: list[Quarantined]) -> list[dict[str, Any]]:
     ]
 
 
-def write(path: Path, *batches: list[Quarantined]) -> str:
+def write(path: Path, *batches: list[QuarantinedRecord]) -> str:
     """Each batch by a process of its own; the table's URI."""
     config = settings(str(path), ["a"])
     for number, records in enumerate(batches):

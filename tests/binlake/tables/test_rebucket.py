@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from binlake.settings.index import IndexSettings
-from binlake.tables.buckets.rebucket import Rebucketed, rebucket
+from binlake.tables.buckets.rebucket import RebucketResult, rebucket
 from binlake.tables.lake_table import LakeTable
 from hudilake.commit.commit import OvertakenError
 from hudilake.format.definition.bucket import bucket_of_file_id
@@ -22,7 +22,7 @@ from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
 from hudilake.services.compaction import CompactionConfig, run
 from hudilake.services.fsck import fsck
-from hudilake.services.rebucket import MovedUnit, Unit
+from hudilake.services.rebucket import MovedUnit, RebucketUnit
 from hudilake.services.restore import restore
 from tests.binlake.rows.upsert.ingest import STREAM, TOPIC, Ingest, rows_of
 from tests.binlake.rows.upsert.test_route import row
@@ -36,11 +36,11 @@ def in_turn(function: Callable[[Any], Any], planned: Sequence[Any]) -> list[Any]
     return [function(unit) for unit in planned]
 
 
-def moved(here: Ingest, wanted: Bucketing, meanwhile: Callable[[], None] | None = None) -> Rebucketed:
+def moved(here: Ingest, wanted: Bucketing, meanwhile: Callable[[], None] | None = None) -> RebucketResult:
     """Move the table as a process of its own does; ``meanwhile`` runs once after the first pass."""
     waiting = [meanwhile] if meanwhile is not None else []
 
-    def work(function: Callable[[Unit], MovedUnit], planned: Sequence[Unit]) -> list[MovedUnit]:
+    def work(function: Callable[[RebucketUnit], MovedUnit], planned: Sequence[RebucketUnit]) -> list[MovedUnit]:
         done = in_turn(function, planned)
         while waiting:
             waiting.pop()()

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from binlake.tables.buckets.bucket_sizes import Wanted, proposed
-from binlake.tables.buckets.rebucket import Rebucketed
+from binlake.tables.buckets.bucket_sizes import BucketChange, proposed
+from binlake.tables.buckets.rebucket import RebucketResult
 from binlake.tables.buckets.resize import resize, rings_of
 from binlake.tables.lake_table import LakeTable
 from hudilake.commit.commit import OvertakenError
 from hudilake.errors import ConfigError
 from hudilake.format.definition.consistent import COMMIT_SUFFIX, HASHING_PATH, hashing_file
 from hudilake.services.fsck import fsck
-from hudilake.services.rebucket import MovedUnit, Unit
+from hudilake.services.rebucket import MovedUnit, RebucketUnit
 from hudilake.services.restore import restore
 from hudilake.table.table import HudiTable
 from tests.binlake.rows.upsert.ingest import STREAM, TOPIC, Ingest, Kind, rows_of
@@ -35,11 +35,11 @@ def opened(here: Ingest) -> LakeTable:
     return LakeTable.open(here.root.sub(here.rules.path), here.rules)
 
 
-def resized(here: Ingest, *wanted: Wanted, meanwhile: Callable[[], object] | None = None) -> Rebucketed:
+def resized(here: Ingest, *wanted: BucketChange, meanwhile: Callable[[], object] | None = None) -> RebucketResult:
     """Resize as a process of its own does; ``meanwhile`` runs once after the first pass."""
     waiting = [meanwhile] if meanwhile is not None else []
 
-    def work(function: Callable[[Unit], MovedUnit], planned: Sequence[Unit]) -> list[MovedUnit]:
+    def work(function: Callable[[RebucketUnit], MovedUnit], planned: Sequence[RebucketUnit]) -> list[MovedUnit]:
         done = in_turn(function, planned)
         while waiting:
             waiting.pop()()
@@ -59,14 +59,14 @@ def test_a_split_and_a_merge_move_the_rows_of_their_buckets_alone(tmp_path: Path
     here.run([Delivered(Change(900, 0, row(3), None), 0, 60)])
     before, first = stored(here), opened(here)
     others = {piece.file_id for piece in first.table.file_slices() if first.rows.place_of(piece)[1] == 1}
-    split = resized(here, Wanted("", (0,)))
+    split = resized(here, BucketChange("", (0,)))
     table = opened(here)
     ring = rings_of(table).ring("")
     assert (len(ring.nodes), ring.num_buckets, ring.seq_no, ring.instant) == (3, 2, 1, split.instant)
     assert others < {piece.file_id for piece in table.table.file_slices()} <= {node.file_id for node in ring.nodes}
     assert stored(here) == before
     assert_judges_agree(here.uri, rows_of(here.root))
-    resized(here, Wanted("", (1, 2)))
+    resized(here, BucketChange("", (1, 2)))
     assert rings_of(opened(here)).count("") == 2
     assert stored(here) == before
     assert errors(here) == []
@@ -79,7 +79,7 @@ def test_a_split_and_a_merge_move_the_rows_of_their_buckets_alone(tmp_path: Path
 def test_the_stream_goes_on_with_the_new_ring(tmp_path: Path) -> None:
     here = lake(tmp_path)
     here.run(inserts(0, 20))
-    resized(here, Wanted("", (0,)), Wanted("", (1,)))
+    resized(here, BucketChange("", (0,)), BucketChange("", (1,)))
     with pytest.raises(OvertakenError, match="bucket counts have changed"):
         here.run(inserts(20, 20))
     here.restart()
@@ -92,7 +92,7 @@ def test_the_stream_goes_on_with_the_new_ring(tmp_path: Path) -> None:
 def test_a_commit_beside_the_resize_is_not_lost(tmp_path: Path) -> None:
     here = lake(tmp_path)
     here.run(inserts(0, 20))
-    done = resized(here, Wanted("", (0,)), meanwhile=lambda: here.run(inserts(20, 20)))
+    done = resized(here, BucketChange("", (0,)), meanwhile=lambda: here.run(inserts(20, 20)))
     assert done.again == 1
     here.restart()
     assert ids(here) == list(range(40))
@@ -103,7 +103,7 @@ def test_partitions_have_rings_of_their_own(tmp_path: Path) -> None:
     here = lake(tmp_path, Shape(("id",), "region", "identity", "region"))
     here.run(inserts(0, 40))
     before, paths = stored(here), sorted({piece.partition_path for piece in opened(here).table.file_slices()})
-    resized(here, Wanted(paths[0], (1,)))
+    resized(here, BucketChange(paths[0], (1,)))
     bucketing = rings_of(opened(here))
     assert [bucketing.count(path) for path in paths] == [3, *[2] * (len(paths) - 1)]
     here.restart()
@@ -118,7 +118,7 @@ def test_a_restore_takes_the_ring_back(tmp_path: Path) -> None:
     here.run(inserts(0, 20))
     first = opened(here).table.timeline.completed()[-1].requested_time
     before = stored(here)
-    done = resized(here, Wanted("", (0,)))
+    done = resized(here, BucketChange("", (0,)))
     assert done.instant is not None
     storage = here.root.sub(here.rules.path)
     assert storage.stat(hashing_file("", done.instant, COMMIT_SUFFIX)) is not None
@@ -138,10 +138,10 @@ def test_sizes_propose_splits_and_merges(tmp_path: Path) -> None:
     table = opened(here)
     sizes = [piece.base_size + piece.log_size for piece in table.table.file_slices()]
     assert proposed(table.table, max(sizes)) == []
-    assert proposed(table.table, min(sizes) // 3) == [Wanted("", (0,)), Wanted("", (1,))]
+    assert proposed(table.table, min(sizes) // 3) == [BucketChange("", (0,)), BucketChange("", (1,))]
     assert proposed(table.table, 1 << 30) == []  # a partition keeps its first number of buckets
-    resized(here, Wanted("", (0,)))
-    assert proposed(opened(here).table, 1 << 30) == [Wanted("", (0, 1))]
+    resized(here, BucketChange("", (0,)))
+    assert proposed(opened(here).table, 1 << 30) == [BucketChange("", (0, 1))]
 
 
 @pytest.mark.parametrize(("buckets", "why"), [((5,), "0 to 1"), ((1, 1), "0 to 1"), ((), "0 to 1")])
@@ -149,7 +149,7 @@ def test_other_buckets_are_refused(tmp_path: Path, buckets: tuple[int, ...], why
     here = lake(tmp_path)
     here.run(inserts(0, 4))
     with pytest.raises(ConfigError, match=why):
-        resized(here, Wanted("", buckets))
+        resized(here, BucketChange("", buckets))
     assert not opened(here).table.timeline.pending()
 
 

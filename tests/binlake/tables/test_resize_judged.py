@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from binlake.tables.buckets.bucket_sizes import Wanted
+from binlake.tables.buckets.bucket_sizes import BucketChange
 from binlake.tables.buckets.resize import rings_of
 from hudilake.format.definition.consistent import HASHING_PATH
 from tests.binlake.rows.upsert.ingest import Ingest, rows_of
@@ -59,11 +59,11 @@ def test_hudi_and_we_go_on_after_each_other(tmp_path: Path, spark: SparkSession,
     agree(here, hudi_spark, 40)
     assert {one["ratio"] for one in rows_of(here.root)} == {0.5}
     first = sorted({piece.partition_path for piece in opened(here).table.file_slices()})[0]
-    resized(here, Wanted(first, (0,)), Wanted(first, (1,)))
+    resized(here, BucketChange(first, (0,)), BucketChange(first, (1,)))
     agree(here, hudi_spark, 40)
     hudi_touches(spark, here)
     agree(here, hudi_spark, 40)
-    resized(here, Wanted(first, (0, 1, 2)))
+    resized(here, BucketChange(first, (0, 1, 2)))
     here.restart()
     here.run(inserts(40, 20))
     agree(here, hudi_spark, 60)

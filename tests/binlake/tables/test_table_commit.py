@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from binlake.position.commit_record import CommitNotes
-from binlake.rows.tasks.plan import TableReport
+from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.route import Counts, route
 from binlake.rows.upsert.target import make_target
 from binlake.schema.rules.evolution import evolved
@@ -35,7 +35,7 @@ def brought(here: Ingest, ids: range, columns: pa.Schema | None = None) -> Table
     schema = table_schema(SHAPE)
     target = make_target(schema, here.rules)
     routed = route(placed(change_batch(SHAPE, changes), here.rules), {}, -1)
-    report = TableReport(schema, target, columns or value_columns(routed.parcels), {TOPIC}, routed.counts)
+    report = TaskTableReport(schema, target, columns or value_columns(routed.parcels), {TOPIC}, routed.counts)
     return TableInput(report, NO_RANGES, routed.parcels)
 
 

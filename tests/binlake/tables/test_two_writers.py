@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from binlake.rows.tasks.plan import TableReport
+from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.route import route
 from binlake.rows.upsert.target import make_target
 from binlake.rows.upsert.truncates import Truncates
@@ -83,7 +83,7 @@ def _rows(here: Ingest, stream: str, ids: list[int], start: int, order: int = 8)
     schema = table_schema(SHAPE)
     routed = route(placed(change_batch(SHAPE, changes), here.rules), {}, -1)
     target = make_target(schema, here.rules)
-    report = TableReport(schema, target, value_columns(routed.parcels), {TOPIC}, routed.counts)
+    report = TaskTableReport(schema, target, value_columns(routed.parcels), {TOPIC}, routed.counts)
     return TableInput(report, Ranges([OffsetRange(TOPIC, 0, start, start + len(ids))]), routed.parcels)
 
 

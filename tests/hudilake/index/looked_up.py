@@ -13,7 +13,7 @@ from hudilake.format.definition.kind import TableKind
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite, KeyChanges, WriteResult, write_file_group
 from hudilake.format.files.first_write import write_base_anew
-from hudilake.index.base import KeyIndex, Located
+from hudilake.index.base import KeyIndex, KeyLocations
 from hudilake.metadata.config import MetadataConfig
 from hudilake.policies import IndexType
 from hudilake.table.table import HudiTable
@@ -89,7 +89,7 @@ class LookedUpTable:
             self.dead.setdefault(place, set()).update(keys)
         return instant
 
-    def check(self, index: KeyIndex, keys: Sequence[str], days: Sequence[str], *, is_global: bool) -> Located:
+    def check(self, index: KeyIndex, keys: Sequence[str], days: Sequence[str], *, is_global: bool) -> KeyLocations:
         """The index finds what the dict finds. ``days``: the partition path of each key's event."""
         answer = index.locate(pa.array(keys, pa.string()), pa.array(days, pa.string()))
         places = zip(answer.partition_paths.to_pylist(), answer.file_ids.to_pylist(), strict=True)

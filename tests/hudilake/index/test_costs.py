@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudilake.index.base_file_index import BaseFileIndex, Question
+from hudilake.index.base_file_index import BaseFileIndex, KeyProbe
 from hudilake.index.key_files import Longs
 from hudilake.index.key_filters import KeyFilters
 from hudilake.index.open import open_index
@@ -56,7 +56,7 @@ def test_simple_reads_every_file_of_the_partitions(tmp_path: Path) -> None:
 class Forgetful(KeyFilters):
     """Loses the last candidate key of each file."""
 
-    def candidates(self, questions: Sequence[Question]) -> list[list[Longs]]:
+    def candidates(self, questions: Sequence[KeyProbe]) -> list[list[Longs]]:
         return [[places[:-1] for places in one] for one in super().candidates(questions)]
 
 

@@ -12,7 +12,7 @@ from hudilake.locking.base import LostLockError
 from hudilake.locking.fenced import fenced, unfenced
 from hudilake.locking.process_lock import ProcessLock
 from hudilake.storage import Storage, open_storage
-from hudilake.storage.base import LeavesUnfinished
+from hudilake.storage.base import UnfinishedWrites
 
 COMPLETED = "20260101000000000_20260101000001000.deltacommit"
 BELOW: list[Callable[[Storage], tuple[Storage, str]]] = [
@@ -73,11 +73,11 @@ def test_a_pickled_one_is_the_storage_behind_it(storage: Storage) -> None:
 
 
 def test_unfinished_files_are_seen_where_there_are_any(storage: Storage, lock: ProcessLock, tmp_path: Path) -> None:
-    assert isinstance(storage, LeavesUnfinished)
-    assert isinstance(storage.sub(".hoodie"), LeavesUnfinished)
+    assert isinstance(storage, UnfinishedWrites)
+    assert isinstance(storage.sub(".hoodie"), UnfinishedWrites)
     (tmp_path / ".binlake-1.tmp").write_bytes(b"half")
     assert [info.size for info in storage.unfinished("")] == [4]
-    assert not isinstance(fenced(open_storage("memory://fenced/t"), lock), LeavesUnfinished)
+    assert not isinstance(fenced(open_storage("memory://fenced/t"), lock), UnfinishedWrites)
 
 
 def test_a_second_fence_takes_the_place_of_the_first(storage: Storage) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from hudilake.clock import now_ms
 from hudilake.storage import OutcomeUnknownError, Storage, StorageError, StorageNotFoundError, open_storage
-from hudilake.storage.abilities import ConditionalStore, ReplacedError, Syncing, Touchable, Version, unsynced
+from hudilake.storage.abilities import ConditionalStore, DurableWrites, ReplacedError, Touchable, Version, unsynced
 from hudilake.storage.local import LocalStorage
 from tests.conftest import BUCKET
 from tests.hudilake.storage.faults import Fault, http_proxy
@@ -123,7 +123,7 @@ def test_unsynced(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = unsynced(storage)
     quick.create("a/b", b"x")
     assert storage.read("a/b") == b"x"
-    assert (quick is storage) == (not isinstance(storage, Syncing))
+    assert (quick is storage) == (not isinstance(storage, DurableWrites))
     assert quick.uri == storage.uri
     if not isinstance(storage, LocalStorage):
         return

@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from lakemetastore.catalog.entries import (
-    DatabaseDropped,
+    DatabaseDrop,
     DatabasePut,
+    ListedTable,
     NameChange,
-    NamedTable,
     PartitionRows,
-    PartitionsChanged,
-    StatisticsDropped,
+    PartitionsChange,
+    StatisticsDrop,
     StatisticsPut,
     TableChange,
-    TableDefined,
-    TablesNamed,
+    TableDefinition,
+    TableNames,
 )
 from lakemetastore.catalog.names_state import FOLD
 from lakemetastore.catalog.table_state import TableFold
-from lakemetastore.log.fold import Fold, Versioned
+from lakemetastore.log.fold import Fold, VersionedChange
 from lakemetastore.model import Column, Database, Partition, SerDe, SortColumn, Storage, Table
 
 EARLIER = Path(__file__).with_name("earlier_logs.json")
@@ -58,22 +58,22 @@ _DEFINITION = Table(
     rewrite_enabled=True,
 )
 _PARTITIONS = [Partition((v,), _STORAGE, f"file:/w/t/dt={v}", {"m": "1"}, 8, 9) for v in ("x", "y")]
-_NAMED = NamedTable("id1", "EXTERNAL_TABLE", "c")
+_NAMED = ListedTable("id1", "EXTERNAL_TABLE", "c")
 
 NAMES: list[NameChange] = [
     DatabasePut(Database("d", "x", "file:/w/d", {"k": "v"}, "o", 1, 7)),
-    TablesNamed(named=(("d", "t", _NAMED),)),
-    TablesNamed((("d", "t"),), (("d", "u", _NAMED),)),
+    TableNames(named=(("d", "t", _NAMED),)),
+    TableNames((("d", "t"),), (("d", "u", _NAMED),)),
     DatabasePut(Database("e")),
-    DatabaseDropped("e"),
+    DatabaseDrop("e"),
 ]
 TABLE: list[TableChange] = [
-    TableDefined(_DEFINITION),
-    PartitionsChanged(put=PartitionRows.of(_PARTITIONS)),
-    PartitionsChanged(("dt=x",)),
+    TableDefinition(_DEFINITION),
+    PartitionsChange(put=PartitionRows.of(_PARTITIONS)),
+    PartitionsChange(("dt=x",)),
     StatisticsPut("", {"a": b"1", "b": b"2"}),
-    StatisticsDropped("", "b"),
-    TableDefined(_DEFINITION, cascade=True),
+    StatisticsDrop("", "b"),
+    TableDefinition(_DEFINITION, cascade=True),
 ]
 
 
@@ -82,6 +82,6 @@ def test_changes_and_snapshots_of_earlier_logs_are_read(log: str, fold: Fold[Any
     earlier = json.loads(EARLIER.read_text())[log]
     decoded = [fold.decode(bytes.fromhex(data)) for data in earlier["changes"]]
     assert decoded == changes
-    folded = fold.apply(fold.empty(), [Versioned(i, change) for i, change in enumerate(decoded, 1)])
+    folded = fold.apply(fold.empty(), [VersionedChange(i, change) for i, change in enumerate(decoded, 1)])
     loaded = fold.load(bytes.fromhex(earlier["snapshot"]))
     assert fold.dump(loaded) == fold.dump(folded)

@@ -19,7 +19,7 @@ from lakemetastore.hive.hive_calls import HiveCalls
 from lakemetastore.hive.limits import Limits
 from lakemetastore.hive.locks import Locks
 from lakemetastore.hive.session import Session
-from lakemetastore.hive.wire import MalformedMessageError, Message, MessageReader
+from lakemetastore.hive.wire import MalformedMessageError, MessageReader, ThriftMessage
 from lakemetastore.log.stores.opening import open_store
 from tests.lakemetastore.hive.clients import client, raw
 from tests.lakemetastore.hive.hive_server import HiveServer
@@ -45,7 +45,7 @@ STORE = open_store("memory://hive/malformed")
 CALLS = HiveCalls(Services(Catalog(STORE), Locks(STORE), Functions(STORE)))
 
 
-def read(data: bytes, piece: int) -> list[Message]:
+def read(data: bytes, piece: int) -> list[ThriftMessage]:
     pieces = iter([data[i : i + piece] for i in range(0, len(data), piece)])
     reader = MessageReader(lambda begins: next(pieces, b""), LIMITS)
     messages = []

@@ -19,7 +19,7 @@ from lakemetastore.hive.limits import Limits
 from lakemetastore.hive.locks import Locks
 from lakemetastore.hive.server import ThriftServer, listen
 from lakemetastore.hive.session import Session
-from lakemetastore.hive.wire import Message, MessageReader
+from lakemetastore.hive.wire import MessageReader, ThriftMessage
 from lakemetastore.log.stores.base import LogStore
 from tests.lakemetastore.hive.clients import client, raw
 from tests.lakemetastore.hive.conftest import Calls
@@ -173,7 +173,7 @@ def test_idle_clients_do_not_shut_out_others_the_longest_idle_one_goes(start: St
 def test_a_client_is_sent_away_while_all_others_are_being_answered() -> None:
     runs, go = threading.Semaphore(0), threading.Event()
 
-    def answer(session: Session, request: Message) -> bytes:
+    def answer(session: Session, request: ThriftMessage) -> bytes:
         runs.release()
         assert go.wait(10)
         return b"done"
@@ -194,7 +194,7 @@ def test_a_client_is_sent_away_while_all_others_are_being_answered() -> None:
 def test_stop_lets_a_running_call_end_and_closes_idle_clients() -> None:
     runs, go = threading.Event(), threading.Event()
 
-    def answer(session: Session, request: Message) -> bytes:
+    def answer(session: Session, request: ThriftMessage) -> bytes:
         runs.set()
         assert go.wait(10)
         return b"done"
@@ -226,7 +226,7 @@ def test_two_servers_share_a_port(services: Services) -> None:
     second.stop()
 
 
-def _answer(sock: socket.socket) -> Message:
+def _answer(sock: socket.socket) -> ThriftMessage:
     message = _reader(sock).read()
     assert message is not None
     return message

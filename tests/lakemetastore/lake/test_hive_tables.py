@@ -18,7 +18,7 @@ from lakemetastore.lake.hive_tables import LAST_COMMIT, LAST_COMPLETION, HiveTab
 from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opened import OpenedTable
-from lakemetastore.lake.registration import Registered, Registration
+from lakemetastore.lake.registration import Registration, RegistrationResult
 from lakemetastore.log.stores.opening import open_store
 from lakemetastore.model import Column, Storage
 from tests.hudilake.lake import storage_at as open_at
@@ -118,4 +118,4 @@ def test_hive_sync_leaves_registered_tables_as_they_are(tmp_path: Path) -> None:
             assert len(client.get_partition_names("shop", "mor_two_ro", -1)) == 3
     finally:
         server.stop()
-    assert registration.register(NamedTable(table.storage, "shop", "mor_two")) == Registered()
+    assert registration.register(NamedTable(table.storage, "shop", "mor_two")) == RegistrationResult()

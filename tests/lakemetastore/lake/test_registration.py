@@ -11,7 +11,7 @@ from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.errors import AlreadyExistsError, NoSuchObjectError
 from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.lake.naming import NamedTable
-from lakemetastore.lake.registration import Registered, Registration
+from lakemetastore.lake.registration import Registration, RegistrationResult
 from lakemetastore.log.stores.opening import open_store
 from tests.hudilake import lake
 from tests.lakemetastore.lake.hudi_tables import TABLES, add, made
@@ -30,10 +30,10 @@ def _table(path: Path, name: str = "t") -> NamedTable:
 def test_a_registered_table_follows_its_partitions(tmp_path: Path, registration: Registration) -> None:
     table = made(tmp_path / "t", partitions=("day=d1",))
     first = registration.register(_table(tmp_path / "t"))
-    assert first == Registered(("shop.t", "shop.t_ro", "shop.t_rt"), (), 3, 0)
+    assert first == RegistrationResult(("shop.t", "shop.t_ro", "shop.t_rt"), (), 3, 0)
     assert not registration.register(_table(tmp_path / "t")).changed
     add(table, "day=d2")
-    assert registration.register(_table(tmp_path / "t")) == Registered(added=3)
+    assert registration.register(_table(tmp_path / "t")) == RegistrationResult(added=3)
     entry = registration.catalog.tables.get("shop", "T_rt")
     assert entry.partitions.names() == ["day=d1", "day=d2"]
     assert entry.table.kind == "EXTERNAL_TABLE"
@@ -43,7 +43,7 @@ def test_a_registered_table_follows_its_partitions(tmp_path: Path, registration:
 def test_a_second_registration_changes_nothing(name: str, tmp_path: Path, registration: Registration) -> None:
     TABLES[name](tmp_path / name)
     assert registration.register(_table(tmp_path / name)).created
-    assert registration.register(_table(tmp_path / name)) == Registered()
+    assert registration.register(_table(tmp_path / name)) == RegistrationResult()
 
 
 def test_a_partition_without_rows_is_dropped(tmp_path: Path, registration: Registration) -> None:
@@ -51,7 +51,7 @@ def test_a_partition_without_rows_is_dropped(tmp_path: Path, registration: Regis
     registration.register(_table(tmp_path / "t"))
     gone = [piece.file_id for piece in table.file_slices() if piece.partition_path == "day=d1"]
     table.commit(table.begin_replace(), [], replaced={"day=d1": tuple(gone)})
-    assert registration.register(_table(tmp_path / "t")) == Registered(dropped=1)
+    assert registration.register(_table(tmp_path / "t")) == RegistrationResult(dropped=1)
     assert registration.catalog.tables.get("shop", "t").partitions.names() == ["day=d2"]
 
 
@@ -90,7 +90,7 @@ def test_a_swap_at_the_source_is_one_version_of_the_names(tmp_path: Path, regist
     assert names.state().version == before + 1
     for suffix in ("", "_ro", "_rt"):
         assert registration.catalog.tables.get("shop", f"a{suffix}").partitions.names() == ["day=b"]
-    assert (registration.rename(swapped), registration.register(swapped[0])) == (0, Registered())
+    assert (registration.rename(swapped), registration.register(swapped[0])) == (0, RegistrationResult())
 
 
 def test_a_swap_that_another_process_made_is_not_made_twice(tmp_path: Path, registration: Registration) -> None:

@@ -21,7 +21,7 @@ from hudilake.services.savepoint import create_savepoint, delete_savepoint
 from hudilake.table.table import HudiTable
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.differences import differences
-from lakemetastore.lake.entries import LakeEntry, Renewed
+from lakemetastore.lake.entries import FullState, LakeEntry
 from lakemetastore.lake.fresh import renewed
 from lakemetastore.lake.lake_tables import LakeTables, after
 from lakemetastore.lake.naming import NamedTable
@@ -59,7 +59,7 @@ class Follower:
     @property
     def renewals(self) -> int:
         """How often the state was read anew."""
-        return sum(isinstance(entry, Renewed) for entry in self.entries)
+        return sum(isinstance(entry, FullState) for entry in self.entries)
 
 
 @pytest.mark.parametrize("kind", drawn("mor_record_index"))

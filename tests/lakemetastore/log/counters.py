@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from lakemetastore.log.fold import StructFold, Versioned
+from lakemetastore.log.fold import StructFold, VersionedChange
 
 
 class Added(msgspec.Struct, frozen=True, tag="added"):
@@ -34,7 +34,7 @@ class Counters(msgspec.Struct, frozen=True):
 Change = Added | Forgotten
 
 
-def apply(state: Counters, changes: Sequence[Versioned[Change]]) -> Counters:
+def apply(state: Counters, changes: Sequence[VersionedChange[Change]]) -> Counters:
     """The counters after some changes."""
     numbers, wrong = dict(state.numbers), list(state.wrong)
     for versioned in changes:

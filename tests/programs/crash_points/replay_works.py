@@ -14,7 +14,7 @@ import pytest
 
 from binlake.load.replay import quarantine as replay_quarantine
 from binlake.load.replay.dump import STATE
-from binlake.load.replay.quarantine_records import Selection
+from binlake.load.replay.quarantine_records import QuarantineSelection
 from binlake.rows.upsert import keyless
 from binlake.settings import Settings
 from binlake.source.dump_layout import Window
@@ -142,7 +142,7 @@ class QuarantineReplay:
             patch.setattr(keyless, "WINDOW", 1)
             if fate is not None:
                 patch.setattr(replay_quarantine, "open_storage", lambda *a: DyingStore(open_storage(*a), fate))
-            done = replay_quarantine.replay(_keyless_settings(place, known=True), Selection())
+            done = replay_quarantine.replay(_keyless_settings(place, known=True), QuarantineSelection())
         for error in done.errors.values():
             raise error
 
@@ -152,7 +152,7 @@ class QuarantineReplay:
         return [] if owners == ["other", *["same"] * 4] else [f"owners are {owners}"]
 
     def go_on(self, place: Place) -> list[str]:
-        waiting = replay_quarantine.replay(_keyless_settings(place, known=True), Selection()).selected
+        waiting = replay_quarantine.replay(_keyless_settings(place, known=True), QuarantineSelection()).selected
         return [*self.trouble(place), *([f"{waiting} records wait"] if waiting else [])]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from binlake.decode.changes import SourceTable
-from binlake.tables.buckets.bucket_sizes import Wanted
+from binlake.tables.buckets.bucket_sizes import BucketChange
 from binlake.tables.buckets.rebucket import rebucket
 from binlake.tables.buckets.resize import resize, rings_of
 from binlake.tables.lake import Lake
@@ -147,7 +147,7 @@ class Resized(Upkeep):
             table = lake.get(settings.table_rules(SourceTable("shop", name)))
             assert table is not None
             paths = {piece.partition_path for piece in table.table.file_slices()}
-            whole = [Wanted(path, (0,)) for path in sorted(paths) if rings_of(table).count(path) == 1]
+            whole = [BucketChange(path, (0,)) for path in sorted(paths) if rings_of(table).count(path) == 1]
             resize(table, whole, settings.name, CompactionConfig(), serially)
 
     def go_on(self, place: Place) -> list[str]:

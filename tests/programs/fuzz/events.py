@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from binlake.decode.changes import Decoded, RawRecords
+from binlake.decode.changes import DecodedRecords, RawRecords
 from binlake.decode.formats.reader import decode
-from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.options import DecodeOptions, EventFormat
 from binlake.decode.schemas.schemas import NoSchemas, SchemaHistory, SchemaSource
 from tests.binlake.decode import recordings, ways
 from tests.binlake.decode.formats import format_recordings
@@ -46,7 +46,7 @@ class Events:
     options: DecodeOptions
     topic: str
     json: bool = True
-    check: Callable[[RawRecords, SchemaSource, DecodeOptions], Decoded] = decode
+    check: Callable[[RawRecords, SchemaSource, DecodeOptions], DecodedRecords] = decode
     sound: Callable[[bytes], bool] | None = None
 
     def run(self, values: Sequence[bytes]) -> None:
@@ -88,7 +88,7 @@ class Events:
         return inside + [b'{"extra":' + fill + b"," + seed[1:] for fill in fills]
 
 
-def _rows(found: Decoded) -> dict[int, list[str]]:
+def _rows(found: DecodedRecords) -> dict[int, list[str]]:
     """offset -> its rows, without their offsets."""
     rows: dict[int, list[str]] = {}
     for batch in found.changes:
@@ -108,7 +108,7 @@ def _plain_times(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _settled(found: Decoded) -> list[int]:
+def _settled(found: DecodedRecords) -> list[int]:
     """Offsets of the records that are somewhere: rows, quarantine, controls; and one number for each filtered one."""
     offsets = set(_rows(found)) | {record.offset for record in found.quarantined}
     offsets |= {control.offset for control in found.controls}
@@ -207,7 +207,7 @@ def _avro() -> Events:
     writer = Writer()
     seeds = [writer.encode(value) or b"" for value in _debezium("schema").seeds]
     registry = Schemas({number: text for text, number in writer.ids.items()})
-    options = DecodeOptions(registry=registry, format=Format.DEBEZIUM_AVRO, before_of="all")
+    options = DecodeOptions(registry=registry, format=EventFormat.DEBEZIUM_AVRO, before_of="all")
     return Events(seeds, NoSchemas(), options, "s.shop.t", json=False)
 
 
@@ -222,18 +222,18 @@ def _tool(form: str) -> Events:
 
 def _wal() -> Events:
     values = [value for value in hbase.topic("shop:orders", "wal")[0].values if value and len(value) < 5_000]
-    options = DecodeOptions(format=Format.HBASE_WAL)
+    options = DecodeOptions(format=EventFormat.HBASE_WAL)
     return Events(values[:: len(values) // 25], NoSchemas(), options, "hbase.t.wal", sound=_may_be_cells)
 
 
 def _proxy() -> Events:
     values = [value for value in hbase.topic("shop:orders", "events")[0].values if value and len(value) < 5_000]
-    options = DecodeOptions(format=Format.HBASE_AVRO)
+    options = DecodeOptions(format=EventFormat.HBASE_AVRO)
     return Events(values[:: len(values) // 25], NoSchemas(), options, "hbase.t.events", json=False)
 
 
 def _bigtable() -> Events:
-    options = DecodeOptions(format=Format.BIGTABLE)
+    options = DecodeOptions(format=EventFormat.BIGTABLE)
     return Events([json.dumps(one).encode() for one in CHANGES], NoSchemas(), options, "bt", sound=_may_be_cells)
 
 

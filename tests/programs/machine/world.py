@@ -16,7 +16,7 @@ import pyarrow as pa
 from binlake.decode.changes import SourceTable
 from binlake.decode.order import binlog_order
 from binlake.load.replay.quarantine import replay
-from binlake.load.replay.quarantine_records import Replayed, Selection
+from binlake.load.replay.quarantine_records import QuarantineSelection, ReplayResult
 from binlake.position.ledger import Ledger
 from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.settings import Settings
@@ -308,9 +308,9 @@ class World:
         stands = self._runner.ledger.positions
         return sum(e is None for (t, p), meant in self.log.meant.items() for _, e in meant[: stands.at(t, p)])
 
-    def replay(self) -> Replayed:
+    def replay(self) -> ReplayResult:
         """``binlake quarantine replay``. The records' Kafka times are long ago, the deletes are not."""
-        done = replay(self.settings(), Selection(), even_too_old=True)
+        done = replay(self.settings(), QuarantineSelection(), even_too_old=True)
         assert done.errors == {}
         return done
 

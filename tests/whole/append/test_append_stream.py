@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from binlake.rows.tasks.plan import BatchPlan, Item, Written
+from binlake.rows.tasks.plan import BatchPlan, Item, WrittenFile
 from binlake.settings import Settings
 from binlake.source.offsets import OffsetRange
 from binlake.stream.batches import sequence
@@ -127,5 +127,5 @@ class _Watched(LocalEngine):
         """See binlake.stream.engine.Engine."""
         self.seen.append((shuffle, [*plan.writers]))
         items = super().run(plan, ranges, shuffle=shuffle)
-        assert any(isinstance(item, Written) for item in items) == bool(plan.writers)
+        assert any(isinstance(item, WrittenFile) for item in items) == bool(plan.writers)
         return items

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from binlake.load.replay.quarantine import replay
-from binlake.load.replay.quarantine_records import Selection
+from binlake.load.replay.quarantine_records import QuarantineSelection
 from hudilake.read import Incremental, Snapshot, TableReader
 from hudilake.services.restore import restore
 from hudilake.storage import open_storage
@@ -80,8 +80,8 @@ def test_quarantined_inserts_come_back_once_and_changes_do_not(tmp_path: Path) -
     stream.close()
     schemas = {"shop.logs": {"columns": COLUMNS | {"tier": "varchar(9)"}, "key": ["id"]}}
     mended = settings(str(tmp_path), ["logs"], tables={"defaults": {"kind": "append"}}, source={"schemas": schemas})
-    again = replay(mended, Selection())
+    again = replay(mended, QuarantineSelection())
     assert (again.applied, again.failed) == (1, 1)
-    again = replay(mended, Selection())
+    again = replay(mended, QuarantineSelection())
     assert (again.applied, again.failed) == (0, 1)
     assert shown(tmp_path / "shop" / "logs") == rows(2)

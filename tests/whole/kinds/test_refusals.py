@@ -9,7 +9,7 @@ import pytest
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.kind import KnownIndex, TableKind
-from hudilake.format.definition.kind_support import Operation, Refusal
+from hudilake.format.definition.kind_support import KindRefusal, TableOperation
 from hudilake.table.table import HudiTable
 from tests.hudilake.lake import ORDER, SCHEMA, storage_at
 from tests.hypothesis_profile import is_nightly
@@ -24,12 +24,12 @@ FED = [(kind, operation) for operation in works.WITH_EVENTS for kind in KINDS]
 TOLD = [(kind, operation) for operation in works.OF_STATEMENTS for kind in KINDS]
 
 
-def stated(kind: Kind, operation: Operation) -> Refusal | None:
+def stated(kind: Kind, operation: TableOperation) -> KindRefusal | None:
     return TableKind(kind.type, kind.index).refusal(operation)
 
 
 @pytest.mark.parametrize(("kind", "operation"), ASKED[::_STEP], ids=str)
-def test_refused_or_done(tmp_path: Path, kind: Kind, operation: Operation) -> None:
+def test_refused_or_done(tmp_path: Path, kind: Kind, operation: TableOperation) -> None:
     bank, why = works.bank_of(tmp_path, kind.rules), stated(kind, operation)
     if why is None:
         assert works.ASKED[operation](bank) == []
@@ -56,7 +56,7 @@ def test_statements_leave_indexes_right(tmp_path: Path, kind: Kind, operation: s
 def test_another_key(tmp_path: Path, kind: Kind) -> None:
     """Where it is refused, nothing of the table has changed, and rows that come later are in the quarantine."""
     source, follower = works.followed(tmp_path, kind.rules)
-    before, why = follower.stored("t"), stated(kind, Operation.KEY_CHANGE)
+    before, why = follower.stored("t"), stated(kind, TableOperation.KEY_CHANGE)
     if why is None:
         assert works.another_key(source, follower) == []
         return
@@ -85,10 +85,10 @@ def test_the_documentation_has_the_same_cells() -> None:
     looked_up = tuple(index for index in INDEXES if "bucket" not in index)
     groups: tuple[tuple[KnownIndex, ...], ...] = (("bucket",), ("consistent_bucket",), looked_up, ("none",))
     told = {operation: cells for operation, *cells in lines[2:]}
-    assert told == {str(o): [_cell(o, group) for group in groups] for o in Operation}
+    assert told == {str(o): [_cell(o, group) for group in groups] for o in TableOperation}
 
 
-def _cell(operation: Operation, indexes: tuple[KnownIndex, ...]) -> str:
+def _cell(operation: TableOperation, indexes: tuple[KnownIndex, ...]) -> str:
     """What all of these indexes have of an operation."""
     kinds = [Kind(type_, index) for type_ in TYPES for index in indexes if Kind(type_, index) != NO_KIND]
     types = {kind.type for kind in kinds}

@@ -22,7 +22,7 @@ from binlake.rows.upsert.target import ORDER_FIELD as _ORDER
 from binlake.rows.upsert.truncates import Truncates
 from binlake.settings import Settings
 from binlake.source.offsets import NO_RANGES
-from binlake.tables.buckets.bucket_sizes import Wanted
+from binlake.tables.buckets.bucket_sizes import BucketChange
 from binlake.tables.buckets.rebucket import rebucket
 from binlake.tables.buckets.resize import resize
 from binlake.tables.lake import Lake
@@ -31,7 +31,7 @@ from binlake.tables.services.table_services import TableServices
 from binlake.tables.table_commit import TableInput, write_and_commit
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucketing import SimpleBuckets
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.timeline.instant import REPLACE_COMMIT
 from hudilake.read.slice import read_table
 from hudilake.services.compaction import CompactionConfig, run
@@ -94,7 +94,7 @@ def more_buckets(bank: Bank) -> list[str]:
 
 def split(bank: Bank) -> list[str]:
     """The first bucket is split."""
-    resize(opened(bank), [Wanted("", (0,))], "shop", CompactionConfig(), serially)
+    resize(opened(bank), [BucketChange("", (0,))], "shop", CompactionConfig(), serially)
     return []
 
 
@@ -215,13 +215,13 @@ def another_key(source: DdlSource, follower: Follower) -> list[str]:
 
 
 #: What may be refused, by the name that the refusal has.
-ASKED: Final[Mapping[Operation, Operate]] = {
-    Operation.COMPACTION: compaction,
-    Operation.CLUSTERING: clustering,
-    Operation.REBUCKET: more_buckets,
-    Operation.SPLIT: split,
-    Operation.BACKFILL: backfill,
-    Operation.REVERT: revert,
+ASKED: Final[Mapping[TableOperation, Operate]] = {
+    TableOperation.COMPACTION: compaction,
+    TableOperation.CLUSTERING: clustering,
+    TableOperation.REBUCKET: more_buckets,
+    TableOperation.SPLIT: split,
+    TableOperation.BACKFILL: backfill,
+    TableOperation.REVERT: revert,
 }
 WITH_EVENTS: Final[Mapping[str, Operate]] = {"why": why, "resync": resync, "quarantine replay": quarantine_replay}
 OF_STATEMENTS: Final = {"partition statement": partition_statement, "rewritten column": rewritten_column}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from binlake.load.replay.quarantine import replay
-from binlake.load.replay.quarantine_records import Selection, held_records
+from binlake.load.replay.quarantine_records import QuarantineSelection, held_records
 from binlake.settings import Settings
 from binlake.source.offsets import OffsetRange, Offsets
 from binlake.tables.quarantine import QuarantineTable
@@ -195,8 +195,8 @@ def forget_replay(stream: Process, text: bytes) -> None:
     """Replay what waits; then the quarantine forgets it of the records with a text, as if the replay had died."""
     config = Settings.load(stream.place / "shop.json")
     place, seal = open_storage(f"{config.lake.uri}/_quarantine/shop"), Seal(config.quarantine.secret())
-    waiting = held_records(place, Selection(), seal, payload=True)
-    done = replay(config, Selection())
+    waiting = held_records(place, QuarantineSelection(), seal, payload=True)
+    done = replay(config, QuarantineSelection())
     assert (done.applied, done.failed, done.errors) == (2, 2, {})
     again = [held.row() for held in waiting if text in (held.value or b"")]
     assert len(again) == 1

@@ -17,7 +17,7 @@ from binlake.decode.changes import SourceTable
 from binlake.load.replay.dump import DumpService
 from binlake.settings import DumpSettings, Settings, SettingsError, path_name
 from binlake.settings.templates import may_meet, placeholders
-from binlake.source.dump_layout import Layout, Window
+from binlake.source.dump_layout import DumpLayout, Window
 from binlake.source.dump_write import DumpFormat
 from binlake.source.offsets import OffsetRange
 from hudilake.errors import BinlakeError, UnsupportedError
@@ -264,7 +264,7 @@ def test_every_topic_that_is_dumped_is_found_again(tmp_path: Path, template: str
     DumpService(config, Records(held), storage).run(once=True)
     found = {
         line["value"]
-        for f in Layout(template).find(storage, Window())
+        for f in DumpLayout(template).find(storage, Window())
         for line in map(json.loads, storage.read(f.path).splitlines())
     }
     assert found == set(TOPICS)

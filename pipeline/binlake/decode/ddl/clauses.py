@@ -92,7 +92,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TableDdl:
+class TableEffect:
     """A statement's effect on one table. ``to``: the new name in RENAME. ``like``: the model in CREATE ... LIKE."""
 
     action: Action

@@ -24,7 +24,7 @@ class Method(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartitionDefinition:
     """One partition. ``values``: texts of the bounds of RANGE (one a column) or of the values of LIST. ``subs``: names
     of its subpartitions."""
 
@@ -45,7 +45,7 @@ class Partitioning:
     linear: bool = False
     expression: str = ""
     columns: tuple[str, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PartitionDefinition, ...] = ()
     sub: Partitioning | None = None
 
     def named(self, name: str) -> Iterator[tuple[int, int | None]]:
@@ -81,7 +81,7 @@ class ChangePartitions:
     action: PartitionAction
     names: tuple[str, ...] = ()
     every: bool = False
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PartitionDefinition, ...] = ()
     count: int = 0
     defined: Partitioning | None = None
 
@@ -168,19 +168,19 @@ def _defined(reader: Reader) -> Partitioning:
     if reader.take("SUBPARTITION", "BY"):
         sub = _method(reader)
         subs = _number(reader) if reader.take("SUBPARTITIONS") else 0
-        sub = replace(sub, parts=tuple(Part(str(n)) for n in range(subs)))
+        sub = replace(sub, parts=tuple(PartitionDefinition(str(n)) for n in range(subs)))
     inside = reader.bracketed()
-    parts = _parts(inside) if inside is not None else tuple(Part(f"p{n}") for n in range(count or 1))
+    parts = _parts(inside) if inside is not None else tuple(PartitionDefinition(f"p{n}") for n in range(count or 1))
     if sub is not None:
         most = max([len(sub.parts), *(len(part.subs) for part in parts)])
         if most * len(parts) > MOST_PARTITIONS:
             raise AbsurdStatementError(f"{most * len(parts)} partitions")
-        sub = replace(sub, parts=tuple(Part(str(n)) for n in range(most)))
+        sub = replace(sub, parts=tuple(PartitionDefinition(str(n)) for n in range(most)))
         parts = tuple(_divided(part, most) for part in parts)
     return replace(plain, parts=parts, sub=sub)
 
 
-def _divided(part: Part, count: int) -> Part:
+def _divided(part: PartitionDefinition, count: int) -> PartitionDefinition:
     return part if part.subs else replace(part, subs=tuple(f"{part.name}sp{n}" for n in range(count)))
 
 
@@ -200,11 +200,11 @@ def _method(reader: Reader) -> Partitioning:
     return Partitioning(Method(name), linear, expression=text_of(inside))
 
 
-def _parts(tokens: Sequence[Token]) -> tuple[Part, ...]:
+def _parts(tokens: Sequence[Token]) -> tuple[PartitionDefinition, ...]:
     return tuple(_part(Reader(one)) for one in split_at_commas(tokens) if one)
 
 
-def _part(reader: Reader) -> Part:
+def _part(reader: Reader) -> PartitionDefinition:
     reader.take("PARTITION")
     name = reader.name() or ""
     values: tuple[str, ...] = ()
@@ -217,7 +217,7 @@ def _part(reader: Reader) -> Part:
     while reader.left and not reader.next.is_sign("("):
         reader.skip()
     inside = [Reader(one) for one in split_at_commas(reader.bracketed() or []) if one]
-    return Part(name, values, tuple(sub.name() or "" for sub in inside if sub.take("SUBPARTITION")))
+    return PartitionDefinition(name, values, tuple(sub.name() or "" for sub in inside if sub.take("SUBPARTITION")))
 
 
 def _texts(tokens: Sequence[Token] | None) -> tuple[str, ...]:
@@ -233,7 +233,7 @@ def changed_partitioning(known: Partitioning | None, clause: ChangePartitions) -
         return None
     if action is PartitionAction.ADD:
         count = len(known.parts)
-        more = clause.parts or tuple(Part(f"p{count + n}") for n in range(clause.count))
+        more = clause.parts or tuple(PartitionDefinition(f"p{count + n}") for n in range(clause.count))
         return _with_parts(known, (*known.parts, *more))
     if action is PartitionAction.COALESCE:
         return _with_parts(known, known.parts[: len(known.parts) - clause.count])
@@ -247,7 +247,7 @@ def changed_partitioning(known: Partitioning | None, clause: ChangePartitions) -
     return known
 
 
-def _with_parts(known: Partitioning, parts: tuple[Part, ...]) -> Partitioning:
+def _with_parts(known: Partitioning, parts: tuple[PartitionDefinition, ...]) -> Partitioning:
     if len(parts) * (len(known.sub.parts) if known.sub is not None else 1) > MOST_PARTITIONS:
         return known  # no server carries the statement out
     divided = tuple(_divided(part, len(known.sub.parts)) for part in parts) if known.sub is not None else parts
@@ -270,7 +270,7 @@ def _method_text(one: Partitioning) -> str:
     return f"{linear}{one.method}{'' if one.method is Method.KEY else ' COLUMNS'}({names})"
 
 
-def _part_text(one: Partitioning, part: Part) -> str:
+def _part_text(one: Partitioning, part: PartitionDefinition) -> str:
     text = f"PARTITION {_quoted(part.name)}"
     if part.values == ("DEFAULT",):
         text += " DEFAULT"

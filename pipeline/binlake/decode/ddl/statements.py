@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.alter import added, clauses_of, renamed_column, unlogged_changes
-from binlake.decode.ddl.clauses import EVERY_TABLE, Action, Clause, TableDdl
+from binlake.decode.ddl.clauses import EVERY_TABLE, Action, Clause, TableEffect
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction, partition_clause
 from binlake.decode.ddl.tokens import AbsurdStatementError, Reader, Token, split_at_commas, statement_tokens
 
 
-def parse_ddl(statement: str, database: str) -> tuple[TableDdl, ...]:
+def parse_ddl(statement: str, database: str) -> tuple[TableEffect, ...]:
     """The effects of the statement, table by table in order; empty for a statement that does not change tables, and for
     one that no server executes (``AbsurdStatementError``).
 
@@ -29,7 +29,7 @@ def parse_ddl(statement: str, database: str) -> tuple[TableDdl, ...]:
         return ()
 
 
-def _effects(reader: Reader, database: str) -> Iterable[TableDdl]:
+def _effects(reader: Reader, database: str) -> Iterable[TableEffect]:
     while reader.take("SET", "STATEMENT"):  # MariaDB: SET STATEMENT x=y FOR ALTER ...
         while reader.left and not reader.take("FOR"):
             reader.skip()
@@ -40,7 +40,7 @@ def _effects(reader: Reader, database: str) -> Iterable[TableDdl]:
     if reader.take("TRUNCATE"):
         reader.take("TABLE")
         source = _table(reader, database)
-        return (TableDdl(Action.TRUNCATE, source),) if source else ()
+        return (TableEffect(Action.TRUNCATE, source),) if source else ()
     if reader.take("DROP"):
         return _drop(reader, database)
     return _create(reader, database) if reader.take("CREATE") else ()
@@ -54,7 +54,7 @@ def _table(reader: Reader, database: str) -> SourceTable | None:
     return SourceTable(database, first) if second is None else SourceTable(first, second)
 
 
-def _rename(reader: Reader, database: str) -> Iterator[TableDdl]:
+def _rename(reader: Reader, database: str) -> Iterator[TableEffect]:
     reader.take("IF", "EXISTS")
     for part in split_at_commas(reader.rest):
         pair = Reader(part)
@@ -63,15 +63,15 @@ def _rename(reader: Reader, database: str) -> Iterator[TableDdl]:
             pair.skip()
         new = _table(pair, database)
         if old and new:
-            yield TableDdl(Action.RENAME, old, to=new)
+            yield TableEffect(Action.RENAME, old, to=new)
 
 
-def _drop(reader: Reader, database: str) -> Iterator[TableDdl]:
+def _drop(reader: Reader, database: str) -> Iterator[TableEffect]:
     if reader.take_any("DATABASE", "SCHEMA"):
         reader.take("IF", "EXISTS")
         name = reader.name()
         if name:
-            yield TableDdl(Action.DROP, SourceTable(name, EVERY_TABLE))
+            yield TableEffect(Action.DROP, SourceTable(name, EVERY_TABLE))
         return
     if reader.take("TEMPORARY") or not reader.take_any("TABLE", "TABLES"):
         return
@@ -79,10 +79,10 @@ def _drop(reader: Reader, database: str) -> Iterator[TableDdl]:
     for part in split_at_commas(reader.rest):
         source = _table(Reader(part), database)
         if source:
-            yield TableDdl(Action.DROP, source)
+            yield TableEffect(Action.DROP, source)
 
 
-def _create(reader: Reader, database: str) -> Iterator[TableDdl]:
+def _create(reader: Reader, database: str) -> Iterator[TableEffect]:
     replaces = reader.take("OR", "REPLACE")
     if reader.take("TEMPORARY") or not reader.take("TABLE"):
         return
@@ -91,7 +91,7 @@ def _create(reader: Reader, database: str) -> Iterator[TableDdl]:
     if source is None:
         return
     if replaces:
-        yield TableDdl(Action.DROP, source)
+        yield TableEffect(Action.DROP, source)
     like = _table(reader, database) if reader.take("LIKE") else None
     inside = Reader(reader.bracketed() or [])
     if inside.take("LIKE"):
@@ -99,10 +99,10 @@ def _create(reader: Reader, database: str) -> Iterator[TableDdl]:
     clauses = [] if like else [c for part in split_at_commas(inside.rest) for c in added(Reader(part))]
     partitions = partition_clause(reader.rest)
     clauses += [partitions] if partitions is not None else []
-    yield TableDdl(Action.CREATE, source, tuple(clauses), like=like)
+    yield TableEffect(Action.CREATE, source, tuple(clauses), like=like)
 
 
-def _alter(reader: Reader, database: str) -> Iterator[TableDdl]:
+def _alter(reader: Reader, database: str) -> Iterator[TableEffect]:
     ignores = False
     while reader.left and reader.next.is_word("ONLINE", "OFFLINE", "IGNORE"):
         ignores |= reader.next.is_word("IGNORE")
@@ -131,21 +131,21 @@ def _alter(reader: Reader, database: str) -> Iterator[TableDdl]:
         else:
             clauses += clauses_of(clause)
     clauses += unlogged_changes(rest, clauses, ignores=ignores)
-    yield TableDdl(Action.ALTER, source, tuple(clauses))
+    yield TableEffect(Action.ALTER, source, tuple(clauses))
     if partitions is not None and partitions.action is PartitionAction.EXCHANGE:
         yield from _exchanged(reader.rest, database)
     if renamed is not None:
-        yield TableDdl(Action.RENAME, source, to=renamed)
+        yield TableEffect(Action.RENAME, source, to=renamed)
 
 
-def _exchanged(tokens: Sequence[Token], database: str) -> Iterator[TableDdl]:
+def _exchanged(tokens: Sequence[Token], database: str) -> Iterator[TableEffect]:
     """The other table of EXCHANGE PARTITION: its rows change, too."""
     for at in range(len(tokens) - 2):
         other = (
             _table(Reader(tokens[at + 2 : at + 5]), database) if _are(tokens[at : at + 2], "WITH", "TABLE") else None
         )
         if other is not None:
-            yield TableDdl(Action.ALTER, other, (ChangePartitions(PartitionAction.EXCHANGE),))
+            yield TableEffect(Action.ALTER, other, (ChangePartitions(PartitionAction.EXCHANGE),))
 
 
 def _without_partitions(tokens: Sequence[Token], clause: ChangePartitions | None) -> Sequence[Token]:

@@ -12,18 +12,18 @@ import dataclasses
 import msgspec
 
 from binlake.decode.formats import debezium
-from binlake.decode.formats.avro_records import Opener, Refused
+from binlake.decode.formats.avro_records import Opener, RefusedRecordError
 from binlake.decode.formats.avro_schema import writer_schema
-from binlake.decode.messages.chunk import Chunk
+from binlake.decode.messages.chunk import DecodeChunk
 from binlake.decode.messages.format_detection import is_avro
 from binlake.decode.messages.frames import open_loose
 from binlake.decode.messages.keys import Keys, read_keys
-from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.options import DecodeOptions, EventFormat
 from binlake.decode.quarantine import Buffer, Fault, Reason
 from binlake.decode.types.columns import ConnectField
 
 
-def read(chunk: Chunk) -> None:
+def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
     keys, faults = _keys(chunk)
     opener = Opener(chunk.options, f"{chunk.records.topic}-value", writer_schema)
@@ -33,18 +33,18 @@ def read(chunk: Chunk) -> None:
     schemas: list[ConnectField | None] = []
     for at in chunk.live():
         value = chunk.records.values[at] or b""
-        if chunk.options.format is Format.AUTO and not is_avro(value):
+        if chunk.options.format is EventFormat.AUTO and not is_avro(value):
             chunk.foreign.append(at)
             continue
         try:
             if at in faults:
-                raise Refused(faults[at])
+                raise RefusedRecordError(faults[at])
             if is_avro(value):
                 payload, writer = opener.open(value)
                 schema: ConnectField | None = writer.connect
             else:
                 payload, schema = _json(value)
-        except Refused as refused:
+        except RefusedRecordError as refused:
             chunk.refuse(at, refused.fault)
             continue
         live.append(at)
@@ -52,12 +52,12 @@ def read(chunk: Chunk) -> None:
         schemas.append(schema)
     chunk.keys = keys
     chunk.opened = dict(zip(live, payloads, strict=True))
-    chunk.options = dataclasses.replace(chunk.options, format=Format.DEBEZIUM_AVRO)
+    chunk.options = dataclasses.replace(chunk.options, format=EventFormat.DEBEZIUM_AVRO)
     for group in chunk.tables_of(live, payloads, schemas):
         debezium.decode_group(chunk, group)
 
 
-def _keys(chunk: Chunk) -> tuple[Keys, dict[int, Fault]]:
+def _keys(chunk: DecodeChunk) -> tuple[Keys, dict[int, Fault]]:
     """The keys as JSON, and faults of unreadable ones: without its key a row would count as one without a key."""
     opener = Opener(chunk.options, f"{chunk.records.topic}-key", writer_schema)
     keys: list[bytes | None] = []
@@ -67,7 +67,7 @@ def _keys(chunk: Chunk) -> tuple[Keys, dict[int, Fault]]:
         if key is not None and is_avro(key):
             try:
                 keys[at] = opener.open(key)[0]
-            except Refused as refused:
+            except RefusedRecordError as refused:
                 keys[at] = None
                 faults[at] = dataclasses.replace(refused.fault, detail=f"key: {refused.fault.detail}")
     return read_keys(keys), faults
@@ -76,7 +76,7 @@ def _keys(chunk: Chunk) -> tuple[Keys, dict[int, Fault]]:
 def _json(value: bytes) -> tuple[Buffer, ConnectField | None]:
     """A JSON record among Avro ones (a heartbeat, for example); any other value is not Avro."""
     if value[:1] in (b"\0", b""):
-        raise Refused(Fault(Reason.MALFORMED_AVRO, f"{len(value)} bytes are no Avro message"))
+        raise RefusedRecordError(Fault(Reason.MALFORMED_AVRO, f"{len(value)} bytes are no Avro message"))
     return open_loose(value)
 
 
@@ -84,5 +84,5 @@ def as_json(value: bytes, options: DecodeOptions) -> bytes:
     """One Avro value of a DDL topic as JSON. Raises msgspec.ValidationError if it cannot be read."""
     try:
         return Opener(options, "the DDL topic", writer_schema).open(value)[0]
-    except Refused as refused:
+    except RefusedRecordError as refused:
         raise msgspec.ValidationError(refused.fault.detail) from refused

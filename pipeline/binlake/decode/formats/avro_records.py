@@ -35,7 +35,7 @@ S = TypeVar("S", bound=ReadSchema)
 
 
 @dataclass
-class Refused(Exception):
+class RefusedRecordError(Exception):
     """A record that cannot be read."""
 
     fault: Fault
@@ -60,7 +60,7 @@ class Opener(Generic[S]):
             self._known[schema_id] = self._schema(schema_id)
         schema = self._known[schema_id]
         if isinstance(schema, Fault):
-            raise Refused(schema)
+            raise RefusedRecordError(schema)
         return json_of(value, AVRO_HEAD_BYTES, schema, f"schema {schema_id}"), schema
 
     def _schema(self, schema_id: int) -> S | Fault:
@@ -86,11 +86,11 @@ def json_of(value: bytes, start: int, schema: ReadSchema, named: str) -> bytes:
         if source.tell() != size:
             raise ValueError(f"{size - source.tell()} bytes are left over")
         if schema.floats and not _finite(record, _DEEPEST):
-            raise Refused(Fault(Reason.NAN, "a number that is not finite"))
+            raise RefusedRecordError(Fault(Reason.NAN, "a number that is not finite"))
         return msgspec.json.encode(record)
     except _BAD as error:
         detail = f"no record of {named}: {type(error).__name__} {error}"
-        raise Refused(Fault(Reason.MALFORMED_AVRO, detail[:300])) from error
+        raise RefusedRecordError(Fault(Reason.MALFORMED_AVRO, detail[:300])) from error
 
 
 def _finite(value: Any, depth: int) -> bool:  # noqa: ANN401 - what Avro holds

@@ -20,12 +20,12 @@ from binlake.decode import order
 from binlake.decode.changes import ControlKind, SourceTable
 from binlake.decode.ddl.clauses import EVERY_TABLE
 from binlake.decode.events import NO_PLACE, NO_POSITION, Places, RowEvents
-from binlake.decode.messages.chunk import IGNORED, Chunk, TableEvents, reject_invalid, reject_misfit
+from binlake.decode.messages.chunk import IGNORED, DecodeChunk, TableEvents, reject_invalid, reject_misfit
 from binlake.decode.messages.duplicates import with_duplicate_members
 from binlake.decode.messages.envelopes import TOMBSTONE, Long
 from binlake.decode.messages.images import before_of
 from binlake.decode.messages.part import decode_rows
-from binlake.decode.options import CanalForm, Format
+from binlake.decode.options import CanalForm, EventFormat
 from binlake.decode.quarantine import Buffer, Fault, Reason, json_fault
 from binlake.decode.schemas.schemas import ALWAYS, SchemaVersion
 from binlake.decode.types.mysql_types import parse_type
@@ -66,7 +66,7 @@ class _Loose(msgspec.Struct, gc=False, rename="camel"):
     sql_type: msgspec.Raw = msgspec.Raw(_NULL)
 
 
-class _Message(msgspec.Struct, gc=False, rename="camel"):
+class _CanalMessage(msgspec.Struct, gc=False, rename="camel"):
     """The same with every member that distinguishes it from messages of other formats."""
 
     type: str
@@ -83,8 +83,8 @@ class _Message(msgspec.Struct, gc=False, rename="camel"):
     gtid: str | None = None
 
 
-_Any = _Message | _Loose
-_STRICT = msgspec.json.Decoder(_Message).decode
+_Any = _CanalMessage | _Loose
+_STRICT = msgspec.json.Decoder(_CanalMessage).decode
 _LOOSE = msgspec.json.Decoder(_Loose).decode
 _TYPES = msgspec.json.Decoder(dict[str, str]).decode
 
@@ -98,7 +98,7 @@ class _Kind:
     key: tuple[str, ...] | None
 
 
-def read(chunk: Chunk) -> None:
+def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
     found: dict[_Kind, list[tuple[int, _Any]]] = {}
     heads = _heads(chunk)
@@ -125,7 +125,7 @@ def _inner(message: _Any) -> Iterator[Buffer]:
     yield message.sql_type
 
 
-def _heads(chunk: Chunk) -> list[tuple[int, _Any]]:
+def _heads(chunk: DecodeChunk) -> list[tuple[int, _Any]]:
     heads: list[tuple[int, _Any]] = []
     for at in chunk.live():
         value = chunk.records.values[at] or b""
@@ -137,9 +137,9 @@ def _heads(chunk: Chunk) -> list[tuple[int, _Any]]:
     return heads
 
 
-def _loose(chunk: Chunk, at: int, value: bytes) -> _Any | None:
+def _loose(chunk: DecodeChunk, at: int, value: bytes) -> _Any | None:
     """A message with missing members; None for any other value, which is settled here."""
-    if not reject_invalid(chunk, at, value, Format.CANAL):
+    if not reject_invalid(chunk, at, value, EventFormat.CANAL):
         try:
             return _LOOSE(value)
         except _BAD as error:
@@ -162,7 +162,7 @@ def _bare(name: str) -> str:
     return name[1:-1].replace("``", "`") if quoted else name
 
 
-def _settled(chunk: Chunk, at: int, message: _Any) -> _Kind | None:
+def _settled(chunk: DecodeChunk, at: int, message: _Any) -> _Kind | None:
     """The kind of a message with rows; None for any other message, which is settled here."""
     source, what = _source(message), message.type
     if what == "QUERY" and message.is_ddl and message.database:
@@ -193,7 +193,7 @@ def _shape_fault(message: _Any) -> Fault | None:
     return None
 
 
-def _statement(chunk: Chunk, at: int, message: _Any, source: SourceTable) -> None:
+def _statement(chunk: DecodeChunk, at: int, message: _Any, source: SourceTable) -> None:
     place = int(_orders(chunk, [at], [message])[0])
     if place == order.OUT_OF_RANGE:
         chunk.refuse(at, _ORDER, source)
@@ -206,7 +206,7 @@ def _statement(chunk: Chunk, at: int, message: _Any, source: SourceTable) -> Non
 _ORDER = Fault(Reason.ORDER_OUT_OF_RANGE, "the Kafka offset does not fit the ordering value")
 
 
-def _orders(chunk: Chunk, at: list[int], messages: list[_Any]) -> order.Int64s:
+def _orders(chunk: DecodeChunk, at: list[int], messages: list[_Any]) -> order.Int64s:
     options = chunk.options
     epochs = np.array([options.epoch_for(None, message.gtid) for message in messages], dtype=np.int64)
     return order.offset_orders(epochs, chunk.records.offsets[at])
@@ -226,7 +226,7 @@ def _portions(messages: list[tuple[int, _Any]]) -> Iterator[list[tuple[int, _Any
         yield portion
 
 
-def _decode_table(chunk: Chunk, kind: _Kind, messages: list[tuple[int, _Any]]) -> None:
+def _decode_table(chunk: DecodeChunk, kind: _Kind, messages: list[tuple[int, _Any]]) -> None:
     known = _version(kind.types, kind.key)
     if isinstance(known, Fault):
         for at, _ in messages:

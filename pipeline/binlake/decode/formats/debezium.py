@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from binlake.decode.changes import ControlKind
 from binlake.decode.events import NO_POSITION, Places, RowEvents, places
-from binlake.decode.messages.chunk import Chunk, TableEvents
+from binlake.decode.messages.chunk import DecodeChunk, TableEvents
 from binlake.decode.messages.part import decode_rows
 from binlake.decode.options import Form
 from binlake.decode.order import OUT_OF_RANGE
@@ -23,24 +23,24 @@ _I64 = npt.NDArray[np.int64]
 _ROW_OPS = frozenset("crud")
 
 
-def read(chunk: Chunk) -> None:
+def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
     for group in chunk.tables():
         decode_group(chunk, group)
 
 
-def decode_group(chunk: Chunk, group: TableEvents) -> None:
+def decode_group(chunk: DecodeChunk, group: TableEvents) -> None:
     """Decode the events of one table by Debezium's order and form."""
     order = places(group.events, chunk.records.offsets[group.events.at], chunk.options)
     decode_table(chunk, group, order, chunk.options.form)
 
 
-def decode_table(chunk: Chunk, group: TableEvents, order: Places, form: Form) -> None:
+def decode_table(chunk: DecodeChunk, group: TableEvents, order: Places, form: Form) -> None:
     """Decode the events of one table. Events that are not rows by their op or place are settled here."""
     decode_rows(chunk, group, order, _row_indices(chunk, group, order), form=form)
 
 
-def _row_indices(chunk: Chunk, group: TableEvents, order: Places) -> _I64:
+def _row_indices(chunk: DecodeChunk, group: TableEvents, order: Places) -> _I64:
     """The indices of events that change rows; the others are settled here."""
     ops = group.events.ops
     if _ROW_OPS.issuperset(ops) and not (order.orders == OUT_OF_RANGE).any():
@@ -48,7 +48,7 @@ def _row_indices(chunk: Chunk, group: TableEvents, order: Places) -> _I64:
     return np.array([i for i in range(len(ops)) if _changes_row(chunk, group, order, i)], dtype=np.int64)
 
 
-def _changes_row(chunk: Chunk, group: TableEvents, order: Places, i: int) -> bool:
+def _changes_row(chunk: DecodeChunk, group: TableEvents, order: Places, i: int) -> bool:
     events = group.events
     at, op = events.at[i], events.ops[i]
     if order.orders[i] == OUT_OF_RANGE:

@@ -20,12 +20,12 @@ from binlake.decode.changes import ControlKind, SourceTable
 from binlake.decode.events import NO_PLACE, NO_POSITION, Places, RowEvents, places
 from binlake.decode.formats.debezium import decode_table
 from binlake.decode.formats.maxwell_schema import definition_changes
-from binlake.decode.messages.chunk import IGNORED, Chunk, TableEvents, reject_invalid, reject_misfit
+from binlake.decode.messages.chunk import IGNORED, DecodeChunk, TableEvents, reject_invalid, reject_misfit
 from binlake.decode.messages.duplicates import with_duplicate_members
 from binlake.decode.messages.envelopes import TOMBSTONE, Long
 from binlake.decode.messages.format_detection import MAXWELL_DDL
 from binlake.decode.messages.images import before_of
-from binlake.decode.options import Format, MaxwellForm, MaxwellOrder
+from binlake.decode.options import EventFormat, MaxwellForm, MaxwellOrder
 from binlake.decode.quarantine import Fault, Reason, json_fault
 
 _NULL = b"null"
@@ -40,7 +40,7 @@ _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _PK = "pk."
 
 
-class _Message(msgspec.Struct, gc=False):
+class _MaxwellMessage(msgspec.Struct, gc=False):
     """A message about a row or a bootstrap. Of a DDL message only the head is read."""
 
     type: str
@@ -58,13 +58,13 @@ class _Message(msgspec.Struct, gc=False):
     sql: str | None = None
 
 
-_MESSAGE = msgspec.json.Decoder(_Message).decode
+_MESSAGE = msgspec.json.Decoder(_MaxwellMessage).decode
 _Group = tuple[SourceTable, tuple[str, ...] | None]
 
 
-def read(chunk: Chunk) -> None:
+def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
-    found: dict[_Group, list[tuple[int, _Message]]] = {}
+    found: dict[_Group, list[tuple[int, _MaxwellMessage]]] = {}
     heads = _heads(chunk)
     doubled = _doubled(chunk, heads)
     for at, head in heads:
@@ -78,9 +78,9 @@ def read(chunk: Chunk) -> None:
         chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
 
 
-def _doubled(chunk: Chunk, heads: list[tuple[int, _Message]]) -> dict[int, Fault]:
+def _doubled(chunk: DecodeChunk, heads: list[tuple[int, _MaxwellMessage]]) -> dict[int, Fault]:
     """Faults of rows that name a member twice, searched among messages with the same members."""
-    alike: dict[tuple[bool, bool], list[tuple[int, _Message]]] = {}
+    alike: dict[tuple[bool, bool], list[tuple[int, _MaxwellMessage]]] = {}
     for pair in heads:
         if pair[1].type in _OPS:
             alike.setdefault((pair[1].type == "update", pair[1].position is None), []).append(pair)
@@ -94,7 +94,7 @@ def _doubled(chunk: Chunk, heads: list[tuple[int, _Message]]) -> dict[int, Fault
     return found
 
 
-def _heads(chunk: Chunk) -> list[tuple[int, _Message]]:
+def _heads(chunk: DecodeChunk) -> list[tuple[int, _MaxwellMessage]]:
     heads = []
     for at in chunk.live():
         value = chunk.records.values[at] or b""
@@ -108,17 +108,17 @@ def _heads(chunk: Chunk) -> list[tuple[int, _Message]]:
     return heads
 
 
-def _other(chunk: Chunk, at: int, value: bytes, error: str) -> None:
+def _other(chunk: DecodeChunk, at: int, value: bytes, error: str) -> None:
     """Settle a record that is not a valid Maxwell message."""
-    if not reject_invalid(chunk, at, value, Format.MAXWELL):
+    if not reject_invalid(chunk, at, value, EventFormat.MAXWELL):
         reject_misfit(chunk, at, value, error)
 
 
-def _source(message: _Message) -> SourceTable | None:
+def _source(message: _MaxwellMessage) -> SourceTable | None:
     return SourceTable.named(message.database, message.table) if message.database and message.table else None
 
 
-def _key(chunk: Chunk, at: int, message: _Message) -> tuple[str, ...] | None:
+def _key(chunk: DecodeChunk, at: int, message: _MaxwellMessage) -> tuple[str, ...] | None:
     """The key's columns: from the message, else from the Kafka key (``pk.<column>``)."""
     if message.primary_key_columns is not None:
         return message.primary_key_columns
@@ -126,7 +126,7 @@ def _key(chunk: Chunk, at: int, message: _Message) -> tuple[str, ...] | None:
     return tuple(name[len(_PK) :] for name in fields if name.startswith(_PK)) or None
 
 
-def _settled(chunk: Chunk, at: int, message: _Message) -> SourceTable | None:
+def _settled(chunk: DecodeChunk, at: int, message: _MaxwellMessage) -> SourceTable | None:
     """The table of a message with a row; None for any other message, which is settled here."""
     source, what = _source(message), message.type
     if what in MAXWELL_DDL:
@@ -146,18 +146,18 @@ def _settled(chunk: Chunk, at: int, message: _Message) -> SourceTable | None:
     return None
 
 
-def _position_fault(chunk: Chunk, message: _Message) -> Fault | None:
+def _position_fault(chunk: DecodeChunk, message: _MaxwellMessage) -> Fault | None:
     if message.position is not None or message.type == "bootstrap-insert" or _by_offset(chunk):
         return None
     detail = "the message has no position: set output_binlog_position=true at Maxwell, or source.maxwell.order: offset"
     return Fault(Reason.NO_POSITION, detail)
 
 
-def _by_offset(chunk: Chunk) -> bool:
+def _by_offset(chunk: DecodeChunk) -> bool:
     return chunk.options.maxwell_order is MaxwellOrder.OFFSET
 
 
-def _statement(chunk: Chunk, at: int, message: _Message) -> None:
+def _statement(chunk: DecodeChunk, at: int, message: _MaxwellMessage) -> None:
     """DDL: a definition of a table goes to the driver, which gives its schema to the rows that follow."""
     if message.type in ("database-create", "database-alter"):
         chunk.decoded.count_filtered(None, "ddl")
@@ -176,7 +176,7 @@ def _statement(chunk: Chunk, at: int, message: _Message) -> None:
 
 
 def _decode_table(
-    chunk: Chunk, source: SourceTable, key: tuple[str, ...] | None, messages: list[tuple[int, _Message]]
+    chunk: DecodeChunk, source: SourceTable, key: tuple[str, ...] | None, messages: list[tuple[int, _MaxwellMessage]]
 ) -> None:
     versions = chunk.schemas.versions(source)
     keys = chunk.schemas.key(source) or key or (versions[-1].key if versions else ())
@@ -193,7 +193,7 @@ def _decode_table(
     decode_table(chunk, group, placed, MaxwellForm(chunk.options.time_zone))
 
 
-def _has_row_number(chunk: Chunk, source: SourceTable, at: int, message: _Message) -> bool:
+def _has_row_number(chunk: DecodeChunk, source: SourceTable, at: int, message: _MaxwellMessage) -> bool:
     """Whether the row's number is known: rows of a table without a key differ by their place alone."""
     if message.xoffset is not None or message.commit or message.type == "bootstrap-insert":
         return True
@@ -202,7 +202,9 @@ def _has_row_number(chunk: Chunk, source: SourceTable, at: int, message: _Messag
     return False
 
 
-def _events(chunk: Chunk, messages: list[tuple[int, _Message]], keys: tuple[str, ...], whole: bool) -> RowEvents:
+def _events(
+    chunk: DecodeChunk, messages: list[tuple[int, _MaxwellMessage]], keys: tuple[str, ...], whole: bool
+) -> RowEvents:
     heads = [message for _, message in messages]
     split = [_place(message.position) for message in heads]
     traced = bool(chunk.options.epoch_of_server or chunk.options.epoch_of_gtid_domain)
@@ -229,7 +231,7 @@ def _place(position: str | None) -> tuple[str, int]:
     return file, int(number) if fits else NO_POSITION
 
 
-def _placed_by_offset(chunk: Chunk, events: RowEvents, placed: Places) -> Places:
+def _placed_by_offset(chunk: DecodeChunk, events: RowEvents, placed: Places) -> Places:
     """Kafka's offset as order. A row without a position gets its schema by its second, unless it is a snapshot row."""
     epochs = np.full(len(events), chunk.options.epoch, dtype=np.int64)
     seconds = order.snapshot_orders(epochs, np.array(events.source_ms, dtype=np.int64))

@@ -39,7 +39,7 @@ class _Definition(msgspec.Struct, rename="kebab"):
     primary_key: list[str] = []
 
 
-class _Record(msgspec.Struct):
+class _SchemaRecord(msgspec.Struct):
     type: str
     database: str
     table: str | None = None
@@ -51,7 +51,7 @@ class _Record(msgspec.Struct):
     old: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_RECORD = msgspec.json.Decoder(_Record).decode
+_RECORD = msgspec.json.Decoder(_SchemaRecord).decode
 _DEFINITION = msgspec.json.Decoder(_Definition | None).decode
 
 
@@ -80,19 +80,19 @@ def definition_changes(value: Buffer) -> list[SchemaChange]:
     return [*changes, _defined(record, record.definition, kind, now, former)]
 
 
-def _place(record: _Record) -> tuple[str, int]:
+def _place(record: _SchemaRecord) -> tuple[str, int]:
     """The place in the binlog. Where Maxwell writes none, the second, which orders before all places."""
     file, _, position = (record.position or "").rpartition(":")
     return (file, int(position)) if position.isdigit() else ("0", record.ts // 1000)
 
 
-def _change(record: _Record, kind: ChangeKind, source: SourceTable) -> SchemaChange:
+def _change(record: _SchemaRecord, kind: ChangeKind, source: SourceTable) -> SchemaChange:
     file, position = _place(record)
     return SchemaChange(kind, source, file, position, None, record.gtid, (), (), record.sql)
 
 
 def _defined(
-    record: _Record, definition: _Definition, kind: ChangeKind, source: SourceTable, former: SourceTable
+    record: _SchemaRecord, definition: _Definition, kind: ChangeKind, source: SourceTable, former: SourceTable
 ) -> SchemaChange:
     said = _said(record)
     columns: list[tuple[str, MysqlType]] = []
@@ -125,7 +125,7 @@ def _defined(
 
 
 @dataclass
-class _Said:
+class _StatementFacts:
     """The facts that a statement gives: types by lower-case name, former names, and the table of LIKE."""
 
     types: dict[str, MysqlType] = field(default_factory=dict)
@@ -133,8 +133,8 @@ class _Said:
     like: SourceTable | None = None
 
 
-def _said(record: _Record) -> _Said:
-    said = _Said()
+def _said(record: _SchemaRecord) -> _StatementFacts:
+    said = _StatementFacts()
     for ddl in parse_ddl(record.sql, record.database):
         said.like = ddl.like or said.like
         for clause in ddl.clauses:
@@ -146,7 +146,7 @@ def _said(record: _Record) -> _Said:
     return said
 
 
-def _type(column: _Column, said: _Said) -> tuple[MysqlType, bool]:
+def _type(column: _Column, said: _StatementFacts) -> tuple[MysqlType, bool]:
     """The column's type, and whether it is complete. Raises UnsupportedError for an unknown type."""
     kind = parse_type(_text(column))
     if kind.base not in _INCOMPLETE:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from binlake.decode.changes import Column
-from binlake.decode.formats.avro_records import Opener, Refused, json_of
+from binlake.decode.formats.avro_records import Opener, RefusedRecordError, json_of
 from binlake.decode.formats.plain_avro_schema import PlainSchema, plain_schema
 from binlake.decode.formats.plain_rows import PlainRows, decode_plain, settle_tombstones, topics_of
-from binlake.decode.messages.chunk import Chunk
+from binlake.decode.messages.chunk import DecodeChunk
 from binlake.decode.messages.format_detection import is_avro
 from binlake.decode.messages.images import members
 from binlake.decode.options import PlainTopics
@@ -22,7 +22,7 @@ from binlake.decode.quarantine import Buffer, Fault, Reason
 
 
 @dataclass
-class _Group:
+class _SchemaGroup:
     """Records of one schema. ``deletes``: their images are keys."""
 
     columns: tuple[Column, ...]
@@ -35,16 +35,16 @@ class _Group:
 class _Groups:
     """The records of a chunk by the schema of their images."""
 
-    found: dict[tuple[int, bool], _Group] = field(default_factory=dict)
+    found: dict[tuple[int, bool], _SchemaGroup] = field(default_factory=dict)
 
     def add(self, at: int, image: Buffer, schema: PlainSchema, columns: Sequence[Column], *, deletes: bool) -> None:
         """Add one record."""
-        group = self.found.setdefault((id(schema), deletes), _Group(tuple(columns), deletes))
+        group = self.found.setdefault((id(schema), deletes), _SchemaGroup(tuple(columns), deletes))
         group.at.append(at)
         group.images.append(image)
 
 
-def read(chunk: Chunk) -> None:
+def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records."""
     topics = topics_of(chunk)
     if topics is None:
@@ -57,7 +57,7 @@ def read(chunk: Chunk) -> None:
         decode_plain(chunk, topics, PlainRows(group.at, group.images, group.columns, deletes))
 
 
-def _read_values(chunk: Chunk, topics: PlainTopics, groups: _Groups) -> None:
+def _read_values(chunk: DecodeChunk, topics: PlainTopics, groups: _Groups) -> None:
     opener = Opener(chunk.options, f"{chunk.records.topic}-value", plain_schema)
     declared = None if topics.avro_schema is None else plain_schema(topics.avro_schema)
     for at in chunk.live():
@@ -69,21 +69,21 @@ def _read_values(chunk: Chunk, topics: PlainTopics, groups: _Groups) -> None:
             else:
                 image, schema = _opened(opener, value)
             if not schema.record:
-                raise Refused(Fault(Reason.UNKNOWN_MESSAGE, "the message is no record"))
-        except Refused as refused:
+                raise RefusedRecordError(Fault(Reason.UNKNOWN_MESSAGE, "the message is no record"))
+        except RefusedRecordError as refused:
             chunk.refuse(at, refused.fault, topics.table)
         else:
             groups.add(at, image, schema, schema.columns, deletes=False)
 
 
-def _read_keys(chunk: Chunk, topics: PlainTopics, groups: _Groups) -> None:
+def _read_keys(chunk: DecodeChunk, topics: PlainTopics, groups: _Groups) -> None:
     """The rows that records without a value delete: their keys are Avro, with a schema in the registry."""
     opener = Opener(chunk.options, f"{chunk.records.topic}-key", plain_schema)
     for at in settle_tombstones(chunk, topics):
         try:
             image, schema = _opened(opener, chunk.records.keys[at] or b"")
             columns, image = _key_columns(image, schema, topics.key)
-        except Refused as refused:
+        except RefusedRecordError as refused:
             chunk.refuse(at, Fault(refused.fault.reason, f"key: {refused.fault.detail}"), topics.table)
         else:
             groups.add(at, image, schema, columns, deletes=True)
@@ -91,7 +91,9 @@ def _read_keys(chunk: Chunk, topics: PlainTopics, groups: _Groups) -> None:
 
 def _opened(opener: Opener[PlainSchema], value: bytes) -> tuple[Buffer, PlainSchema]:
     if not is_avro(value):
-        raise Refused(Fault(Reason.MALFORMED_AVRO, f"{len(value)} bytes are no Avro message with a schema id"))
+        raise RefusedRecordError(
+            Fault(Reason.MALFORMED_AVRO, f"{len(value)} bytes are no Avro message with a schema id")
+        )
     return opener.open(value)
 
 
@@ -102,7 +104,7 @@ def _key_columns(image: Buffer, schema: PlainSchema, key: tuple[str, ...]) -> tu
         return [_named(column, key[0])], msgspec.json.encode({key[0]: msgspec.Raw(image)})
     found = members(image) if schema.record else None
     if found is None or not set(key) <= found.keys():
-        raise Refused(Fault(Reason.MISSING_KEY, f"it does not give {', '.join(key)}"))
+        raise RefusedRecordError(Fault(Reason.MISSING_KEY, f"it does not give {', '.join(key)}"))
     return [c for c in schema.columns if c.name in key], msgspec.json.encode({name: found[name] for name in key})
 
 

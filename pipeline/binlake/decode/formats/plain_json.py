@@ -8,7 +8,7 @@ import msgspec
 
 from binlake.decode.formats.plain_rows import PlainRows, decode_plain, settle_tombstones, topics_of
 from binlake.decode.inferred import inferred_columns
-from binlake.decode.messages.chunk import Chunk
+from binlake.decode.messages.chunk import DecodeChunk
 from binlake.decode.messages.images import members
 from binlake.decode.options import PlainTopics
 from binlake.decode.quarantine import Buffer, Fault, Reason
@@ -22,7 +22,7 @@ _MISFITS = frozenset({Reason.UNKNOWN_COLUMN, Reason.BAD_VALUE})
 _TEXTS = frozenset({"char", "varchar", "text", "enum", "set", "uuid"})
 
 
-def read(chunk: Chunk) -> None:
+def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records."""
     topics = topics_of(chunk)
     if topics is None:
@@ -45,7 +45,7 @@ def read(chunk: Chunk) -> None:
     _learn(chunk, topics, [image for i, image in zip(at, images, strict=True) if i in misfits])
 
 
-def _deleted(chunk: Chunk, topics: PlainTopics, kinds: Mapping[str, MysqlType]) -> dict[int, Buffer]:
+def _deleted(chunk: DecodeChunk, topics: PlainTopics, kinds: Mapping[str, MysqlType]) -> dict[int, Buffer]:
     """The keys of the rows that records without a value delete, by record."""
     found: dict[int, Buffer] = {}
     for at in settle_tombstones(chunk, topics):
@@ -57,7 +57,7 @@ def _deleted(chunk: Chunk, topics: PlainTopics, kinds: Mapping[str, MysqlType]) 
     return found
 
 
-def _learn(chunk: Chunk, topics: PlainTopics, images: list[Buffer]) -> None:
+def _learn(chunk: DecodeChunk, topics: PlainTopics, images: list[Buffer]) -> None:
     """Report the columns of messages that the known columns do not fit."""
     if topics.inferred and (found := inferred_columns(images)):
         chunk.decoded.inferred.setdefault(topics.table, {}).update(found)

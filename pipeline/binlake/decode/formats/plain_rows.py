@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from binlake.decode import order
 from binlake.decode.changes import META_FIELDS, META_NAMES, UNKNOWN_PLACE, ChangeBatch, Column, Op, TableSchema
-from binlake.decode.messages.chunk import Chunk
+from binlake.decode.messages.chunk import DecodeChunk
 from binlake.decode.messages.envelopes import TOMBSTONE
 from binlake.decode.messages.rows import RowReader
 from binlake.decode.options import PlainTopics
@@ -48,7 +48,7 @@ class PlainRows:
     deletes: frozenset[int] = frozenset()
 
 
-def topics_of(chunk: Chunk) -> PlainTopics | None:
+def topics_of(chunk: DecodeChunk) -> PlainTopics | None:
     """What the chunk's topic feeds; None if no setting names it, and its records are then refused."""
     found = chunk.options.plain_topics(chunk.records.topic)
     if found is None:
@@ -58,7 +58,7 @@ def topics_of(chunk: Chunk) -> PlainTopics | None:
     return found
 
 
-def settle_tombstones(chunk: Chunk, topics: PlainTopics) -> list[int]:
+def settle_tombstones(chunk: DecodeChunk, topics: PlainTopics) -> list[int]:
     """The records without a value that can delete a row by their key; all others without a value are settled."""
     if not topics.key:
         if chunk.tombstones:
@@ -75,7 +75,7 @@ def settle_tombstones(chunk: Chunk, topics: PlainTopics) -> list[int]:
     return able
 
 
-def decode_plain(chunk: Chunk, topics: PlainTopics, rows: PlainRows) -> dict[int, Fault]:
+def decode_plain(chunk: DecodeChunk, topics: PlainTopics, rows: PlainRows) -> dict[int, Fault]:
     """Append one change batch (none if no row is good) and refuse the bad records; returns their faults by record."""
     if not len(rows.at):
         return {}
@@ -100,7 +100,7 @@ def decode_plain(chunk: Chunk, topics: PlainTopics, rows: PlainRows) -> dict[int
     return _refused(chunk, topics, faults)
 
 
-def _refused(chunk: Chunk, topics: PlainTopics, faults: dict[int, Fault]) -> dict[int, Fault]:
+def _refused(chunk: DecodeChunk, topics: PlainTopics, faults: dict[int, Fault]) -> dict[int, Fault]:
     for record, fault in faults.items():
         chunk.refuse(record, fault, topics.table)
     return faults
@@ -124,7 +124,7 @@ def _as_message(fault: Fault) -> Fault:
     return replace(fault, reason=Reason.UNKNOWN_MESSAGE, detail=fault.detail.replace("the row image", "the message"))
 
 
-def _values(chunk: Chunk, fact: str, at: _I64) -> pa.Array:
+def _values(chunk: DecodeChunk, fact: str, at: _I64) -> pa.Array:
     """What Kafka knows of the records."""
     records = chunk.records
     if fact == "topic":
@@ -162,7 +162,7 @@ def _in_range(orders: _I64, at: _I64, faults: dict[int, Fault]) -> npt.NDArray[n
     return np.asarray(good)
 
 
-def _with_meta(chunk: Chunk, table: pa.Table, at: _I64, orders: _I64, deletes: npt.NDArray[np.bool_]) -> pa.Table:
+def _with_meta(chunk: DecodeChunk, table: pa.Table, at: _I64, orders: _I64, deletes: npt.NDArray[np.bool_]) -> pa.Table:
     """The value columns followed by META_FIELDS."""
     records, n = chunk.records, len(at)
     columns = (

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from binlake.decode.changes import Decoded, RawRecords
+from binlake.decode.changes import DecodedRecords, RawRecords
 from binlake.decode.formats import (
     avro,
     canal,
@@ -17,44 +17,44 @@ from binlake.decode.formats import (
     plain_avro,
     plain_json,
 )
-from binlake.decode.messages.chunk import Chunk
+from binlake.decode.messages.chunk import DecodeChunk
 from binlake.decode.messages.format_detection import detect_format, format_of, is_avro
 from binlake.decode.messages.frames import open_loose
-from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.options import DecodeOptions, EventFormat
 from binlake.decode.quarantine import Buffer
 from binlake.decode.schemas import schema_change
 from binlake.decode.schemas.schema_change import SchemaChange
 from binlake.decode.schemas.schemas import SchemaSource
 from binlake.hbase.formats import bigtable, cell_scan, hbase_avro, hbase_wal
 
-_READERS: Mapping[Format, Callable[[Chunk], None]] = MappingProxyType(
+_READERS: Mapping[EventFormat, Callable[[DecodeChunk], None]] = MappingProxyType(
     {
-        Format.DEBEZIUM: debezium.read,
-        Format.CANAL: canal.read,
-        Format.MAXWELL: maxwell.read,
-        Format.DEBEZIUM_AVRO: avro.read,
-        Format.JSON: plain_json.read,
-        Format.AVRO: plain_avro.read,
-        Format.HBASE_WAL: hbase_wal.read,
-        Format.HBASE_AVRO: hbase_avro.read,
-        Format.BIGTABLE: bigtable.read,
+        EventFormat.DEBEZIUM: debezium.read,
+        EventFormat.CANAL: canal.read,
+        EventFormat.MAXWELL: maxwell.read,
+        EventFormat.DEBEZIUM_AVRO: avro.read,
+        EventFormat.JSON: plain_json.read,
+        EventFormat.AVRO: plain_avro.read,
+        EventFormat.HBASE_WAL: hbase_wal.read,
+        EventFormat.HBASE_AVRO: hbase_avro.read,
+        EventFormat.BIGTABLE: bigtable.read,
     }
 )
 
 
-def decode(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> Decoded:
+def decode(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> DecodedRecords:
     """Decode one chunk: consecutive records of one topic partition (10,000 to 200,000 is a good size).
 
     Every record is in exactly one place of the result. Bad input raises nothing. Raises TransientError where the schema
     registry gives no answer.
     """
     if (source := cell_scan.scanned_table(records.topic)) is not None:
-        chunk = Chunk(records, schemas, options)
+        chunk = DecodeChunk(records, schemas, options)
         cell_scan.read(chunk, source)
         return _settled(chunk.decoded)
-    if options.format is not Format.AUTO:
+    if options.format is not EventFormat.AUTO:
         return _settled(_read(records, schemas, options, options.format).decoded)
-    decoded = Decoded()
+    decoded = DecodedRecords()
     rest = records
     while True:
         first = next((value for value in rest.values if value is not None), b"")
@@ -67,14 +67,14 @@ def decode(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -
         rest = rest.select(sorted(chunk.foreign))
 
 
-def _read(records: RawRecords, schemas: SchemaSource, options: DecodeOptions, format_: Format) -> Chunk:
+def _read(records: RawRecords, schemas: SchemaSource, options: DecodeOptions, format_: EventFormat) -> DecodeChunk:
     """Run one reader. It takes all records that detect_format assigns to it, so each reader runs at most once."""
-    chunk = Chunk(records, schemas, options)
+    chunk = DecodeChunk(records, schemas, options)
     _READERS[format_](chunk)
     return chunk
 
 
-def _settled(decoded: Decoded) -> Decoded:
+def _settled(decoded: DecodedRecords) -> DecodedRecords:
     decoded.quarantined.sort(key=lambda record: record.offset)
     decoded.controls.sort(key=lambda control: control.offset)
     return decoded
@@ -91,7 +91,7 @@ def table_changes(value: bytes, options: DecodeOptions) -> list[SchemaChange]:
     Raises msgspec.MsgspecError if it is not a record of a topic with DDL, TransientError as ``decode`` does.
     """
     value = as_json(value, options)
-    if detect_format(value) is Format.MAXWELL:
+    if detect_format(value) is EventFormat.MAXWELL:
         return maxwell_schema.definition_changes(value)
     return schema_change.schema_changes(value)
 
@@ -100,14 +100,14 @@ def table_changes(value: bytes, options: DecodeOptions) -> list[SchemaChange]:
 #
 # The page on formats has the whole list; here is what removes rows.
 
-_CHANGES = frozenset({Format.AUTO, Format.DEBEZIUM, Format.MAXWELL})
+_CHANGES = frozenset({EventFormat.AUTO, EventFormat.DEBEZIUM, EventFormat.MAXWELL})
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _ANY = msgspec.json.Decoder().decode
 _STAY = "rows that they remove stay, and binlake verify finds them"
 _MAXWELL = f"TRUNCATE, and without output_ddl any DDL, does not come in Maxwell's format: {_STAY}"
 
 
-def not_carried(declared: Format, message: Buffer | None, *, ddl_topics: bool) -> str | None:
+def not_carried(declared: EventFormat, message: Buffer | None, *, ddl_topics: bool) -> str | None:
     """What does not come with the change events of a table, in words; None if all of it comes or that is not known.
 
     Args:
@@ -115,7 +115,7 @@ def not_carried(declared: Format, message: Buffer | None, *, ddl_topics: bool) -
         message: one of its messages, if there is one at hand.
         ddl_topics: whether the stream reads a topic with DDL.
     """
-    if declared is Format.MAXWELL:
+    if declared is EventFormat.MAXWELL:
         return _MAXWELL
     if declared not in _CHANGES or message is None or is_avro(message):
         return None
@@ -125,9 +125,9 @@ def not_carried(declared: Format, message: Buffer | None, *, ddl_topics: bool) -
         return None
     if not isinstance(document, dict):
         return None
-    if declared is Format.AUTO and format_of(document) is Format.MAXWELL:
+    if declared is EventFormat.AUTO and format_of(document) is EventFormat.MAXWELL:
         return _MAXWELL
-    if format_of(document) is not Format.DEBEZIUM or "op" in document or "status" in document:
+    if format_of(document) is not EventFormat.DEBEZIUM or "op" in document or "status" in document:
         return None  # an envelope, a record of a transaction topic or another format
     ddl = "" if ddl_topics else " and DDL (kafka.ddl_topics is empty)"
     return f"TRUNCATE{ddl} does not come in the flat form: {_STAY}"

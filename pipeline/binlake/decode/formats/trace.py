@@ -14,7 +14,7 @@ import msgspec
 
 from binlake.decode.formats.avro import as_json
 from binlake.decode.messages.format_detection import format_of, is_avro
-from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.options import DecodeOptions, EventFormat
 
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _ANY = msgspec.json.Decoder().decode
@@ -49,7 +49,9 @@ class Trace:
 
 NO_TRACE = Trace()
 #: No change events of MySQL: members of these names would mean something else.
-_UNTRACED = frozenset({Format.JSON, Format.AVRO, Format.HBASE_WAL, Format.HBASE_AVRO, Format.BIGTABLE})
+_UNTRACED = frozenset(
+    {EventFormat.JSON, EventFormat.AVRO, EventFormat.HBASE_WAL, EventFormat.HBASE_AVRO, EventFormat.BIGTABLE}
+)
 #: The operation of a row that a snapshot has read.
 SNAPSHOT_ROW = "r"
 #: Debezium's letters for the operations of Maxwell and Canal.
@@ -64,11 +66,11 @@ def trace_of(value: bytes | None, options: DecodeOptions) -> Trace:
     if document is None:
         return NO_TRACE
     match format_of(dict(document)):
-        case Format.MAXWELL:
+        case EventFormat.MAXWELL:
             return _of_maxwell(document)
-        case Format.CANAL:
+        case EventFormat.CANAL:
             return _of_canal(document)
-        case Format.HBASE_WAL | Format.BIGTABLE:
+        case EventFormat.HBASE_WAL | EventFormat.BIGTABLE:
             return NO_TRACE
         case _:
             return _of_envelope(document) if "source" in document else _of_flat(document, options.flat_prefix)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from binlake.decode.changes import Control, ControlKind, Decoded, RawRecords, SourceTable
+from binlake.decode.changes import Control, ControlKind, DecodedRecords, RawRecords, SourceTable
 from binlake.decode.events import RowEvents, deletes_by_key, from_flats
 from binlake.decode.messages.envelopes import DDL_OF_TABLE, FOREIGN, FRAMED, TOMBSTONE, MessageShape, sort_messages
 from binlake.decode.messages.format_detection import detect_format
 from binlake.decode.messages.frames import Frames, open_loose
 from binlake.decode.messages.keys import Keys, read_keys
-from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.options import DecodeOptions, EventFormat
 from binlake.decode.order import binlog_order
 from binlake.decode.quarantine import Buffer, Fault, Reason, json_fault
 from binlake.decode.schemas.schema_change import statement_of
@@ -35,7 +35,7 @@ class TableEvents:
 
 
 @dataclass
-class Chunk:
+class DecodeChunk:
     """The records, the context for decoding them, and the results so far.
 
     ``foreign``: indices of records that belong to another format's reader; used only with automatic detection.
@@ -45,7 +45,7 @@ class Chunk:
     records: RawRecords
     schemas: SchemaSource
     options: DecodeOptions
-    decoded: Decoded = field(default_factory=Decoded)
+    decoded: DecodedRecords = field(default_factory=DecodedRecords)
     keys: Keys = field(init=False)
     tombstones: list[int] = field(default_factory=list)
     foreign: list[int] = field(default_factory=list)
@@ -119,7 +119,7 @@ class Chunk:
             flat_prefix=self.options.flat_prefix,
             flat_topic=mapped or (topic_table is not None and bool(self.schemas.versions(topic_table))),
             max_nesting=self.options.max_nesting,
-            one_of_many=self.options.format is Format.AUTO,
+            one_of_many=self.options.format is EventFormat.AUTO,
         )
 
     def _settle(self, at: int, payload: Buffer, kind: str) -> None:
@@ -228,11 +228,11 @@ def _all_equal(values: Sequence[object]) -> bool:
 _NULL = b"null"
 
 
-def reject_invalid(chunk: Chunk, at: int, value: bytes, format_: Format) -> bool:
+def reject_invalid(chunk: DecodeChunk, at: int, value: bytes, format_: EventFormat) -> bool:
     """Settle a record that is a tombstone, another reader's, or not JSON; False for any other record."""
     if value.strip() == _NULL:
         chunk.tombstones.append(at)
-    elif chunk.options.format is Format.AUTO and detect_format(value) is not format_:
+    elif chunk.options.format is EventFormat.AUTO and detect_format(value) is not format_:
         chunk.foreign.append(at)
     elif (fault := json_fault(value, chunk.options.max_nesting)) is not None:
         chunk.refuse(at, fault)
@@ -241,7 +241,7 @@ def reject_invalid(chunk: Chunk, at: int, value: bytes, format_: Format) -> bool
     return True
 
 
-def reject_misfit(chunk: Chunk, at: int, value: bytes, error: str) -> None:
+def reject_misfit(chunk: DecodeChunk, at: int, value: bytes, error: str) -> None:
     """Quarantine a misfit: a bad message if it names a type and a database, else no message of this format."""
     named = value.lstrip()[:1] == b"{" and b'"type"' in value and b'"database"' in value
     chunk.refuse(at, Fault(Reason.BAD_VALUE if named else Reason.UNKNOWN_MESSAGE, error))

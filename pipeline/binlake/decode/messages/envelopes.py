@@ -14,7 +14,7 @@ from msgspec import UNSET
 from binlake.decode.events import RowEvents
 from binlake.decode.messages.duplicates import with_duplicate_members
 from binlake.decode.messages.format_detection import format_of, is_avro
-from binlake.decode.options import Format
+from binlake.decode.options import EventFormat
 from binlake.decode.quarantine import Buffer, Fault, Reason, json_fault
 from binlake.decode.schemas.schema_change import is_schema_change
 
@@ -140,7 +140,7 @@ class MessageShape:
 
 
 @dataclass
-class Sorted:
+class SortedMessages:
     """A sorted chunk: its records by kind, as positions in the list given to ``sort_messages``.
 
     ``events`` come from envelopes; ``event_at`` are their positions. ``flats`` hold decoded heads. ``others`` hold the
@@ -156,7 +156,7 @@ class Sorted:
     faults: list[tuple[int, Fault]] = field(default_factory=list)
 
 
-def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) -> Sorted:
+def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) -> SortedMessages:
     """Decode the heads of all messages, and the rows of messages that share a template.
 
     ``at``: the record indices of the payloads, which the events get.
@@ -168,12 +168,12 @@ def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape
     if scanned is None:
         return _sort_all(payloads, at, shape)
     if not len(scanned.rest):
-        return Sorted(scanned.events, scanned.rows.tolist())
+        return SortedMessages(scanned.events, scanned.rows.tolist())
     rest = scanned.rest.tolist()
     found = _sort_all([payloads[i] for i in rest], [at[i] for i in rest], shape)
     places = scanned.rows.tolist() + [rest[i] for i in found.event_at]
     order = sorted(range(len(places)), key=places.__getitem__)
-    return Sorted(
+    return SortedMessages(
         events=scanned.events.extended(found.events).select(order) if len(found.events) else scanned.events,
         event_at=[places[i] for i in order],
         flats=found.flats,
@@ -183,10 +183,10 @@ def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape
     )
 
 
-def _sort_all(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) -> Sorted:
+def _sort_all(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) -> SortedMessages:
     """Decode the heads of messages of any kind, block by block: in bulk where all are alike, else one by one."""
     decode = _TRACED_ENVELOPE if shape.traced else _ENVELOPE
-    found = Sorted(RowEvents.none(traced=shape.traced))
+    found = SortedMessages(RowEvents.none(traced=shape.traced))
     for start in range(0, len(payloads), _BLOCK):
         part = payloads[start : start + _BLOCK]
         try:
@@ -202,7 +202,7 @@ def _sort_all(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) ->
 
 
 def _sort_singly(
-    decode: Callable[[Buffer], Any], part: list[Buffer], start: int, shape: MessageShape, found: Sorted
+    decode: Callable[[Buffer], Any], part: list[Buffer], start: int, shape: MessageShape, found: SortedMessages
 ) -> tuple[list[Any], list[int]]:
     """The envelopes of a block and their positions; the other messages are sorted into ``found``."""
     envelopes, places = [], []
@@ -223,7 +223,7 @@ def _add(
     payloads: list[Buffer],
     at: Sequence[int],
     shape: MessageShape,
-    found: Sorted,
+    found: SortedMessages,
 ) -> None:
     """Add the events of a block's envelopes, except those with a duplicate member."""
     texts = [payloads[place] for place in places]
@@ -246,7 +246,7 @@ def _all_flat(payloads: list[Buffer], shape: MessageShape) -> list[Any]:
     return flats if all(f.op is not UNSET or f.deleted is not UNSET for f in flats) else []
 
 
-def _sort_one(place: int, payload: Buffer, shape: MessageShape, found: Sorted) -> Any:  # noqa: ANN401 - an envelope
+def _sort_one(place: int, payload: Buffer, shape: MessageShape, found: SortedMessages) -> Any:  # noqa: ANN401 - an envelope
     """The message as an envelope; None for any other message, which is put into ``found``."""
     kind = _head_kind(payload, shape)
     if kind == "flat":
@@ -292,7 +292,7 @@ def _head_kind(payload: Buffer, shape: MessageShape) -> str:
 def _kind(document: dict[str, Any], shape: MessageShape) -> str:
     if "op" in document and isinstance(document.get("source"), dict):
         return "envelope"
-    if shape.one_of_many and format_of(document) is not Format.DEBEZIUM:
+    if shape.one_of_many and format_of(document) is not EventFormat.DEBEZIUM:
         return FOREIGN
     if is_schema_change(document):
         named = isinstance(document.get("source"), dict) and document["source"].get("table")

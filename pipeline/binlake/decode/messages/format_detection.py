@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from binlake.decode.options import Format
+from binlake.decode.options import EventFormat
 from binlake.decode.quarantine import Buffer
 
 _ANY = msgspec.json.Decoder().decode
@@ -28,18 +28,18 @@ def is_avro(value: Buffer) -> bool:
     return len(value) > AVRO_HEAD_BYTES and value[0] == 0
 
 
-def format_of(document: dict[str, Any]) -> Format:
+def format_of(document: dict[str, Any]) -> EventFormat:
     """The format of a decoded JSON object. One of no other format goes to Debezium's reader."""
     names = document.keys()
     if "source" in names and "op" in names:
-        return Format.DEBEZIUM
+        return EventFormat.DEBEZIUM
     if names >= _CANAL and names & _CANAL_ALONE and isinstance(document["data"], list | None):
-        return Format.CANAL
+        return EventFormat.CANAL
     if names >= _MAXWELL and (isinstance(document.get("data"), dict) or document["type"] in _DDL_TYPES):
-        return Format.MAXWELL
+        return EventFormat.MAXWELL
     if _is_wal_entry(document):
-        return Format.HBASE_WAL
-    return Format.BIGTABLE if names >= _BIGTABLE else Format.DEBEZIUM
+        return EventFormat.HBASE_WAL
+    return EventFormat.BIGTABLE if names >= _BIGTABLE else EventFormat.DEBEZIUM
 
 
 def _is_wal_entry(document: dict[str, Any]) -> bool:
@@ -48,12 +48,12 @@ def _is_wal_entry(document: dict[str, Any]) -> bool:
     return isinstance(key, dict) and isinstance(edit, dict) and "tablename" in key and "cells" in edit
 
 
-def detect_format(value: Buffer) -> Format:
+def detect_format(value: Buffer) -> EventFormat:
     """The format of one message. An invalid message goes to Debezium's reader, which finds the fault."""
     if is_avro(value):
-        return Format.DEBEZIUM_AVRO
+        return EventFormat.DEBEZIUM_AVRO
     try:
         document = _ANY(value)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        return Format.DEBEZIUM
-    return format_of(document) if isinstance(document, dict) else Format.DEBEZIUM
+        return EventFormat.DEBEZIUM
+    return format_of(document) if isinstance(document, dict) else EventFormat.DEBEZIUM

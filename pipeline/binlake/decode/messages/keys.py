@@ -18,7 +18,7 @@ from binlake.decode.messages.frames import Frames, open_loose
 from binlake.decode.quarantine import Buffer
 
 if TYPE_CHECKING:
-    from binlake.decode.messages.chunk import Chunk, TableEvents
+    from binlake.decode.messages.chunk import DecodeChunk, TableEvents
 
 KeyFields = tuple[str, ...]
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
@@ -104,7 +104,7 @@ _SNAPSHOT = frozenset({"true", "first", "first_in_data_collection", "last_in_dat
 
 
 def by_byte_order(
-    chunk: Chunk, group: TableEvents, schema: TableSchema, chosen: _I64
+    chunk: DecodeChunk, group: TableEvents, schema: TableSchema, chosen: _I64
 ) -> Iterator[tuple[TableSchema, _I64]]:
     """The events ``chosen`` of a table, each part with the schema by which its row images are read."""
     columns = _columns_in_key(schema, group.key_fields or schema.key)
@@ -135,7 +135,7 @@ def _read_as(schema: TableSchema, columns: frozenset[str], wire: str) -> TableSc
     return replace(schema, columns=tuple(map(read, schema.columns)))
 
 
-def _wire(chunk: Chunk, at: int) -> str:
+def _wire(chunk: DecodeChunk, at: int) -> str:
     """How a row that a snapshot has read, or may have read, writes the BIT columns of its key."""
     said = _snapshot_of(chunk, at)
     if said in _SNAPSHOT:
@@ -143,7 +143,7 @@ def _wire(chunk: Chunk, at: int) -> str:
     return _BITS if said in ("incremental", "false") else "bits_any_order"
 
 
-def _snapshot_of(chunk: Chunk, at: int) -> object:
+def _snapshot_of(chunk: DecodeChunk, at: int) -> object:
     """What a record says of its snapshot; None if it says nothing."""
     try:
         message: Any = _ANY(chunk.opened.get(at) or open_loose(chunk.records.values[at] or b"")[0])

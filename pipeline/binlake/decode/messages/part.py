@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, TableSchema
 from binlake.decode.events import Places, RowEvents, selected
-from binlake.decode.messages.chunk import Chunk, TableEvents
+from binlake.decode.messages.chunk import DecodeChunk, TableEvents
 from binlake.decode.messages.frames import open_loose
-from binlake.decode.messages.rows import RowReader, Rows
+from binlake.decode.messages.rows import DecodedRows, RowReader
 from binlake.decode.options import Form, JsonForm
 from binlake.decode.quarantine import Buffer, Fault, Reason
 from binlake.decode.schemas.schemas import SchemaVersion
-from binlake.decode.schemas.table_schema import Asked, schemas_in_force
+from binlake.decode.schemas.table_schema import SchemaRequest, schemas_in_force
 from binlake.decode.slices import Slices
 
 # BIT columns of the Kafka key: Debezium writes their bytes in one order in a snapshot, in another one otherwise.
@@ -41,7 +41,7 @@ _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
 def by_byte_order(
-    chunk: Chunk, group: TableEvents, schema: TableSchema, chosen: _I64
+    chunk: DecodeChunk, group: TableEvents, schema: TableSchema, chosen: _I64
 ) -> Iterator[tuple[TableSchema, _I64]]:
     """The events ``chosen`` of a table, each part with the schema by which its row images are read."""
     columns = _columns_in_key(schema, group.key_fields or schema.key)
@@ -72,7 +72,7 @@ def _read_as(schema: TableSchema, columns: frozenset[str], wire: str) -> TableSc
     return replace(schema, columns=tuple(map(read, schema.columns)))
 
 
-def _wire(chunk: Chunk, at: int) -> str:
+def _wire(chunk: DecodeChunk, at: int) -> str:
     """How a row that a snapshot has read, or may have read, writes the BIT columns of its key."""
     said = _snapshot_of(chunk, at)
     if said in _SNAPSHOT:
@@ -80,7 +80,7 @@ def _wire(chunk: Chunk, at: int) -> str:
     return _BITS if said in ("incremental", "false") else "bits_any_order"
 
 
-def _snapshot_of(chunk: Chunk, at: int) -> object:
+def _snapshot_of(chunk: DecodeChunk, at: int) -> object:
     """What a record says of its snapshot; None if it says nothing."""
     try:
         message: Any = _ANY(chunk.opened.get(at) or open_loose(chunk.records.values[at] or b"")[0])
@@ -103,7 +103,7 @@ _ANY = msgspec.json.Decoder().decode
 
 
 def decode_rows(
-    chunk: Chunk,
+    chunk: DecodeChunk,
     group: TableEvents,
     order: Places,
     chosen: _I64,
@@ -119,7 +119,7 @@ def decode_rows(
         return
     events, flat = group.events, group.events.befores is None
     deletes = events.deletes()
-    asked = Asked(
+    asked = SchemaRequest(
         source=group.source,
         embedded=group.schema,
         declared_key=chunk.schemas.key(group.source),
@@ -149,7 +149,7 @@ class _Part:
     otherwise only the updates that need one.
     """
 
-    chunk: Chunk
+    chunk: DecodeChunk
     schema: TableSchema
     read_as: TableSchema
     events: RowEvents
@@ -220,7 +220,7 @@ class _Part:
             return images.replaced(keyed) if keyed else images
         return [keyed.get(n, image) for n, image in enumerate(images)] if keyed else images
 
-    def _key_faults(self, rows: Rows) -> dict[int, Fault]:
+    def _key_faults(self, rows: DecodedRows) -> dict[int, Fault]:
         """Faults of rows of a keyed table that lack a value for a part of the key."""
         faults: dict[int, Fault] = {}
         for name in self.schema.key:

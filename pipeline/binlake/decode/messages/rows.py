@@ -23,7 +23,7 @@ from binlake.decode.changes import Column, TableSchema
 from binlake.decode.messages.envelopes import FLAT_LONGS
 from binlake.decode.messages.images import with_json_as_text
 from binlake.decode.quarantine import Buffer, Fault, Reason, row_fault, unknown_columns_fault
-from binlake.decode.slices import Arrays, Slices, Wanted
+from binlake.decode.slices import Arrays, ColumnRequest, Slices
 from binlake.decode.types.columns import forms_of
 from binlake.decode.types.wires import DOCUMENTS, WIRES, read_as, to_lake
 
@@ -36,7 +36,7 @@ _ANY = msgspec.json.Decoder().decode
 
 
 @dataclass
-class Rows:
+class DecodedRows:
     """``table``: the good rows, in order; ``at``: their indices among the images; ``faults``: of all other images."""
 
     table: pa.Table
@@ -64,7 +64,7 @@ class RowReader:
     added_prefix: str | None = None
     added: Added = ()
 
-    def read(self, images: Sequence[Buffer]) -> Rows:
+    def read(self, images: Sequence[Buffer]) -> DecodedRows:
         """Read all images; bad ones become faults."""
         faults: dict[int, Fault] = {}
         reader = self
@@ -72,13 +72,13 @@ class RowReader:
             reader = self._adapted(row) or self
         parts = list(reader._parts(images, faults))
         if len(parts) == 1:
-            return Rows(parts[0][1], parts[0][0], faults)
+            return DecodedRows(parts[0][1], parts[0][0], faults)
         at = np.concatenate([np.empty(0, dtype=np.int64), *(at for at, _ in parts)])
         table = pa.concat_tables([self.schema.arrow().empty_table(), *(table for _, table in parts)])
         if (np.diff(at) > 0).all():
-            return Rows(table, at, faults)
+            return DecodedRows(table, at, faults)
         order = np.argsort(at, kind="stable")
-        return Rows(table.take(pa.array(order)), at[order], faults)
+        return DecodedRows(table.take(pa.array(order)), at[order], faults)
 
     @cached_property
     def _forms(self) -> list[tuple[Column, ...]]:
@@ -94,7 +94,7 @@ class RowReader:
         from binlake.decode.templates.cells import read_images
 
         rest = np.arange(len(images))
-        wanted = [Wanted(forms[0].name, tuple(map(read_as, forms))) for forms in self._forms]
+        wanted = [ColumnRequest(forms[0].name, tuple(map(read_as, forms))) for forms in self._forms]
         if isinstance(images, Slices):
             at, arrays = images.read(wanted)
             if len(at):

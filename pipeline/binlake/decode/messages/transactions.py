@@ -28,14 +28,14 @@ class _Membership(msgspec.Struct, gc=False):
     data_collection_order: _Order
 
 
-class _Place(msgspec.Struct, gc=False):
+class _TableName(msgspec.Struct, gc=False):
     db: str = ""
     table: str = ""
 
 
-class _Row(msgspec.Struct, gc=False):
+class _TransactionRow(msgspec.Struct, gc=False):
     op: Literal["c", "u", "d"]
-    source: _Place
+    source: _TableName
     transaction: _Membership | None = None
 
 
@@ -50,14 +50,14 @@ class _Mark(msgspec.Struct):
     data_collections: list[_Collection] | None = None
 
 
-class _Framed(msgspec.Struct, Generic[T]):
+class _Payload(msgspec.Struct, Generic[T]):
     payload: T
 
 
-_ROW = msgspec.json.Decoder(_Row)
-_FRAMED_ROW = msgspec.json.Decoder(_Framed[_Row])
+_ROW = msgspec.json.Decoder(_TransactionRow)
+_FRAMED_ROW = msgspec.json.Decoder(_Payload[_TransactionRow])
 _MARK = msgspec.json.Decoder(_Mark)
-_FRAMED_MARK = msgspec.json.Decoder(_Framed[_Mark])
+_FRAMED_MARK = msgspec.json.Decoder(_Payload[_Mark])
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
@@ -138,11 +138,11 @@ def members(records: RawRecords) -> Members:
     )
 
 
-def _row(value: bytes) -> _Row | None:
+def _row(value: bytes) -> _TransactionRow | None:
     return _decoded(value, _ROW.decode, _FRAMED_ROW.decode)
 
 
-def _decoded(value: bytes, plain: Callable[[bytes], T], framed: Callable[[bytes], _Framed[T]]) -> T | None:
+def _decoded(value: bytes, plain: Callable[[bytes], T], framed: Callable[[bytes], _Payload[T]]) -> T | None:
     """The value decoded, with or without an embedded schema; None for any other value."""
     with contextlib.suppress(*_BAD):
         return plain(value)

@@ -71,7 +71,7 @@ class _Change(msgspec.Struct, rename="camel"):
 _MARIADB_GTID = re.compile(r"\d+-\d+-\d+(,\d+-\d+-\d+)*")
 
 
-class _Place(msgspec.Struct):
+class _SourceBlock(msgspec.Struct):
     connector: str | None = None
     file: str | None = None
     pos: int | None = None
@@ -100,20 +100,20 @@ class _Place(msgspec.Struct):
         return self.ts_sec if self.ts_ms is None else self.ts_ms // 1000
 
 
-class _Record(msgspec.Struct, rename="camel"):
-    source: _Place
+class _HistoryRecord(msgspec.Struct, rename="camel"):
+    source: _SourceBlock
     database_name: str | None = None
     ddl: str | None = None
     table_changes: list[_Change] | None = None
-    position: _Place | None = None
+    position: _SourceBlock | None = None
 
 
-class _Enveloped(msgspec.Struct):
-    payload: _Record
+class _RecordEnvelope(msgspec.Struct):
+    payload: _HistoryRecord
 
 
-_PLAIN = msgspec.json.Decoder(_Record)
-_ENVELOPED = msgspec.json.Decoder(_Enveloped)
+_PLAIN = msgspec.json.Decoder(_HistoryRecord)
+_ENVELOPED = msgspec.json.Decoder(_RecordEnvelope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def statement_of(value: bytes | memoryview) -> Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutedStatement:
     """A DDL statement that was executed at the source, or a part of it. ``database``: of the name that the part ends
     with; for most statements that of names written without one. ``mariadb``: the server is a MariaDB. ``previous``: the
     former name of the renamed table; the connector's own history of schemas tells it."""
@@ -167,7 +167,7 @@ class Executed:
     previous: SourceTable | None = None
 
 
-def executed(value: bytes | memoryview) -> Executed | None:
+def executed(value: bytes | memoryview) -> ExecutedStatement | None:
     """The statement of a schema-change record; None for one that was generated for a snapshot or has no place.
 
     Raises msgspec.MsgspecError if it is not such a record.
@@ -180,7 +180,7 @@ def executed(value: bytes | memoryview) -> Executed | None:
     mariadb = record.source.mariadb or place.mariadb
     database = record.database_name or ""
     former = [change.previous_id for change in record.table_changes or [] if change.previous_id]
-    return Executed(
+    return ExecutedStatement(
         database,
         place.file,
         place.pos,
@@ -193,14 +193,14 @@ def executed(value: bytes | memoryview) -> Executed | None:
     )
 
 
-def _record(value: bytes | memoryview) -> _Record:
+def _record(value: bytes | memoryview) -> _HistoryRecord:
     try:
         return _PLAIN.decode(value)
     except msgspec.ValidationError:
         return _ENVELOPED.decode(value).payload
 
 
-def _change(record: _Record, place: _Place, change: _Change) -> SchemaChange:
+def _change(record: _HistoryRecord, place: _SourceBlock, change: _Change) -> SchemaChange:
     source = _table_of_id(change.id, record.database_name or "")
     columns: list[tuple[str, MysqlType]] = []
     unsupported: list[str] = []
@@ -224,7 +224,7 @@ def _change(record: _Record, place: _Place, change: _Change) -> SchemaChange:
     )
 
 
-def _previous(record: _Record, change: _Change, source: SourceTable) -> SourceTable | None:
+def _previous(record: _HistoryRecord, change: _Change, source: SourceTable) -> SourceTable | None:
     """The former name in RENAME: the history has previousId; the DDL topic joins both names with a comma (measured)."""
     if change.previous_id:
         return _table_of_id(change.previous_id, source.database)

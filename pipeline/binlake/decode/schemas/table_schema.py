@@ -30,7 +30,7 @@ HOW_TO_DECLARE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SchemaRequest:
     """A request for a schema. ``declared_key`` and ``message_key`` (the Kafka key's names) may be None. ``embedded`` is
     None where no schema comes with the rows, and ``flat_prefix`` for envelopes. ``zero_dates``: as in DecodeOptions.
     """
@@ -68,7 +68,7 @@ def _agree(versions: list[SchemaVersion]) -> bool:
 
 
 def schemas_in_force(
-    asked: Asked, versions: tuple[SchemaVersion, ...], positions: _I64
+    asked: SchemaRequest, versions: tuple[SchemaVersion, ...], positions: _I64
 ) -> Iterator[tuple[TableSchema | Fault, _I64]]:
     """Schemas, each with the indices (into ``positions``) of its rows."""
     if not versions:
@@ -81,7 +81,7 @@ def schemas_in_force(
 
 
 @lru_cache(maxsize=1024)
-def _schema(asked: Asked, version: SchemaVersion | None) -> TableSchema | Fault:
+def _schema(asked: SchemaRequest, version: SchemaVersion | None) -> TableSchema | Fault:
     if version is not None and version.dropped:
         version = None
     try:
@@ -105,14 +105,16 @@ def _schema(asked: Asked, version: SchemaVersion | None) -> TableSchema | Fault:
     )
 
 
-def _embedded_columns(asked: Asked, embedded: ConnectField, version: SchemaVersion | None) -> tuple[Column, ...]:
+def _embedded_columns(
+    asked: SchemaRequest, embedded: ConnectField, version: SchemaVersion | None
+) -> tuple[Column, ...]:
     hints = dict(version.columns) if version is not None else {}
     fields = embedded.row_fields(asked.flat_prefix)
     form = asked.form if isinstance(asked.form, JsonForm) else JsonForm()
     return tuple(column_from_connect(f, hints.get(f.field), form) for f in fields)
 
 
-def _key(asked: Asked, version: SchemaVersion | None, names: list[str]) -> tuple[str, ...]:
+def _key(asked: SchemaRequest, version: SchemaVersion | None, names: list[str]) -> tuple[str, ...]:
     """The declared key, else the Kafka key's names if all of them are columns, else the primary key."""
     if asked.declared_key is not None:
         return asked.declared_key

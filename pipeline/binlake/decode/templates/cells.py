@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from binlake.decode.quarantine import Buffer
-from binlake.decode.slices import Arrays, Wanted
+from binlake.decode.slices import Arrays, ColumnRequest
 from binlake.decode.templates.kernel import (
     ESCAPED,
     FALSE,
@@ -83,7 +83,7 @@ def _choices(types: tuple[pa.DataType, ...]) -> npt.NDArray[np.int8]:
 
 
 @dataclass(frozen=True)
-class Cells:
+class TemplateCells:
     """The kernel's results: by slot and message ``what``, ``value`` and ``length`` (see ``kernel``).
 
     Attributes:
@@ -102,7 +102,7 @@ class Cells:
     @staticmethod
     def of_objects(
         text: npt.NDArray[np.uint8], starts: _I64, ends: _I64, members: Mapping[str, int]
-    ) -> tuple[_Bools, Cells]:
+    ) -> tuple[_Bools, TemplateCells]:
         """Which objects, from ``starts`` to ``ends`` of ``text``, have no other members than these; and their cells.
 
         ``members``: by name, the kernel's step for its values.
@@ -117,9 +117,9 @@ class Cells:
         steps = np.array(list(members.values()), dtype=np.int64)
         read_objects(text, starts, ends, names, bounds, steps, matched, what, value, length)
         slots = {name: slot for slot, name in enumerate(members)}
-        return matched, Cells(text, what, value, length, slots, [[]], np.zeros(len(starts), dtype=np.int8))
+        return matched, TemplateCells(text, what, value, length, slots, [[]], np.zeros(len(starts), dtype=np.int8))
 
-    def read(self, rows: _I64, wanted: Sequence[Wanted]) -> tuple[_Bools, list[Arrays]]:
+    def read(self, rows: _I64, wanted: Sequence[ColumnRequest]) -> tuple[_Bools, list[Arrays]]:
         """See ``slices.Cells``."""
         good = self._known(rows, {column.name for column in wanted})
         for column in wanted:
@@ -170,7 +170,7 @@ class Cells:
         known = np.array([names.issuperset(columns) for columns in self.names])
         return np.ones(len(rows), dtype=bool) if known.all() else known[self.template[rows]]
 
-    def _arrays(self, rows: _I64, column: Wanted, texts: dict[int, pa.Array]) -> Arrays:
+    def _arrays(self, rows: _I64, column: ColumnRequest, texts: dict[int, pa.Array]) -> Arrays:
         """The cells by the type that they fit, others as null. The first is always there; others are None if empty."""
         slot = self.slots.get(column.name)
         if slot is None:
@@ -217,7 +217,7 @@ class Cells:
         return _read_alone(spelled, kind)
 
 
-def _spelled(column: Wanted) -> tuple[int, ...]:
+def _spelled(column: ColumnRequest) -> tuple[int, ...]:
     """The kinds of cells whose text a column needs."""
     if pa.types.is_string(column.types[0]):
         return _TEXTS
@@ -234,8 +234,10 @@ def _structs(spelled: pa.Array, kind: pa.DataType) -> pa.Array:
     """Objects as structs. Raises ArrowInvalid if any of them has other members or values."""
     places = np.frombuffer(spelled.buffers()[1], dtype=np.int32).astype(np.int64)
     text = np.frombuffer(spelled.buffers()[2], dtype=np.uint8)
-    matched, inner = Cells.of_objects(text, places[:-1], places[1:], dict.fromkeys((f.name for f in kind), VALUE))
-    good, members = inner.read(np.arange(len(spelled)), [Wanted(f.name, (f.type,)) for f in kind])
+    matched, inner = TemplateCells.of_objects(
+        text, places[:-1], places[1:], dict.fromkeys((f.name for f in kind), VALUE)
+    )
+    good, members = inner.read(np.arange(len(spelled)), [ColumnRequest(f.name, (f.type,)) for f in kind])
     absent = spelled.is_null()
     if not (good & (matched | absent.to_numpy(zero_copy_only=False))).all():
         raise pa.ArrowInvalid("an object that is none of its column")
@@ -271,7 +273,7 @@ def _read_alone(spelled: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def read_images(
-    images: Sequence[Buffer], wanted: Sequence[Wanted], documents: Collection[str], passed: Sequence[str]
+    images: Sequence[Buffer], wanted: Sequence[ColumnRequest], documents: Collection[str], passed: Sequence[str]
 ) -> tuple[_I64, list[Arrays]]:
     """Indices of the images that are valid objects of the wanted columns, and each column of these images.
 
@@ -282,7 +284,7 @@ def read_images(
     ends = np.cumsum(np.fromiter(map(len, images), dtype=np.int64, count=len(images)))
     starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
     text = np.frombuffer(b"".join(images), dtype=np.uint8)
-    matched, cells = Cells.of_objects(text, starts, ends, members | dict.fromkeys(passed, PLAIN))
+    matched, cells = TemplateCells.of_objects(text, starts, ends, members | dict.fromkeys(passed, PLAIN))
     at = np.flatnonzero(matched)
     good, columns = cells.read(at, wanted)
     return at[good], columns

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from binlake.decode.events import RowEvents
 from binlake.decode.quarantine import Buffer
 from binlake.decode.slices import Slices
-from binlake.decode.templates.cells import Cells
+from binlake.decode.templates.cells import TemplateCells
 from binlake.decode.templates.kernel import ABSENT, INT, NULL, TEXT, scan
 from binlake.decode.templates.template import (
     AFTER,
@@ -38,7 +38,7 @@ _LETTERS = np.array([chr(byte) for byte in range(128)], dtype=object)
 
 
 @dataclass(frozen=True)
-class Scanned:
+class TemplateScan:
     """The result of reading a list of messages.
 
     Attributes:
@@ -109,7 +109,9 @@ class _Pass:
         return np.array([t.image == "before" for t in self.templates])[self.template]
 
 
-def scan_envelopes(payloads: Sequence[Buffer], at: Sequence[int], *, traced: bool, max_nesting: int) -> Scanned | None:
+def scan_envelopes(
+    payloads: Sequence[Buffer], at: Sequence[int], *, traced: bool, max_nesting: int
+) -> TemplateScan | None:
     """Read the envelopes that look alike; None if there are none.
 
     ``at``: the numbers that their events get. ``traced``: with server and GTID.
@@ -131,7 +133,7 @@ def scan_envelopes(payloads: Sequence[Buffer], at: Sequence[int], *, traced: boo
     good = (found.template != _NONE) & _sound(found, traced)
     rows = np.flatnonzero(good)
     numbers = np.asarray(at, dtype=np.int64)[rows]
-    return Scanned(rows, np.flatnonzero(~good), _events(found, rows, numbers.tolist(), traced=traced))
+    return TemplateScan(rows, np.flatnonzero(~good), _events(found, rows, numbers.tolist(), traced=traced))
 
 
 def _sound(found: _Pass, traced: bool) -> _Bools:
@@ -152,7 +154,7 @@ def _int_or_absent(what: npt.NDArray[np.int8]) -> _Bools:
 
 
 def _events(found: _Pass, rows: _I64, at: list[int], *, traced: bool) -> RowEvents:
-    cells = Cells(
+    cells = TemplateCells(
         found.text, found.what, found.value, found.length,
         found.slots, [t.columns for t in found.templates], found.template,
     )  # fmt: skip
@@ -181,7 +183,7 @@ def _of_templates(names: list[str], template: npt.NDArray[np.int8]) -> list[str 
     return listed
 
 
-def _repeated(cells: Cells, rows: _I64, slot: int) -> list[str | None]:
+def _repeated(cells: TemplateCells, rows: _I64, slot: int) -> list[str | None]:
     """Texts, many of them equal: equal ones share one object."""
     coded = cells.texts(rows, {slot: (TEXT,)})[slot].dictionary_encode()
     names = np.array([*coded.dictionary.to_pylist(), None], dtype=object)

@@ -57,7 +57,7 @@ class AskedRows:
 
 
 @dataclass(frozen=True)
-class Run:
+class CellRun:
     """n cells in the order in which they were written.
 
     Args:
@@ -70,7 +70,7 @@ class Run:
     directory: pa.RecordBatch
 
     @classmethod
-    def of(cls, cells: pa.Table) -> Run:
+    def of(cls, cells: pa.Table) -> CellRun:
         """A run of cells in the columns of ``STORED_SCHEMA``: of less than 2 GB, and later ones replace earlier ones of
         the same key."""
         (batch,) = cells.combine_chunks().to_batches() or [_EMPTY]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from binlake.hbase.derive.cell_runs import Run
+from binlake.hbase.derive.cell_runs import CellRun
 from binlake.hbase.derive.group_cells import SUFFIX, GroupCells, base_runs, from_disk, lake_file, write
 from binlake.hbase.derive.run_files import UNFINISHED, Manifest, remove
 from binlake.settings import Settings
@@ -54,7 +54,7 @@ class CellStore:
         default_factory=lambda: defaultdict(threading.Lock), init=False, repr=False
     )
 
-    def runs(self, reader: SliceReader, piece: FileSlice) -> Sequence[Run] | None:
+    def runs(self, reader: SliceReader, piece: FileSlice) -> Sequence[CellRun] | None:
         """The runs of the cells of a file slice, the oldest first; None for a slice whose cells are not kept.
 
         Args:

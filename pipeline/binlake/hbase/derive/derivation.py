@@ -26,14 +26,23 @@ from binlake.hbase.derive.cell_store import CellStore, store_of
 from binlake.hbase.derive.faults import quarantined_cells
 from binlake.hbase.derive.pairs import DerivedPair
 from binlake.hbase.derive.row_cells import RowCells
-from binlake.hbase.derive.run import PORTION_ROWS, Derived, Run, every_row, in_pieces, portions, rows_before, with_last
-from binlake.hbase.derive.touched import Touched, newest_moment, touched_since
+from binlake.hbase.derive.run import (
+    PORTION_ROWS,
+    DerivationResult,
+    DerivationRun,
+    every_row,
+    in_pieces,
+    portions,
+    rows_before,
+    with_last,
+)
+from binlake.hbase.derive.touched import TouchedRows, newest_moment, touched_since
 from binlake.hbase.derive.wide_batch import accepted, change_batch, described
 from binlake.hbase.rules.rules import Moment, visible
 from binlake.hbase.rules.wide import WideRows, wide_rows, wide_schema
 from binlake.position.commit_record import CommitNotes
 from binlake.position.derived_position import DerivedPosition
-from binlake.rows.tasks.plan import TableReport
+from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.route import Counts
 from binlake.rows.upsert.target import make_target
@@ -84,7 +93,7 @@ class Deriver:
     max_faults: int = 10_000
     portion_rows: int = PORTION_ROWS
 
-    def derive(self, pair: DerivedPair, *, anew: str = "") -> Derived:
+    def derive(self, pair: DerivedPair, *, anew: str = "") -> DerivationResult:
         """Bring a wide table up to date with its table of cells.
 
         Args:
@@ -95,7 +104,7 @@ class Deriver:
         """
         return self._attempts(pair, lambda: self._derive(pair, anew))
 
-    def derive_rows(self, pair: DerivedPair, rows: Iterable[pa.Array], swept_ms: int | None = None) -> Derived:
+    def derive_rows(self, pair: DerivedPair, rows: Iterable[pa.Array], swept_ms: int | None = None) -> DerivationResult:
         """Derive some rows again, though nothing has touched them. The position stays.
 
         Args:
@@ -107,7 +116,7 @@ class Deriver:
         """
         return self._attempts(pair, lambda: self._derive_rows(pair, rows, swept_ms))
 
-    def _attempts(self, pair: DerivedPair, attempt: Callable[[], Derived]) -> Derived:
+    def _attempts(self, pair: DerivedPair, attempt: Callable[[], DerivationResult]) -> DerivationResult:
         started = monotonic_s()
         for left in reversed(range(_ATTEMPTS)):
             try:
@@ -121,13 +130,13 @@ class Deriver:
                     wide.refresh(derive_stream(self.stream))
         raise AssertionError("unreachable")
 
-    def _derive(self, pair: DerivedPair, anew: str) -> Derived:
+    def _derive(self, pair: DerivedPair, anew: str) -> DerivationResult:
         cells = self.lake.get(pair.cells_rules)
         if cells is None:
-            return Derived(pair.wide)
+            return DerivationResult(pair.wide)
         cells.table.refresh()
         if newest_moment(cells.table) is None:
-            return Derived(pair.wide)
+            return DerivationResult(pair.wide)
         run = self._begin(pair, cells)
         known = run.note
         if not anew and known is not None and known.until is not None and known.fingerprint != pair.fingerprint:
@@ -144,7 +153,7 @@ class Deriver:
             self._rows(run, found)
         return run.done
 
-    def _begin(self, pair: DerivedPair, cells: LakeTable) -> Run:
+    def _begin(self, pair: DerivedPair, cells: LakeTable) -> DerivationRun:
         wide = self._wide(pair)
         note, began_ms = wide.recorded.derived, now_ms()
         if note is not None and not note.is_left(began_ms):
@@ -153,7 +162,7 @@ class Deriver:
                 do_next="none needed: it is tried again until that process has ended",
                 table=str(pair.wide),
             )
-        return Run(pair, cells, wide, note.order if note is not None else 0, began_ms, note)
+        return DerivationRun(pair, cells, wide, note.order if note is not None else 0, began_ms, note)
 
     def _wide(self, pair: DerivedPair) -> LakeTable:
         known = self.lake.get(pair.wide_rules)
@@ -161,14 +170,14 @@ class Deriver:
         target = make_target(schema, pair.wide_rules, None, known.rows.own_bucketing if known is not None else None)
         return self.lake.get_or_create(pair.wide_rules, target, schema.arrow())
 
-    def _rows(self, run: Run, found: Touched) -> None:
+    def _rows(self, run: DerivationRun, found: TouchedRows) -> None:
         """Derive the rows that commits have touched. Rows are none only where commits wrote none."""
         assert found.rows is not None
         parts = with_last(portions(found.rows, self.portion_rows))
         for rows, last in parts if len(found.rows) else [(found.rows, True)]:
             self._commit(run, len(rows), self._made(run, rows), run.next(found if last else None))
 
-    def _every_row(self, run: Run, found: Touched) -> None:
+    def _every_row(self, run: DerivationRun, found: TouchedRows) -> None:
         fields = {"event": "derived_anew", "table": str(run.pair.wide), "why": found.why}
         _log.warning("every row of %s is derived: %s", run.pair.wide, found.why, extra=fields)
         run.done = dataclasses.replace(run.done, why=found.why)
@@ -180,10 +189,10 @@ class Deriver:
             self._commit(run, len(keys), [(nothing, keys)], run.next(None))
         self._commit(run, 0, [], run.next(found))
 
-    def _derive_rows(self, pair: DerivedPair, rows: Iterable[pa.Array], swept_ms: int | None) -> Derived:
+    def _derive_rows(self, pair: DerivedPair, rows: Iterable[pa.Array], swept_ms: int | None) -> DerivationResult:
         cells = self.lake.get(pair.cells_rules)
         if cells is None:
-            return Derived(pair.wide)
+            return DerivationResult(pair.wide)
         cells.table.refresh()
         run = self._begin(pair, cells)
         if run.note is None or run.note.until is None or run.note.fingerprint != pair.fingerprint:
@@ -197,7 +206,7 @@ class Deriver:
             self._commit(run, len(some), self._made(run, some), note)
         return run.done
 
-    def _made(self, run: Run, rows: pa.Array) -> list[tuple[pa.Table, pa.Array]]:
+    def _made(self, run: DerivationRun, rows: pa.Array) -> list[tuple[pa.Table, pa.Array]]:
         """The wide rows of some rows, as (upserts, keys of rows without visible cells); faults are quarantined."""
         made = list(self._wide_rows(run, rows))
         self._check_faults(run, made)
@@ -206,7 +215,7 @@ class Deriver:
         run.faulty(faults)
         return [(one.upserts, one.gone) for one in made]
 
-    def _check_faults(self, run: Run, made: Sequence[WideRows]) -> None:
+    def _check_faults(self, run: DerivationRun, made: Sequence[WideRows]) -> None:
         """Raise BadInputError, before anything is written, if too many cells have no place in the wide table."""
         count = sum(len(one.faults) for one in made)
         if count <= self.max_faults:
@@ -219,14 +228,16 @@ class Deriver:
             table=str(run.pair.wide),
         )
 
-    def _wide_rows(self, run: Run, rows: pa.Array) -> Iterator[WideRows]:
+    def _wide_rows(self, run: DerivationRun, rows: pa.Array) -> Iterator[WideRows]:
         cells = RowCells(run.cells.table, self.kept).of(rows)
         for some in in_pieces(rows, cells.nbytes):
             mine = cells if len(some) == len(rows) else cells.filter(pc.is_in(cells.column(ROW), value_set=some))
             shown = mine.filter(visible(mine, run.pair.kept, Moment(run.began_ms)))
             yield wide_rows(shown, some, run.pair.declared)
 
-    def _commit(self, run: Run, count: int, made: list[tuple[pa.Table, pa.Array]], note: DerivedPosition) -> None:
+    def _commit(
+        self, run: DerivationRun, count: int, made: list[tuple[pa.Table, pa.Array]], note: DerivedPosition
+    ) -> None:
         """Commit wide rows with a note. Errors as ``write_and_commit``."""
         pair, wide, stream = run.pair, run.wide, derive_stream(self.stream)
         nothing = wide_schema(pair.declared).empty_table()
@@ -238,7 +249,7 @@ class Deriver:
         parcels: Sequence[Parcel] = ()
         if found is not None:
             counts = dataclasses.replace(found.counts, read=len(upserts) + len(gone))
-            report = TableReport(found.schema, found.target, found.columns, counts=counts)
+            report = TaskTableReport(found.schema, found.target, found.columns, counts=counts)
             report.oldest_ms, report.newest_ms = run.done.source_ms or (0, 0)
             parcels = found.parcels
         table_input = TableInput(report, NO_RANGES, parcels, notes=CommitNotes(derived=note))

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from binlake.decode.cells import FAMILY, QUALIFIER, ROW, TIMESTAMP, VALUE
-from binlake.decode.changes import Quarantined, SourceTable
+from binlake.decode.changes import QuarantinedRecord, SourceTable
 from binlake.hbase.derive.pairs import DerivedPair
 
 #: In front of the table's name in place of a topic; no topic of Kafka has a colon in its name.
@@ -23,7 +23,7 @@ CELLS: Final = "cells:"
 _LATEST_MS: Final = 100_000_000_000_000
 
 
-def quarantined_cells(faults: pa.Table, pair: DerivedPair) -> list[Quarantined]:
+def quarantined_cells(faults: pa.Table, pair: DerivedPair) -> list[QuarantinedRecord]:
     """The entries of n faults (``WideRows.faults``)."""
     return [_entry(fault, pair) for fault in faults.to_pylist()]
 
@@ -38,13 +38,13 @@ def cells_topic(cells: SourceTable) -> str:
     return f"{CELLS}{cells}"
 
 
-def _entry(fault: Mapping[str, Any], pair: DerivedPair) -> Quarantined:
+def _entry(fault: Mapping[str, Any], pair: DerivedPair) -> QuarantinedRecord:
     place = (fault[ROW], fault[FAMILY], fault[QUALIFIER], fault[TIMESTAMP])
     digest = hashlib.blake2b("\0".join(map(str, place)).encode(), digest_size=12).digest()
     partition, offset = int.from_bytes(digest[:4]) >> 1, int.from_bytes(digest[4:]) >> 1
     stamp = max(0, fault[TIMESTAMP] or 0)
     column = f" ({fault[FAMILY]}:{fault[QUALIFIER]} at {fault[TIMESTAMP]})" if fault[FAMILY] is not None else ""
-    return Quarantined(
+    return QuarantinedRecord(
         topic=cells_topic(pair.cells),
         partition=partition,
         offset=offset,

@@ -16,7 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from binlake.hbase.derive.cell_runs import STORED_SCHEMA, Run
+from binlake.hbase.derive.cell_runs import STORED_SCHEMA, CellRun
 from binlake.hbase.derive.run_files import (
     LakeFile,
     Manifest,
@@ -62,7 +62,7 @@ class GroupCells:
     base: LakeFile | None
     logs: tuple[LakeFile, ...] = ()
     files: list[RunFile] = field(default_factory=list)
-    recent: list[Run] = field(default_factory=list)
+    recent: list[CellRun] = field(default_factory=list)
     plain: bool = True
 
     @property
@@ -71,7 +71,7 @@ class GroupCells:
         return sum(run.nbytes for run in self.recent)
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[CellRun]:
         """All runs, the oldest first."""
         return [*(run for file in self.files for run in file.runs), *self.recent]
 
@@ -91,9 +91,9 @@ class GroupCells:
                 self._add(part)
 
     def _add(self, cells: pa.Table) -> None:
-        run = Run.of(cells)
+        run = CellRun.of(cells)
         while self.recent and self.recent[-1].nbytes <= min(_GROWTH * run.nbytes, RUN_BYTES - run.nbytes):
-            run = Run.of(pa.concat_tables([self.recent.pop().all_cells(), cells]))
+            run = CellRun.of(pa.concat_tables([self.recent.pop().all_cells(), cells]))
             cells = run.all_cells()
         self.recent.append(run)
 
@@ -139,7 +139,7 @@ def from_disk(directory: Path, table: str, name: str, piece: FileSlice) -> Group
     return kept
 
 
-def write(directory: Path, name: str, manifest: Manifest, runs: Iterable[Run]) -> RunFile:
+def write(directory: Path, name: str, manifest: Manifest, runs: Iterable[CellRun]) -> RunFile:
     """Write a local file of a file group, and open it. Raises OSError."""
     made_from = (manifest.table, manifest.base, manifest.logs)
     digest = hashlib.blake2b(repr(made_from).encode(), digest_size=8).hexdigest()
@@ -152,11 +152,11 @@ def write(directory: Path, name: str, manifest: Manifest, runs: Iterable[Run]) -
     return opened
 
 
-def base_runs(storage: Storage, base: BaseFile) -> Iterator[Run]:
+def base_runs(storage: Storage, base: BaseFile) -> Iterator[CellRun]:
     """The runs of a base file, one row group after the other. Raises CorruptDataError, StorageError."""
     with open_base_file(storage, base.path, STORED_SCHEMA.names, base.size) as file:
         for cells in file.row_groups():
-            yield from map(Run.of, _portions(aligned(cells, STORED_SCHEMA)))
+            yield from map(CellRun.of, _portions(aligned(cells, STORED_SCHEMA)))
 
 
 def _paths(directory: Path, name: str) -> list[Path]:

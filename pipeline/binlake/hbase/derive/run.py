@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.cells import ROW
-from binlake.decode.changes import Quarantined, SourceTable
+from binlake.decode.changes import QuarantinedRecord, SourceTable
 from binlake.hbase.derive.pairs import DerivedPair
-from binlake.hbase.derive.touched import Touched
+from binlake.hbase.derive.touched import TouchedRows
 from binlake.hbase.rules.wide import wide_schema
 from binlake.position.derived_position import DerivedPosition
 from binlake.tables.lake_table import LakeTable
@@ -27,7 +27,7 @@ from hudilake.table.table import HudiTable
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivationResult:
     """What a derivation did.
 
     Args:
@@ -63,7 +63,7 @@ class Derived:
 
 
 @dataclass
-class Run:
+class DerivationRun:
     """A run under way. ``note``: of its newest commit, or of the commit before it; None for a new table. ``single``:
     whether single rows are derived that nothing has touched."""
 
@@ -74,12 +74,12 @@ class Run:
     began_ms: int
     note: DerivedPosition | None
     single: bool = False
-    done: Derived = field(init=False)
+    done: DerivationResult = field(init=False)
 
     def __post_init__(self) -> None:
-        self.done = Derived(self.pair.wide)
+        self.done = DerivationResult(self.pair.wide)
 
-    def next(self, ended: Touched | None) -> DerivedPosition:
+    def next(self, ended: TouchedRows | None) -> DerivedPosition:
         """The note of the run's next commit; ``ended``: what is derived with it, for the last one."""
         before = self.note
         derived_ms = max(now_ms(), before.derived_ms + 1 if before is not None else 0)
@@ -108,7 +108,7 @@ class Run:
             services=outcome.services,
         )
 
-    def faulty(self, entries: Sequence[Quarantined]) -> None:
+    def faulty(self, entries: Sequence[QuarantinedRecord]) -> None:
         """Take in entries of the quarantine."""
         places = frozenset((one.partition, one.offset) for one in entries) if self.single else frozenset()
         done = self.done

@@ -21,7 +21,7 @@ from typing import Final
 import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
-from binlake.hbase.derive.cell_runs import Run
+from binlake.hbase.derive.cell_runs import CellRun
 from hudilake.clock import new_uuid
 
 MAGIC: Final = b"BLCELLS1"
@@ -69,11 +69,11 @@ class RunFile:
 
     path: Path
     manifest: Manifest
-    runs: tuple[Run, ...]
+    runs: tuple[CellRun, ...]
     nbytes: int
 
 
-def write_run_file(path: Path, manifest: Manifest, runs: Iterable[Run]) -> None:
+def write_run_file(path: Path, manifest: Manifest, runs: Iterable[CellRun]) -> None:
     """Write a local file, durable on return; one run is in memory at a time.
 
     ``manifest``: without parts and checksum. Raises OSError.
@@ -112,7 +112,7 @@ def open_run_file(path: Path) -> RunFile | None:
         with pa.memory_map(str(path)) as mapped:
             content = mapped.read_buffer(end)
         batches = list(_batches(content, manifest))
-        runs = tuple(Run(*pair) for pair in zip(batches[::2], batches[1::2], strict=True))
+        runs = tuple(CellRun(*pair) for pair in zip(batches[::2], batches[1::2], strict=True))
         return RunFile(path, manifest, runs, size)
     except (OSError, ValueError, ValidationError, pa.ArrowException):
         return None

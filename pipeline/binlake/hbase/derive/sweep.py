@@ -19,7 +19,7 @@ from binlake.decode.cells import FAMILY, KIND, ROW, TIMESTAMP, CellKind
 from binlake.decode.changes import SourceTable
 from binlake.hbase.derive.derivation import Deriver
 from binlake.hbase.derive.pairs import DerivedPair
-from binlake.hbase.derive.run import Derived, portions
+from binlake.hbase.derive.run import DerivationResult, portions
 from binlake.hbase.settings.rules import CellsRule
 from binlake.tables.lake_table import LakeTable
 from hudilake.clock import now_ms
@@ -64,22 +64,22 @@ class Sweeper:
         looked_ms = self._looked_ms.get(pair.wide)
         return looked_ms is None or now_ms() - looked_ms >= pair.declared.sweep_seconds * _MS_PER_S
 
-    def sweep(self, pair: DerivedPair) -> Derived:
+    def sweep(self, pair: DerivedPair) -> DerivationResult:
         """Derive the rows whose cells have expired since the last sweep. A wide table that has never been derived, or
         whose cells do not expire, stays as it is. Errors as ``Deriver.derive``."""
         if not pair.kept.expires:
-            return Derived(pair.wide)
+            return DerivationResult(pair.wide)
         until_ms = now_ms()
         cells, wide = self.deriver.lake.get(pair.cells_rules), self.deriver.lake.get(pair.wide_rules)
         swept_ms = None if wide is None or wide.recorded.derived is None else wide.recorded.derived.swept_ms
         if cells is None or not swept_ms or until_ms <= swept_ms:
-            return Derived(pair.wide)
+            return DerivationResult(pair.wide)
         cells.table.refresh()
         done = self._sweep(pair, cells, swept_ms, until_ms)
         self._looked_ms[pair.wide] = until_ms
         return done
 
-    def _sweep(self, pair: DerivedPair, cells: LakeTable, swept_ms: int, until_ms: int) -> Derived:
+    def _sweep(self, pair: DerivedPair, cells: LakeTable, swept_ms: int, until_ms: int) -> DerivationResult:
         horizon_ms = recorded_horizon(cells.table)
         if horizon_ms is not None and horizon_ms > swept_ms:
             return self.deriver.derive(pair, anew="compactions have dropped cells that expired since the last sweep")
@@ -89,7 +89,7 @@ class Sweeper:
             return self.deriver.derive_rows(pair, portions(rows, self.deriver.portion_rows), until_ms)
         if until_ms - swept_ms >= max(pair.kept.lateness_ms // _UNRECORDED, pair.declared.sweep_seconds * _MS_PER_S):
             return self.deriver.derive_rows(pair, [rows], until_ms)
-        return Derived(pair.wide)
+        return DerivationResult(pair.wide)
 
 
 def _expiring(rule: CellsRule, since_ms: int, until_ms: int) -> Filter | None:

@@ -34,7 +34,7 @@ _NO_ROWS = pa.array([], pa.string())
 
 
 @dataclass(frozen=True)
-class Touched:
+class TouchedRows:
     """The rows that commits have touched.
 
     Args:
@@ -66,7 +66,7 @@ def newest_moment(table: HudiTable) -> CellsMoment | None:
     return CellsMoment(found.requested_time, _completed(found), pending)
 
 
-def touched_since(table: HudiTable, since: CellsMoment | None, pool: Executor) -> Touched | None:
+def touched_since(table: HudiTable, since: CellsMoment | None, pool: Executor) -> TouchedRows | None:
     """The rows that commits completed after a moment have touched, as of the table's last refresh.
 
     Args:
@@ -81,17 +81,17 @@ def touched_since(table: HudiTable, since: CellsMoment | None, pool: Executor) -
         return None
     why = _unknown(table, since)
     if since is None or why:
-        return Touched(until, None, why)
+        return TouchedRows(until, None, why)
     writes = [w for w in table.timeline.completed() if _completed(w) > since.completed and _writes_rows(table, w)]
     if any(write.action == REPLACE_COMMIT for write in writes):
-        return Touched(until, None, "file groups of the table of cells were replaced")
+        return TouchedRows(until, None, "file groups of the table of cells were replaced")
     stats = [(write, stat) for write in writes for stat in table.timeline.commit_metadata(write).stats]
     if any(stat.num_deletes and parse_base_name(stat.file_name) for _, stat in stats):
-        return Touched(until, None, "cells were deleted from base files")
+        return TouchedRows(until, None, "cells were deleted from base files")
     try:
-        return Touched(until, _rows_of(table.storage, stats, pool), source_ms=_source_ms(table, writes))
+        return TouchedRows(until, _rows_of(table.storage, stats, pool), source_ms=_source_ms(table, writes))
     except StorageNotFoundError:
-        return Touched(until, None, "files of its commits are cleaned")
+        return TouchedRows(until, None, "files of its commits are cleaned")
 
 
 def _unknown(table: HudiTable, since: CellsMoment | None) -> str:

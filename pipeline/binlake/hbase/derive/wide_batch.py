@@ -8,7 +8,7 @@ import pyarrow as pa
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, TableSchema
 from binlake.hbase.derive.pairs import DerivedPair
 from binlake.hbase.rules.wide import wide_schema
-from binlake.rows.upsert.prepare import Accepted, TableFacts, prepare
+from binlake.rows.upsert.prepare import AcceptedRows, TableFacts, prepare
 from binlake.tables.lake_table import LakeTable
 from hudilake.errors import UnsupportedError
 
@@ -44,7 +44,7 @@ def change_batch(pair: DerivedPair, upserts: pa.Table, gone: pa.Array, order: in
     return ChangeBatch(wide, "", both)
 
 
-def accepted(batch: ChangeBatch, pair: DerivedPair, table: LakeTable | None) -> Accepted | None:
+def accepted(batch: ChangeBatch, pair: DerivedPair, table: LakeTable | None) -> AcceptedRows | None:
     """The batch in the form in which the wide table is written; None if it has no rows.
 
     Raises UnsupportedError for rows that the table's rules refuse.

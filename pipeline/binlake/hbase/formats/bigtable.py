@@ -18,12 +18,12 @@ import pyarrow.json as pj
 
 from binlake.decode.cells import CellKind
 from binlake.decode.changes import SourceTable
-from binlake.decode.messages.chunk import IGNORED, Chunk, reject_invalid
-from binlake.decode.options import BigtableText, Format
+from binlake.decode.messages.chunk import IGNORED, DecodeChunk, reject_invalid
+from binlake.decode.options import BigtableText, EventFormat
 from binlake.decode.quarantine import Fault, Reason
 from binlake.decode.types.encoded_bytes import decode_base64
 from binlake.decode.types.mysql_types import UTC_MICROSECONDS
-from binlake.hbase.formats.cell_rows import CellRows, OneCellReader, Refused, add_cells, cell_table, require
+from binlake.hbase.formats.cell_rows import CellRows, OneCellReader, RefusedCellError, add_cells, cell_table, require
 
 _SIGN = b'"rowKey"'
 #: The end of a range without an end, and the newest timestamp that the delete of a family masks.
@@ -50,18 +50,18 @@ def _shape(number: pa.DataType) -> pj.ParseOptions:
 _SHAPES = (_shape(pa.string()), _shape(pa.int64()))
 
 
-def read(chunk: Chunk) -> None:
+def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
 
     def refuse(at: int, fault: Fault) -> None:
         value = chunk.records.values[at] or b""
-        if not reject_invalid(chunk, at, value, Format.BIGTABLE):
+        if not reject_invalid(chunk, at, value, EventFormat.BIGTABLE):
             chunk.refuse(at, fault)
 
     OneCellReader(lambda at: _take(chunk, at), refuse, _SIGN).read(chunk)
 
 
-def _take(chunk: Chunk, at: list[int]) -> None:
+def _take(chunk: DecodeChunk, at: list[int]) -> None:
     """Add the cells of some records. Raises one of BAD_CELLS if one of them is bad."""
     fields = _parsed([chunk.records.values[i] or b"" for i in at])
     rows = _rows(chunk, fields, np.array(at, dtype=np.int64))
@@ -85,14 +85,14 @@ def _parsed(messages: list[bytes]) -> dict[str, pa.Array]:
         table = pj.read_json(pa.BufferReader(texts), reading, _SHAPES[1])
     found = table.column("m").combine_chunks()
     if len(found) != len(messages):
-        raise Refused(Reason.UNKNOWN_MESSAGE, "the message is no JSON object")
+        raise RefusedCellError(Reason.UNKNOWN_MESSAGE, "the message is no JSON object")
     fields = {field.name: column for field, column in zip(found.type, found.flatten(), strict=True)}
     for name in _REQUIRED:
         require(fields[name].is_valid(), Reason.UNKNOWN_MESSAGE, f"the message has no {name}")
     return fields | {name: fields[name].cast(pa.int64()) for name in _NUMBERS}
 
 
-def _rows(chunk: Chunk, fields: dict[str, pa.Array], at: npt.NDArray[np.int64]) -> CellRows:
+def _rows(chunk: DecodeChunk, fields: dict[str, pa.Array], at: npt.NDArray[np.int64]) -> CellRows:
     """The cell of each message. Raises as ``_take``."""
     types, commits, ties = fields["modType"], fields["commitTimestamp"], fields["tieBreaker"]
     sets, family = pc.equal(types, _SET), pc.equal(types, _FAMILY)
@@ -120,7 +120,7 @@ def _rows(chunk: Chunk, fields: dict[str, pa.Array], at: npt.NDArray[np.int64]) 
     return CellRows(cells, at, np.zeros(len(at), dtype=np.int32), orders, commits.to_numpy() // 1000)
 
 
-def _bytes(chunk: Chunk, fields: dict[str, pa.Array], name: BigtableText) -> pa.Array:
+def _bytes(chunk: DecodeChunk, fields: dict[str, pa.Array], name: BigtableText) -> pa.Array:
     """A member of bytes; null where it is absent."""
     texts = fields[name]
     if name not in chunk.options.bigtable_text:

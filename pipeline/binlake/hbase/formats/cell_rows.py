@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from binlake.decode.cells import CELL_FIELDS, CELL_KEY, CELL_SCHEMA, CELL_WIRE, CellKind
 from binlake.decode.changes import META_FIELDS, UNKNOWN_PLACE, ChangeBatch, Column, Op, SourceTable, TableSchema
-from binlake.decode.messages.chunk import Chunk
+from binlake.decode.messages.chunk import DecodeChunk
 from binlake.decode.messages.envelopes import TOMBSTONE
 from binlake.decode.quarantine import Fault, Reason
 from binlake.decode.types.cell_text import text_of
@@ -30,7 +30,7 @@ _FAMILY_MARKERS = pa.array([CellKind.DELETE_FAMILY.value, CellKind.DELETE_FAMILY
 _MAX_DETAIL = 300
 
 
-class Refused(ValueError):
+class RefusedCellError(ValueError):
     """A cell that cannot be applied."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
@@ -101,7 +101,7 @@ def cell_table(
     try:
         names = families.cast(pa.string())
     except pa.ArrowException as error:
-        raise Refused(Reason.BAD_VALUE, "a family is no text") from error
+        raise RefusedCellError(Reason.BAD_VALUE, "a family is no text") from error
     require(pc.invert(pc.match_substring(names, ":")), Reason.BAD_VALUE, "a family has a colon in its name", names)
     of_family = pc.is_in(kinds, _FAMILY_MARKERS)
     whole = pc.or_(pc.invert(of_family), pc.equal(pc.binary_length(qualifiers), 0))
@@ -117,7 +117,7 @@ def require(good: pa.Array, reason: Reason, what: str, shown: pa.Array | None = 
         at = pc.index(good, pa.scalar(False)).as_py()
         value = "" if shown is None else f": {str(shown[at].as_py())[:100]}"
         place = f" (cell {at} of {len(good)}, from 0)" if len(good) > 1 else ""
-        raise Refused(reason, f"{what}{value}{place}")
+        raise RefusedCellError(reason, f"{what}{value}{place}")
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class OneCellReader:
     sign: bytes = b""
     most: int = 8 << 20
 
-    def read(self, chunk: Chunk) -> None:
+    def read(self, chunk: DecodeChunk) -> None:
         """Take the records of a chunk; settle the tombstones."""
         values, tried = chunk.records.values, list[int]()
         for at in chunk.live():
@@ -180,14 +180,18 @@ def in_halves(count: int, take: Callable[[slice], None], refuse: Callable[[int, 
             take(part)
         except BAD_CELLS as error:
             if part.stop - part.start == 1:
-                told = error.fault if isinstance(error, Refused) else Fault(Reason.BAD_VALUE, str(error)[:_MAX_DETAIL])
+                told = (
+                    error.fault
+                    if isinstance(error, RefusedCellError)
+                    else Fault(Reason.BAD_VALUE, str(error)[:_MAX_DETAIL])
+                )
                 refuse(part.start, told)
             else:
                 half = (part.start + part.stop) // 2
                 waiting += [slice(half, part.stop), slice(part.start, half)]
 
 
-def add_cells(chunk: Chunk, source: SourceTable, rows: CellRows) -> None:
+def add_cells(chunk: DecodeChunk, source: SourceTable, rows: CellRows) -> None:
     """Append a change batch of the cells of one table; none for no cells."""
     n = len(rows.at)
     if not n:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from binlake.decode.cells import CELL_SCHEMA, CellKind
 from binlake.decode.changes import SourceTable
-from binlake.decode.messages.chunk import Chunk
+from binlake.decode.messages.chunk import DecodeChunk
 from binlake.decode.quarantine import Fault, Reason, json_fault
 from binlake.decode.types.cell_text import text_of
 from binlake.decode.types.mysql_types import UTC_MICROSECONDS
@@ -61,7 +61,7 @@ _BY_SEQUENCE: Final = (
 )
 
 
-class _Row(msgspec.Struct, gc=False):
+class _ScanRow(msgspec.Struct, gc=False):
     row: bytes
     cells: list[_Cell]
 
@@ -71,7 +71,7 @@ class _RawRow(msgspec.Struct, gc=False):
     cells: list[_RawCell]
 
 
-_PLAIN_ROW = msgspec.json.Decoder(_Row).decode
+_PLAIN_ROW = msgspec.json.Decoder(_ScanRow).decode
 _RAW_ROW = msgspec.json.Decoder(_RawRow).decode
 
 
@@ -88,7 +88,7 @@ def scanned_table(topic: str) -> SourceTable | None:
     return SourceTable.named(database, table)
 
 
-def read(chunk: Chunk, source: SourceTable) -> None:
+def read(chunk: DecodeChunk, source: SourceTable) -> None:
     """Decode a chunk of records of scans of one table."""
     lines, messages = list[int](), list[int]()
     for at in chunk.live():
@@ -102,13 +102,13 @@ def read(chunk: Chunk, source: SourceTable) -> None:
             add_cells(chunk, source, _rows(chunk, source, cells))
 
 
-def _lines(chunk: Chunk, source: SourceTable, chosen: list[int]) -> ScannedCells:
+def _lines(chunk: DecodeChunk, source: SourceTable, chosen: list[int]) -> ScannedCells:
     """The cells of lines. A line that is no row of a scan is refused."""
     found = list[_Found]()
     for at in chosen:
         value = chunk.records.values[at] or b""
         row = _row_of(value)
-        if isinstance(row, _Row):
+        if isinstance(row, _ScanRow):
             found += [(at, row.row, *cell[:3], CellKind.PUT.value, cell[3]) for cell in row.cells]
         elif isinstance(row, _RawRow):
             found += [(at, row.row, *cell) for cell in row.cells]
@@ -125,7 +125,7 @@ def _lines(chunk: Chunk, source: SourceTable, chosen: list[int]) -> ScannedCells
     return ScannedCells(at_.to_numpy(), rows, families, qualifiers, stamps.to_numpy(), kinds, values)
 
 
-def _row_of(line: bytes) -> _Row | _RawRow | str:
+def _row_of(line: bytes) -> _ScanRow | _RawRow | str:
     """A line as the row of a plain or a raw scan; what is wrong with it if it is neither."""
     try:
         return _PLAIN_ROW(line)
@@ -136,7 +136,7 @@ def _row_of(line: bytes) -> _Row | _RawRow | str:
             return f"{raw}; read without types: {plain}"
 
 
-def _messages(chunk: Chunk, source: SourceTable, chosen: list[int]) -> ScannedCells:
+def _messages(chunk: DecodeChunk, source: SourceTable, chosen: list[int]) -> ScannedCells:
     """The cells of ``Result`` messages. A message that is none is refused."""
     cells, bad = read_results([chunk.records.values[at] or b"" for at in chosen], chosen)
     for at in bad:
@@ -144,7 +144,7 @@ def _messages(chunk: Chunk, source: SourceTable, chosen: list[int]) -> ScannedCe
     return cells
 
 
-def _faults(chunk: Chunk, source: SourceTable, cells: ScannedCells) -> dict[int, Fault]:
+def _faults(chunk: DecodeChunk, source: SourceTable, cells: ScannedCells) -> dict[int, Fault]:
     """What is wrong with records, by their index. A record is refused as a whole."""
     marked = _among(cells.families, _by_sequence(chunk, source).__contains__)
     checks = (
@@ -182,7 +182,7 @@ def _marks(cells: ScannedCells) -> pa.Array:
     return pc.not_equal(cells.kinds, CellKind.PUT.value)
 
 
-def _by_sequence(chunk: Chunk, source: SourceTable) -> set[bytes]:
+def _by_sequence(chunk: DecodeChunk, source: SourceTable) -> set[bytes]:
     """The families of a table whose markers mask by sequence."""
     return {name.encode() for of, name in chunk.options.by_sequence if of == source}
 
@@ -206,7 +206,7 @@ def _orders(cells: ScannedCells, by_sequence: set[bytes]) -> npt.NDArray[np.int6
     return orders
 
 
-def _rows(chunk: Chunk, source: SourceTable, cells: ScannedCells) -> CellRows:
+def _rows(chunk: DecodeChunk, source: SourceTable, cells: ScannedCells) -> CellRows:
     """The cells as rows of a table of cells; the time of writing is that of the scan, at the latest."""
     whole = pc.is_in(cells.kinds, pa.array(_FAMILY_MARKERS))
     scanned_ms = chunk.records.timestamps_ms[cells.at]

@@ -19,11 +19,18 @@ from numba import njit
 from binlake.decode import order
 from binlake.decode.cells import CellKind
 from binlake.decode.changes import SourceTable
-from binlake.decode.messages.chunk import IGNORED, Chunk
+from binlake.decode.messages.chunk import IGNORED, DecodeChunk
 from binlake.decode.quarantine import Fault, Reason
 from binlake.decode.types.mysql_types import UTC_MICROSECONDS
 from binlake.hbase.formats.byte_slices import sliced
-from binlake.hbase.formats.cell_rows import CellRows, OneCellReader, Refused, add_cells, cell_table, store_table
+from binlake.hbase.formats.cell_rows import (
+    CellRows,
+    OneCellReader,
+    RefusedCellError,
+    add_cells,
+    cell_table,
+    store_table,
+)
 from hudilake.compiled import BYTES, LONG, LONG_ROWS, LONGS, OUT_BYTES, compiled
 
 # The Avro binary of HBase's Kafka proxy (``HBaseKafkaEvent`` of hbase-connectors), n messages at once.
@@ -108,7 +115,7 @@ def _scan(data: _U8, bounds: _I64, starts: _I64, lengths: _I64, timestamps: _I64
     return _BAD
 
 
-def read(chunk: Chunk) -> None:
+def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records."""
 
     def refuse(at: int, fault: Fault) -> None:
@@ -117,12 +124,14 @@ def read(chunk: Chunk) -> None:
     OneCellReader(lambda at: _take(chunk, at), refuse).read(chunk)
 
 
-def _take(chunk: Chunk, at: list[int]) -> None:
+def _take(chunk: DecodeChunk, at: list[int]) -> None:
     """Add the cells of some records. Raises one of BAD_CELLS if one of them is bad."""
     try:
         events = read_events([chunk.records.values[i] or b"" for i in at])
     except ValueError as error:
-        raise Refused(Reason.MALFORMED_AVRO, "the message is no HBaseKafkaEvent of hbase-connectors") from error
+        raise RefusedCellError(
+            Reason.MALFORMED_AVRO, "the message is no HBaseKafkaEvent of hbase-connectors"
+        ) from error
     rows = _rows(chunk, events, np.array(at, dtype=np.int64))
     tables = events.fields["table"].dictionary_encode()
     sources = [_source(name) for name in tables.dictionary.to_pylist()]
@@ -134,7 +143,7 @@ def _take(chunk: Chunk, at: list[int]) -> None:
             add_cells(chunk, source, rows if len(sources) == 1 else rows.where(of == number))
 
 
-def _rows(chunk: Chunk, events: Events, at: np.ndarray[tuple[int], np.dtype[np.int64]]) -> CellRows:
+def _rows(chunk: DecodeChunk, events: Events, at: np.ndarray[tuple[int], np.dtype[np.int64]]) -> CellRows:
     fields, n = events.fields, len(at)
     of_family = pc.equal(pc.binary_length(fields["qualifier"]), 0)
     deletes = pc.if_else(of_family, CellKind.DELETE_FAMILY.value, CellKind.DELETE_COLUMN.value)
@@ -144,7 +153,7 @@ def _rows(chunk: Chunk, events: Events, at: np.ndarray[tuple[int], np.dtype[np.i
     cells = cell_table(key, family, qualifier, pa.array(events.timestamps), kinds, fields["value"], unknown)
     orders = order.offset_orders(np.full(n, chunk.options.epoch), chunk.records.offsets[at])
     if (orders == order.OUT_OF_RANGE).any():
-        raise Refused(Reason.ORDER_OUT_OF_RANGE, "the offset does not fit the ordering value")
+        raise RefusedCellError(Reason.ORDER_OUT_OF_RANGE, "the offset does not fit the ordering value")
     millis = np.maximum(chunk.records.timestamps_ms[at], 0)
     return CellRows(cells, at, np.zeros(n, dtype=np.int32), orders, millis)
 
@@ -155,7 +164,7 @@ def _source(name: bytes) -> SourceTable:
     except UnicodeDecodeError:
         source = None
     if source is None:
-        raise Refused(Reason.UNKNOWN_TABLE, f"{name[:100]!r} is no name of a table")
+        raise RefusedCellError(Reason.UNKNOWN_TABLE, f"{name[:100]!r} is no name of a table")
     return source
 
 

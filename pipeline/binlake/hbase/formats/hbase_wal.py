@@ -19,16 +19,16 @@ import pyarrow.json as pj
 from binlake.decode import order
 from binlake.decode.cells import CellKind
 from binlake.decode.changes import SourceTable
-from binlake.decode.messages.chunk import IGNORED, Chunk, reject_invalid
+from binlake.decode.messages.chunk import IGNORED, DecodeChunk, reject_invalid
 from binlake.decode.messages.duplicates import with_duplicate_members
 from binlake.decode.messages.envelopes import TOMBSTONE, Long
-from binlake.decode.options import Format
+from binlake.decode.options import EventFormat
 from binlake.decode.quarantine import Fault, Reason, json_fault
 from binlake.decode.types.encoded_bytes import decode_base64
 from binlake.decode.types.mysql_types import UTC_MICROSECONDS
 from binlake.hbase.formats.cell_rows import (
     CellRows,
-    Refused,
+    RefusedCellError,
     add_cells,
     cell_table,
     in_halves,
@@ -106,7 +106,7 @@ class _Entries:
         return _Entries(self.source, *columns, self.cells[chosen])
 
 
-def read(chunk: Chunk) -> None:
+def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
     at, entries = _entries(chunk)
     by_name: dict[str, list[int]] = {}
@@ -127,7 +127,7 @@ def read(chunk: Chunk) -> None:
         chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
 
 
-def _entries(chunk: Chunk) -> tuple[list[int], list[_Entry]]:
+def _entries(chunk: DecodeChunk) -> tuple[list[int], list[_Entry]]:
     """The records that are WAL entries: their indices, and the entries. All others are settled."""
     at: list[int] = []
     entries: list[_Entry] = []
@@ -138,7 +138,7 @@ def _entries(chunk: Chunk) -> tuple[list[int], list[_Entry]]:
             entries.append(_ENTRY(value))
             at.append(i)
         except _BAD as error:
-            if not reject_invalid(chunk, i, value, Format.HBASE_WAL):
+            if not reject_invalid(chunk, i, value, EventFormat.HBASE_WAL):
                 reason = Reason.NO_POSITION if "sequenceId" in str(error) else Reason.UNKNOWN_MESSAGE
                 chunk.refuse(i, Fault(reason, f"no WAL entry: {error}"))
     payloads = [values[i] or b"" for i in at]
@@ -149,7 +149,7 @@ def _entries(chunk: Chunk) -> tuple[list[int], list[_Entry]]:
     return [at[i] for i in once], [entries[i] for i in once]
 
 
-def _in_range(chunk: Chunk, source: SourceTable, found: Sequence[tuple[int, _Entry]]) -> _Entries:
+def _in_range(chunk: DecodeChunk, source: SourceTable, found: Sequence[tuple[int, _Entry]]) -> _Entries:
     """The entries whose sequence id and write time can be stored; the others are refused."""
     at = np.array([i for i, _ in found], dtype=np.int64)
     sequences = np.array([entry.key.sequenceId for _, entry in found], dtype=np.int64)
@@ -167,7 +167,7 @@ def _in_range(chunk: Chunk, source: SourceTable, found: Sequence[tuple[int, _Ent
     return _Entries(source, at[good], sequences[good], written[good], cells)
 
 
-def _decode(chunk: Chunk, portion: _Entries) -> None:
+def _decode(chunk: DecodeChunk, portion: _Entries) -> None:
     """Add the cells of the entries; bad entries are refused."""
 
     def take(part: slice) -> None:
@@ -184,7 +184,7 @@ def _decode(chunk: Chunk, portion: _Entries) -> None:
     in_halves(len(portion.at), take, refuse)
 
 
-def _rows(chunk: Chunk, portion: _Entries) -> CellRows:
+def _rows(chunk: DecodeChunk, portion: _Entries) -> CellRows:
     """The cells of the entries. Raises one of BAD_CELLS if one of them is bad."""
     counts, parsed = _parsed(portion.cells)
     _check(parsed)
@@ -192,7 +192,9 @@ def _rows(chunk: Chunk, portion: _Entries) -> CellRows:
     families, qualifiers = decode_base64(family), decode_base64(qualifier)
     noted = pc.equal(families, pa.scalar(_NOTES))
     if pc.any(pc.and_(noted, pc.starts_with(qualifiers, _BULK_LOAD))).as_py():
-        raise Refused(Reason.UNKNOWN_MESSAGE, "files were added to the table by a bulk load; no event has their cells")
+        raise RefusedCellError(
+            Reason.UNKNOWN_MESSAGE, "files were added to the table by a bulk load; no event has their cells"
+        )
     of = np.repeat(np.arange(len(counts)), counts)
     starts = np.cumsum(counts) - counts
     written = portion.written_ms[of]
@@ -210,7 +212,7 @@ def _parsed(cells: list[msgspec.Raw]) -> tuple[_I64, list[pa.Array]]:
     table = pj.read_json(pa.BufferReader(texts), reading, _PARSE)
     lists = table.column("cells").combine_chunks()
     if len(lists) != len(cells) or lists.null_count:
-        raise Refused(Reason.UNKNOWN_MESSAGE, "edit.cells is no list")
+        raise RefusedCellError(Reason.UNKNOWN_MESSAGE, "edit.cells is no list")
     counts = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
     return counts, lists.flatten().flatten()
 

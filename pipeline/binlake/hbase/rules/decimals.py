@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.types.encoded_bytes import bytes_and_bounds, decimals_from_twos_complement
-from binlake.hbase.rules.piecewise import Converted, Int64s, binary_array, piecewise
+from binlake.hbase.rules.piecewise import ConvertedValues, Int64s, binary_array, piecewise
 
 _SCALE_BYTES: Final = 4
 #: Digits of Arrow's widest decimal. A scale that is further from the column's than this fits for zero alone.
@@ -18,7 +18,7 @@ _WIDEST: Final = 76
 _CONTEXT: Final = decimal.Context(prec=100)
 
 
-def decode_decimals(values: pa.Array, precision: int, scale: int) -> Converted:
+def decode_decimals(values: pa.Array, precision: int, scale: int) -> ConvertedValues:
     """Decimals in the column's scale; one that is not exact there, or has too many digits, is bad.
 
     Args:
@@ -40,10 +40,10 @@ def decode_decimals(values: pa.Array, precision: int, scale: int) -> Converted:
         parts.append(found.values)
         places.append(same)
     back = np.argsort(np.concatenate(places), kind="stable")
-    return Converted(pa.concat_arrays(parts).take(pa.array(back)), bad)
+    return ConvertedValues(pa.concat_arrays(parts).take(pa.array(back)), bad)
 
 
-def _of_one_scale(values: pa.Array, stored: int, kind: pa.DataType) -> Converted:
+def _of_one_scale(values: pa.Array, stored: int, kind: pa.DataType) -> ConvertedValues:
     def convert(part: pa.Array) -> pa.Array:
         if len(part) == 1:
             return pa.array([_exact(part[0].as_py(), stored, kind)], kind)

@@ -30,7 +30,7 @@ from binlake.hbase.rules.ordered import (
     Bools,
     FamilyRules,
     Longs,
-    Ordered,
+    OrderedCells,
     family_rules,
     ordered,
 )
@@ -42,7 +42,7 @@ _EXPOSING: Final = (DELETE, DELETE_FAMILY_VERSION, DELETE_RANGE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Aged:
+class _CellAges:
     """n cells in order, and their ages.
 
     Args:
@@ -52,7 +52,7 @@ class _Aged:
         early: have a timestamp up to the horizon; bool of n.
     """
 
-    cut: Ordered
+    cut: OrderedCells
     families: FamilyRules
     written: Bools
     early: Bools
@@ -92,7 +92,9 @@ def needed(cells: pa.Table, rule: CellsRule, horizon_ms: int) -> pa.BooleanArray
     cut = ordered(cells, families)
     written = pc.less_equal(cells[WRITTEN].combine_chunks().cast(pa.int64()), horizon_ms * 1000).fill_null(False)
     early: Bools = cut.timestamp < (horizon_ms + 1) * rule.ticks_per_ms
-    aged = _Aged(cut, families, written.to_numpy(zero_copy_only=False)[cut.at] & families.declared[cut.family], early)
+    aged = _CellAges(
+        cut, families, written.to_numpy(zero_copy_only=False)[cut.at] & families.declared[cut.family], early
+    )
     gone = _values_gone(aged)
     gone |= _markers_gone(aged, gone)
     gone &= ~_waiting(aged)
@@ -101,14 +103,14 @@ def needed(cells: pa.Table, rule: CellsRule, horizon_ms: int) -> pa.BooleanArray
     return pa.array(kept)
 
 
-def _values_gone(aged: _Aged) -> Bools:
+def _values_gone(aged: _CellAges) -> Bools:
     """Old values that no read has, whether the deletes of versions since the horizon count or not; bool of n."""
     old = aged.old
     exposed = old | np.isin(aged.cut.kind, _EXPOSING)
     return old & aged.put & _hidden(aged, old) & _hidden(aged, exposed)
 
 
-def _hidden(aged: _Aged, among: Bools) -> Bools:
+def _hidden(aged: _CellAges, among: Bools) -> Bools:
     """What no read of some of the cells has, and the store's major compaction drops; bool of n, all others False."""
     cut, families = aged.cut.chosen(among), aged.families
     masked = masked_of(cut, families)
@@ -122,7 +124,7 @@ def _hidden(aged: _Aged, among: Bools) -> Bools:
     return found
 
 
-def _newer_values(cut: Ordered) -> Longs:
+def _newer_values(cut: OrderedCells) -> Longs:
     """How many newer values, masked ones too, each cell's column has; int64 of n."""
     put = (cut.kind == PUT).astype(np.int64)
     before = np.cumsum(put) - put
@@ -133,7 +135,7 @@ def _newer_values(cut: Ordered) -> Longs:
     return newer
 
 
-def _markers_gone(aged: _Aged, gone: Bools) -> Bools:
+def _markers_gone(aged: _CellAges, gone: Bools) -> Bools:
     """Markers from before the horizon that mask no value which is left; bool of n."""
     cut = aged.cut
     order = np.where(aged.by_sequence, cut.order, 0)
@@ -144,7 +146,7 @@ def _markers_gone(aged: _Aged, gone: Bools) -> Bools:
     return found
 
 
-def _waiting(aged: _Aged) -> Bools:
+def _waiting(aged: _CellAges) -> Bools:
     """Rows' families by sequence where a change came late: one from after the horizon is before an old one; bool of n.
 
     How old deletes and late values count together is then not known from what is left.

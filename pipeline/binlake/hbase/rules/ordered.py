@@ -34,7 +34,7 @@ _NO_LIMIT: Final = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class OrderedCells:
     """n cells, by row and family (markers of the family first), by qualifier, the newest timestamp first.
 
     All arrays are int64 of n.
@@ -59,10 +59,10 @@ class Ordered:
     start: Longs
     order: Longs
 
-    def chosen(self, flags: Bools) -> Ordered:
+    def chosen(self, flags: Bools) -> OrderedCells:
         """Some of the cells; ``flags``: bool of n."""
         parts = (self.at, self.group, self.column, self.family, self.timestamp, self.kind, self.start, self.order)
-        return Ordered(*(part[flags] for part in parts))
+        return OrderedCells(*(part[flags] for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def family_rules(cells: pa.Table, rule: CellsRule, now_ms: int) -> FamilyRules:
     )
 
 
-def ordered(cells: pa.Table, families: FamilyRules) -> Ordered:
+def ordered(cells: pa.Table, families: FamilyRules) -> OrderedCells:
     """The cells put in order.
 
     Args:
@@ -128,7 +128,7 @@ def ordered(cells: pa.Table, families: FamilyRules) -> Ordered:
     timestamp = cells[TIMESTAMP].combine_chunks().to_numpy()
     order = cells[ORDER].combine_chunks().cast(pa.int64()).to_numpy()
     at = np.lexsort((kind, ~timestamp, column))
-    return Ordered(at, group[at], column[at], family[at], timestamp[at], kind[at], start[at], order[at])
+    return OrderedCells(at, group[at], column[at], family[at], timestamp[at], kind[at], start[at], order[at])
 
 
 def _oldest(family: FamilyRule, rule: CellsRule, now_ms: int) -> int:

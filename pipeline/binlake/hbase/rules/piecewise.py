@@ -36,7 +36,7 @@ def mask_of(array: pa.Array) -> Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertedValues:
     """n converted values.
 
     Args:
@@ -48,7 +48,7 @@ class Converted:
     bad: Mask
 
 
-def piecewise(convert: Callable[[pa.Array], pa.Array], values: pa.Array, kind: pa.DataType) -> Converted:
+def piecewise(convert: Callable[[pa.Array], pa.Array], values: pa.Array, kind: pa.DataType) -> ConvertedValues:
     """Every value of n converted, or null.
 
     Args:
@@ -69,4 +69,4 @@ def piecewise(convert: Callable[[pa.Array], pa.Array], values: pa.Array, kind: p
             else:
                 parts.append(pa.nulls(1, kind))
     made = pa.concat_arrays(parts) if len(parts) > 1 else parts[0]
-    return Converted(made, ~mask_of(made.is_valid()))
+    return ConvertedValues(made, ~mask_of(made.is_valid()))

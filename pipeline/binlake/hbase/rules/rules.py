@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from binlake.hbase.rules.masking import Bytes, mask, show
-from binlake.hbase.rules.ordered import PUT, Bools, FamilyRules, Ordered, family_rules, ordered
+from binlake.hbase.rules.ordered import PUT, Bools, FamilyRules, OrderedCells, family_rules, ordered
 from binlake.hbase.settings.rules import CellsRule
 
 
@@ -53,7 +53,7 @@ def visible(cells: pa.Table, rule: CellsRule, moment: Moment) -> pa.BooleanArray
     return pa.array(found)
 
 
-def masked_of(cut: Ordered, families: FamilyRules) -> Bytes:
+def masked_of(cut: OrderedCells, families: FamilyRules) -> Bytes:
     """1 for each value that a marker masks, 0 for other cells; uint8 of n."""
     masked = np.zeros(len(cut.at), dtype=np.uint8)
     sequence, versions = families.by_sequence, families.versions
@@ -61,7 +61,7 @@ def masked_of(cut: Ordered, families: FamilyRules) -> Bytes:
     return masked
 
 
-def shown_of(cut: Ordered, families: FamilyRules, masked: Bytes) -> Bools:
+def shown_of(cut: OrderedCells, families: FamilyRules, masked: Bytes) -> Bools:
     """Which cells a read has; bool of n. ``masked``: of ``masked_of``."""
     shown = np.zeros(len(cut.at), dtype=np.uint8)
     limits = (families.versions, families.oldest, families.min_versions)
@@ -69,7 +69,7 @@ def shown_of(cut: Ordered, families: FamilyRules, masked: Bytes) -> Bools:
     return shown.astype(np.bool_)
 
 
-def _read(cut: Ordered, rule: CellsRule, moment: Moment, families: FamilyRules) -> Bools:
+def _read(cut: OrderedCells, rule: CellsRule, moment: Moment, families: FamilyRules) -> Bools:
     """Which cells count at the moment: bool of n."""
     if moment.as_of_ms is None:
         return np.ones(len(cut.at), dtype=np.bool_)

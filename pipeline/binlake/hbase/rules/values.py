@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from binlake.decode.types.encoded_bytes import bytes_and_bounds
 from binlake.hbase.rules.decimals import decode_decimals
-from binlake.hbase.rules.piecewise import Converted, Int64s, Mask, piecewise, validity
+from binlake.hbase.rules.piecewise import ConvertedValues, Int64s, Mask, piecewise, validity
 from binlake.hbase.settings.declared import CellType, WideColumn
 
 # Values that a store holds as text (``#s``): the forms that Java's ``toString`` writes, and no others.
@@ -104,7 +104,7 @@ def value_type(column: WideColumn) -> pa.DataType:
     return pa.decimal128(column.precision, column.scale) if column.type == "decimal" else _ARROW[column.type]
 
 
-def decode_values(values: pa.Array, column: WideColumn) -> Converted:
+def decode_values(values: pa.Array, column: WideColumn) -> ConvertedValues:
     """The values of n cells as the column declares them.
 
     Args:
@@ -120,7 +120,7 @@ def decode_values(values: pa.Array, column: WideColumn) -> Converted:
         return _booleans(values)
     if column.type == "decimal":
         return decode_decimals(values, column.precision, column.scale)
-    return _texts(values) if column.type == "utf8" else Converted(values, np.zeros(len(values), dtype=bool))
+    return _texts(values) if column.type == "utf8" else ConvertedValues(values, np.zeros(len(values), dtype=bool))
 
 
 def expectation(column: WideColumn) -> str:
@@ -138,7 +138,7 @@ def _named(column: WideColumn) -> str:
     return f"decimal({column.precision},{column.scale})" if column.type == "decimal" else column.type
 
 
-def _from_text(values: pa.Array, column: WideColumn, kind: pa.DataType) -> Converted:
+def _from_text(values: pa.Array, column: WideColumn, kind: pa.DataType) -> ConvertedValues:
     texts = _texts(values)
     if column.type == "utf8":
         return texts
@@ -147,7 +147,7 @@ def _from_text(values: pa.Array, column: WideColumn, kind: pa.DataType) -> Conve
     places = np.flatnonzero(~texts.bad)
     bad = texts.bad.copy()
     bad[places[parsed.bad]] = True
-    return Converted(_spread(parsed.values, places, len(values)), bad)
+    return ConvertedValues(_spread(parsed.values, places, len(values)), bad)
 
 
 def _spread(values: pa.Array, places: Int64s, count: int) -> pa.Array:
@@ -161,11 +161,11 @@ def _spread(values: pa.Array, places: Int64s, count: int) -> pa.Array:
     return values.take(pa.array(index, mask=absent))
 
 
-def _texts(values: pa.Array) -> Converted:
+def _texts(values: pa.Array) -> ConvertedValues:
     return piecewise(lambda part: part.cast(pa.string()), values, pa.string())
 
 
-def _numbers(values: pa.Array, stored: str, made: str, kind: pa.DataType) -> Converted:
+def _numbers(values: pa.Array, stored: str, made: str, kind: pa.DataType) -> ConvertedValues:
     data, bounds = bytes_and_bounds(values)
     size = np.dtype(stored).itemsize
     fits = np.diff(bounds) == size
@@ -175,7 +175,7 @@ def _numbers(values: pa.Array, stored: str, made: str, kind: pa.DataType) -> Con
         exact = np.zeros(len(values), dtype=stored)
         taken = data[(bounds[:-1][fits, None] + np.arange(size)).ravel()]
         exact[fits] = np.ascontiguousarray(taken).view(stored)
-    return Converted(_array(exact.astype(made), kind, fits), ~fits)
+    return ConvertedValues(_array(exact.astype(made), kind, fits), ~fits)
 
 
 def _array(numbers: npt.NDArray[np.generic], kind: pa.DataType, valid: Mask) -> pa.Array:
@@ -183,9 +183,9 @@ def _array(numbers: npt.NDArray[np.generic], kind: pa.DataType, valid: Mask) -> 
     return pa.Array.from_buffers(kind, len(numbers), [validity(valid), pa.py_buffer(np.ascontiguousarray(numbers))])
 
 
-def _booleans(values: pa.Array) -> Converted:
+def _booleans(values: pa.Array) -> ConvertedValues:
     data, bounds = bytes_and_bounds(values)
     fits = np.diff(bounds) == 1
     true = np.zeros(len(values), dtype=bool)
     true[fits] = data[bounds[:-1][fits]] != 0
-    return Converted(pa.array(true, mask=~fits), ~fits)
+    return ConvertedValues(pa.array(true, mask=~fits), ~fits)

@@ -17,7 +17,7 @@ from binlake.decode.cells import CELL_SCHEMA, FAMILY, QUALIFIER, ROW, TIMESTAMP,
 from binlake.decode.quarantine import Reason
 from binlake.decode.types.cell_text import bytes_of
 from binlake.hbase.rules.newest import NOWHERE, Newest, newest_cells, place_of_columns
-from binlake.hbase.rules.piecewise import Converted, Int64s, Mask, mask_of
+from binlake.hbase.rules.piecewise import ConvertedValues, Int64s, Mask, mask_of
 from binlake.hbase.rules.values import decode_values, expectation, value_type
 from binlake.hbase.settings.declared import WideColumn
 from binlake.hbase.settings.rules import WideRule
@@ -108,7 +108,7 @@ def wide_rows(cells: pa.Table, rows: pa.Array, rule: WideRule) -> WideRows:
     visible = np.zeros(len(rows), dtype=bool)
     visible[newest.row] = True
     kept, lost = visible & ~keys.bad, visible & keys.bad
-    held = _Held(cells, newest.where(~lost[newest.row]), np.cumsum(kept) - 1, int(kept.sum()))
+    held = _WideCells(cells, newest.where(~lost[newest.row]), np.cumsum(kept) - 1, int(kept.sum()))
     places = place_of_columns(held.newest, rule.columns)
     columns = [keys.values.filter(pa.array(kept))]
     faults = [key_faults(rows.filter(pa.array(lost)), rule.key)]
@@ -129,7 +129,7 @@ def wide_rows(cells: pa.Table, rows: pa.Array, rule: WideRule) -> WideRows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _WideCells:
     """Newest cells that wide rows hold.
 
     Args:
@@ -144,7 +144,7 @@ class _Held:
     number: Int64s
     count: int
 
-    def where(self, mask: Mask) -> _Held:
+    def where(self, mask: Mask) -> _WideCells:
         """Those of the cells."""
         return replace(self, newest=self.newest.where(mask))
 
@@ -159,17 +159,19 @@ class _Held:
         return self.number[self.newest.row]
 
 
-def _keys(rows: pa.Array, key: WideColumn) -> Converted:
+def _keys(rows: pa.Array, key: WideColumn) -> ConvertedValues:
     """Row keys, each another value: a number in another spelling than its own (007) is bad."""
     stored = bytes_of(rows)
     decoded = decode_values(stored, key)
     if not key.as_text or key.type == "utf8":
         return decoded
     strange = ~mask_of(pc.equal(decoded.values.cast(pa.string()).cast(pa.binary()), stored))
-    return Converted(pc.if_else(pa.array(~strange), decoded.values, pa.scalar(None, decoded.values.type)), strange)
+    return ConvertedValues(
+        pc.if_else(pa.array(~strange), decoded.values, pa.scalar(None, decoded.values.type)), strange
+    )
 
 
-def _column(held: _Held, column: WideColumn) -> tuple[pa.Array, list[pa.Table]]:
+def _column(held: _WideCells, column: WideColumn) -> tuple[pa.Array, list[pa.Table]]:
     """The column of the wide rows, and the faults of its cells."""
     values = _flat(held.cells.column(VALUE).take(pa.array(held.newest.cell)))
     decoded = decode_values(values, column)
@@ -186,7 +188,7 @@ def _spread(values: pa.Array, at: Int64s, count: int) -> pa.Array:
     return values.take(pa.array(index, mask=absent))
 
 
-def _maps(held: _Held, items: pa.Array) -> pa.Array:
+def _maps(held: _WideCells, items: pa.Array) -> pa.Array:
     """A map for each row, its entries by qualifier; null for a row without entries. The cells are in that order."""
     sizes = np.bincount(held.at, minlength=held.count)
     bounds = np.zeros(held.count + 1, dtype=np.int32)
@@ -195,7 +197,7 @@ def _maps(held: _Held, items: pa.Array) -> pa.Array:
     return pa.MapArray.from_arrays(pa.array(bounds, mask=np.append(sizes == 0, False)), keys, items)
 
 
-def _timestamps(held: _Held) -> pa.Array:
+def _timestamps(held: _WideCells) -> pa.Array:
     """The newest timestamp of each row."""
     out = np.full(held.count, np.iinfo(np.int64).min, dtype=np.int64)
     np.maximum.at(out, held.at, held.cells.column(TIMESTAMP).take(pa.array(held.newest.cell)).to_numpy())

@@ -103,7 +103,7 @@ class DeclarationError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _CellPlace:
     family: str | None
     qualifier: str | None = None
     prefix: bytes = b""
@@ -136,17 +136,17 @@ def wide_column(name: str, declared: str, default: Storage | None = None) -> Wid
     )
 
 
-def _place(spelled: str) -> _Place:
+def _place(spelled: str) -> _CellPlace:
     if spelled in (_KEY, _TIMESTAMP):
-        return _Place(None, is_timestamp=spelled == _TIMESTAMP)
+        return _CellPlace(None, is_timestamp=spelled == _TIMESTAMP)
     family, colon, name = spelled.partition(":")
     if not colon:
         raise DeclarationError(_FORM)
     if not family:
         raise DeclarationError("the places without a family are :key and :timestamp")
     if name.endswith(".*"):
-        return _Place(family, prefix=_bytes(name.removesuffix(".*")))
-    return _Place(family, text_form(_bytes(name)) if name else None)
+        return _CellPlace(family, prefix=_bytes(name.removesuffix(".*")))
+    return _CellPlace(family, text_form(_bytes(name)) if name else None)
 
 
 def _bytes(spelled: str) -> bytes:
@@ -156,7 +156,7 @@ def _bytes(spelled: str) -> bytes:
     return data
 
 
-def _type(named: str | None, place: _Place) -> CellType:
+def _type(named: str | None, place: _CellPlace) -> CellType:
     if place.is_timestamp:
         if named not in (None, "long"):
             raise DeclarationError(":timestamp is a long: the number that the store keeps")
@@ -186,7 +186,7 @@ def _digits(type_: CellType, precision: str | None, scale: str | None) -> tuple[
     return found
 
 
-def _as_text(spelled: str | None, place: _Place, type_: CellType, default: Storage | None) -> bool:
+def _as_text(spelled: str | None, place: _CellPlace, type_: CellType, default: Storage | None) -> bool:
     if place.is_timestamp:
         if spelled is not None:
             raise DeclarationError(":timestamp is no stored value: leave #b and #s out")
@@ -202,7 +202,7 @@ def _as_text(spelled: str | None, place: _Place, type_: CellType, default: Stora
     return storage == "string" and type_ != "bytes"
 
 
-def _storage(spelled: str | None, place: _Place, default: Storage | None) -> Storage | None:
+def _storage(spelled: str | None, place: _CellPlace, default: Storage | None) -> Storage | None:
     """The storage of values; None if neither the declaration nor the default says it."""
     if spelled is None:
         return default

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from binlake.load.backfill.inputs import Input, Kind
+from binlake.load.backfill.inputs import Input, InputForm
 from binlake.load.backfill.pieces import Place
 from binlake.load.backfill.request import BackfillRequest
 from binlake.load.backfill.run import Backfill, BackfillReport, OpenWorkers, backfill_stream
@@ -89,7 +89,7 @@ def backfill(
 def _input(files: Sequence[_File], place: Place) -> Input:
     content = hashlib.blake2b("".join(file.digest for file in files).encode(), digest_size=8).hexdigest()
     infos = tuple(FileInfo(file.path, file.size, 0) for file in files)
-    return Input(f"frame {content}", Kind.PARQUET, place, infos)
+    return Input(f"frame {content}", InputForm.PARQUET, place, infos)
 
 
 def _spooled(

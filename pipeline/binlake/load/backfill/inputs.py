@@ -20,7 +20,7 @@ _QUERY = re.compile(r"\s*(select|with|from)\b", re.IGNORECASE)
 _GLOB = re.compile(r"[*?\[]")
 
 
-class Kind(StrEnum):
+class InputForm(StrEnum):
     """The form of an input."""
 
     PARQUET = "parquet"
@@ -30,11 +30,11 @@ class Kind(StrEnum):
 
 
 _ENDINGS = {
-    ".parquet": Kind.PARQUET,
-    ".csv": Kind.CSV,
-    ".csv.gz": Kind.CSV,
-    ".arrow": Kind.ARROW,
-    ".feather": Kind.ARROW,
+    ".parquet": InputForm.PARQUET,
+    ".csv": InputForm.CSV,
+    ".csv.gz": InputForm.CSV,
+    ".arrow": InputForm.ARROW,
+    ".feather": InputForm.ARROW,
 }
 
 
@@ -50,7 +50,7 @@ class Input:
     """
 
     text: str
-    kind: Kind
+    kind: InputForm
     place: Place
     files: tuple[FileInfo, ...] = ()
 
@@ -71,7 +71,7 @@ def find_input(settings: Settings, text: str) -> Input:
     Raises ConfigError if there is no file, or the files are of several kinds or of none that can be read, StorageError.
     """
     if _QUERY.match(text):
-        return Input(text, Kind.QUERY, Place(""))
+        return Input(text, InputForm.QUERY, Place(""))
     root, pattern = _split(text)
     place = Place(root, options_beside(settings.lake, root))
     files = tuple(sorted(_matching(place.storage(), pattern), key=lambda file: file.path))
@@ -128,7 +128,7 @@ def _matching(storage: Storage, pattern: str) -> Iterator[FileInfo]:
             yield file
 
 
-def _kind(path: str) -> Kind | None:
+def _kind(path: str) -> InputForm | None:
     return next((kind for ending, kind in _ENDINGS.items() if path.lower().endswith(ending)), None)
 
 

@@ -35,7 +35,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class InputPortion:
     """Pieces that one commit takes. ``number``: from 0; ``first``: the number of its first piece in the input."""
 
     number: int
@@ -59,18 +59,18 @@ def pieces_of(storage: Storage, paths: Iterable[str]) -> tuple[list[Piece], dict
     return pieces, schemas
 
 
-def portions(pieces: Iterable[Piece], most_rows: int) -> Iterator[Portion]:
+def portions(pieces: Iterable[Piece], most_rows: int) -> Iterator[InputPortion]:
     """Pieces in order, cut into portions of at most ``most_rows`` rows, but at least one piece."""
     held: list[Piece] = []
     number = first = rows = 0
     for at, piece in enumerate(pieces):
         if held and rows + piece.rows > most_rows:
-            yield Portion(number, first, tuple(held))
+            yield InputPortion(number, first, tuple(held))
             number, first, held, rows = number + 1, at, [], 0
         held.append(piece)
         rows += piece.rows
     if held:
-        yield Portion(number, first, tuple(held))
+        yield InputPortion(number, first, tuple(held))
 
 
 def opened(storage: Storage, path: str) -> pq.ParquetFile:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from binlake.load.backfill.groups import Assignment, assign
-from binlake.load.backfill.pieces import Place, Portion
+from binlake.load.backfill.pieces import InputPortion, Place
 from binlake.load.backfill.portion_write import PortionPlan, PortionResult
 from binlake.load.backfill.read_rows import RowCounts
 from binlake.load.backfill.request import BackfillRequest
 from binlake.load.backfill.row_plan import RowPlan, value_columns
 from binlake.load.backfill.rule import BackfillRule
-from binlake.load.backfill.workers import Workers
+from binlake.load.backfill.workers import PortionWorkers
 from binlake.position.commit_record import CommitNotes, CommitRecord
 from binlake.position.recorded import RecordedBackfill
 from binlake.rows.merging.row_states import SliceRowStates
@@ -29,7 +29,7 @@ _ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
-class Backfilled:
+class PortionCommit:
     """A portion that was committed, or only counted."""
 
     group: str
@@ -58,20 +58,20 @@ class PortionCommitter:
     request: BackfillRequest
     rows: RowPlan
     place: Place
-    workers: Workers
+    workers: PortionWorkers
     _started: float = field(default=0.0)
 
-    def count(self, portion: Portion) -> Backfilled:
+    def count(self, portion: InputPortion) -> PortionCommit:
         """What a commit would write; changes nothing."""
         self._started = monotonic_s()
         found = self._assignment()
         result = self.workers.run(self._plan(found, None, self._schema(found)), portion)
         return self._told(portion, found, result, None)
 
-    def commit(self, portion: Portion, recorded: RecordedBackfill) -> Backfilled:
+    def commit(self, portion: InputPortion, recorded: RecordedBackfill) -> PortionCommit:
         """Commit a portion. If another writer has overtaken the instant, it is written again.
 
-        Raises as ``Workers.run`` and ``LakeTable.commit``.
+        Raises as ``PortionWorkers.run`` and ``LakeTable.commit``.
         """
         self._started = monotonic_s()
         for _ in range(_ATTEMPTS):
@@ -84,7 +84,7 @@ class PortionCommitter:
             self.table.refresh(self.stream)
             return self._attempt(portion, recorded)
 
-    def _attempt(self, portion: Portion, recorded: RecordedBackfill) -> Backfilled:
+    def _attempt(self, portion: InputPortion, recorded: RecordedBackfill) -> PortionCommit:
         found, table = self._settled(), self.table
         schema = self._schema(found)
         context = table.begin(schema)
@@ -129,7 +129,9 @@ class PortionCommitter:
         slices = {piece.file_id: piece for piece in table.file_slices()}
         return SliceRowStates(table.storage, table.timeline, schema, found.merging, slices)
 
-    def _told(self, portion: Portion, found: Assignment, result: PortionResult, instant: str | None) -> Backfilled:
+    def _told(
+        self, portion: InputPortion, found: Assignment, result: PortionResult, instant: str | None
+    ) -> PortionCommit:
         counts, size = _counts(result.counts), sum(one.size_bytes for one in result.written)
         took = (monotonic_s() - self._started) * 1000
         progress = TableProgress(
@@ -143,7 +145,7 @@ class PortionCommitter:
             bytes_written=size,
         )
         event = ProgressEvent(portion.number, took, tables=(progress,))
-        return Backfilled(found.group.name, result.counts, size, event)
+        return PortionCommit(found.group.name, result.counts, size, event)
 
 
 def _counts(rows: RowCounts) -> Counts:

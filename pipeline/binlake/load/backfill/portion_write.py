@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from binlake.load.backfill.pieces import Piece, Place, Portion
+from binlake.load.backfill.pieces import InputPortion, Piece, Place
 from binlake.load.backfill.read_rows import RowCounts, read_parcels
 from binlake.load.backfill.row_plan import RowPlan
 from binlake.load.backfill.rule import BackfillRule, fill, newest_rows
@@ -49,7 +49,7 @@ class PortionPlan:
             return self.rule.asked
         return tuple(self.writer.context.arrow_schema.names)
 
-    def read(self, portion: Portion, at: Iterable[int]) -> Iterator[Parcel | RowCounts]:
+    def read(self, portion: InputPortion, at: Iterable[int]) -> Iterator[Parcel | RowCounts]:
         """The parcels of some pieces of a portion, by their numbers in it. Errors as ``read_parcels``."""
         numbered: Iterator[tuple[int, Piece]] = ((portion.first + n, portion.pieces[n]) for n in at)
         return read_parcels(self.place, self.rows, numbered)

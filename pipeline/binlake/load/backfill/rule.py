@@ -47,7 +47,7 @@ class BackfillRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledRows:
     """The rows to write for a file group.
 
     Args:
@@ -71,7 +71,7 @@ def newest_rows(rows: pa.Table) -> pa.Table:
     return ordered.filter(pa.array(last))
 
 
-def fill(rule: BackfillRule, rows: pa.Table, states: KeyStates) -> Filled:
+def fill(rule: BackfillRule, rows: pa.Table, states: KeyStates) -> FilledRows:
     """What to write for rows of one file group.
 
     The values apply to a row whose group has no newer order than theirs (equal orders apply). The group's order becomes
@@ -95,11 +95,11 @@ def fill(rule: BackfillRule, rows: pa.Table, states: KeyStates) -> Filled:
         inserted=int(inserted.sum()),
     )
     changes = tuple(_changes(rule, rows, states, own, changed))
-    return Filled(changes, _inserts(rule, rows, states, inserted) if counts.inserted else None, counts)
+    return FilledRows(changes, _inserts(rule, rows, states, inserted) if counts.inserted else None, counts)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _GroupState:
     """What a group knows of n rows.
 
     Args:
@@ -113,12 +113,12 @@ class _Known:
     deleted: Flags
 
 
-def _known(states: KeyStates, group: ColumnGroup) -> _Known:
+def _known(states: KeyStates, group: ColumnGroup) -> _GroupState:
     column = states.rows.column(group.order_field)
     ever = np.asarray(column.is_valid().to_numpy(), dtype=np.bool_)
     orders = np.asarray(column.fill_null(-1).to_numpy(), dtype=np.int64)
     deleted = ever & (orders < 0)
-    return _Known(np.where(deleted, -orders - 1, orders), ever & ~deleted, deleted)
+    return _GroupState(np.where(deleted, -orders - 1, orders), ever & ~deleted, deleted)
 
 
 def _before_groups(states: KeyStates) -> Flags:
@@ -136,7 +136,9 @@ def _hidden(rule: BackfillRule, states: KeyStates) -> Flags:
     return hidden
 
 
-def _changes(rule: BackfillRule, rows: pa.Table, states: KeyStates, own: _Known, changed: Flags) -> Iterator[pa.Table]:
+def _changes(
+    rule: BackfillRule, rows: pa.Table, states: KeyStates, own: _GroupState, changed: Flags
+) -> Iterator[pa.Table]:
     """Partial rows: the columns and the group's order. A row from before the table had groups gets the order of the
     first group too, because a partial row hides its own one (``WRITER_ORDER``)."""
     orders = np.where(own.rows & (not rule.whole), own.newest, rule.order)

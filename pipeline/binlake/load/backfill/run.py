@@ -14,13 +14,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from binlake.load.backfill.inputs import Input
-from binlake.load.backfill.pieces import Portion
-from binlake.load.backfill.portion_commit import Backfilled, PortionCommitter
+from binlake.load.backfill.pieces import InputPortion
+from binlake.load.backfill.portion_commit import PortionCommit, PortionCommitter
 from binlake.load.backfill.read_rows import RowCounts
 from binlake.load.backfill.request import BackfillRequest
 from binlake.load.backfill.stored_plan import StoredPlan
 from binlake.load.backfill.work import Work, WorkPlanner
-from binlake.load.backfill.workers import LocalWorkers, Workers
+from binlake.load.backfill.workers import LocalWorkers, PortionWorkers
 from binlake.position.lease import StreamLease
 from binlake.settings import Settings, TableRules
 from binlake.settings.schema_changes import SchemaChangeSettings
@@ -29,11 +29,11 @@ from binlake.tables.catalog import CatalogTable, catalog_table
 from binlake.tables.lake import locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.store_tables import refuse_of_store
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.storage import Storage, open_storage
 
 #: Creates the workers of a large input; called only if there is work.
-OpenWorkers = Callable[[], AbstractContextManager[Workers]]
+OpenWorkers = Callable[[], AbstractContextManager[PortionWorkers]]
 #: So many rows are worth a Spark session.
 SPARK_FROM_ROWS = 500_000
 
@@ -135,7 +135,7 @@ class Backfill:
         lake = self.settings.lake
         root = self.root or open_storage(lake.uri, lake.storage_options())
         found = catalog_table(self.settings, root, self.table)
-        refuse_of_store(found.rules, Operation.BACKFILL, found.name)
+        refuse_of_store(found.rules, TableOperation.BACKFILL, found.name)
         return found
 
     def _declared(self, found: CatalogTable) -> tuple[str, ...]:
@@ -167,7 +167,7 @@ class Backfill:
                 self._note(report, done)
         return report
 
-    def _note(self, report: BackfillReport, done: Backfilled) -> None:
+    def _note(self, report: BackfillReport, done: PortionCommit) -> None:
         report.group = done.group
         report.counts.add(done.counts)
         report.bytes_written += done.bytes_written
@@ -175,7 +175,7 @@ class Backfill:
         self.on_progress(done.event)
 
     @contextmanager
-    def _workers(self, left: tuple[Portion, ...]) -> Iterator[Workers]:
+    def _workers(self, left: tuple[InputPortion, ...]) -> Iterator[PortionWorkers]:
         if self.workers is None or sum(portion.rows for portion in left) < SPARK_FROM_ROWS:
             yield LocalWorkers()
             return

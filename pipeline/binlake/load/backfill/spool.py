@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from binlake.load.backfill.inputs import Input, Kind
+from binlake.load.backfill.inputs import Input, InputForm
 from binlake.load.backfill.pieces import Piece
 from hudilake.errors import BadInputError, ConfigError
 from hudilake.storage import Storage
@@ -27,7 +27,7 @@ MOST_ROWS = 250_000
 
 
 @dataclass(frozen=True, slots=True)
-class Spooled:
+class SpoolFile:
     """A file that was written: its piece, its bytes and a digest of its content."""
 
     piece: Piece
@@ -35,7 +35,7 @@ class Spooled:
     digest: str
 
 
-def spool(storage: Storage, prefix: str, batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[Spooled]:
+def spool(storage: Storage, prefix: str, batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[SpoolFile]:
     """Write rows to Parquet files, one row group each.
 
     Args:
@@ -51,7 +51,7 @@ def spool(storage: Storage, prefix: str, batches: Iterable[pa.RecordBatch], most
         pq.write_table(rows, sink, compression="zstd", row_group_size=max(1, rows.num_rows))
         data, path = sink.getvalue(), f"{prefix}{number:06}.parquet"
         storage.write(path, data)
-        yield Spooled(Piece(path, 0, rows.num_rows), len(data), hashlib.blake2b(data, digest_size=8).hexdigest())
+        yield SpoolFile(Piece(path, 0, rows.num_rows), len(data), hashlib.blake2b(data, digest_size=8).hexdigest())
 
 
 def _sized(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Table]:
@@ -76,7 +76,7 @@ def batches_of(given: Input) -> Iterator[pa.RecordBatchReader]:
 
     Raises ConfigError for a query that DuckDB refuses, BadInputError for files that cannot be read.
     """
-    if given.kind is Kind.QUERY:
+    if given.kind is InputForm.QUERY:
         with _queried(given.text) as reader:
             yield reader
         return

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from binlake.load.backfill.inputs import Input, Kind, differences
+from binlake.load.backfill.inputs import Input, InputForm, differences
 from binlake.load.backfill.pieces import Piece
 from binlake.load.replay.quarantine_table import all_commits
 from binlake.position.record_reader import RecordReader
@@ -104,7 +104,7 @@ def check_unchanged(given: Input, stored: StoredPlan | None, begun: RecordedBack
             return
         changes = differences(stored.files, given.files)
         raise _changed(f"since then its input has changed: {'; '.join(changes[:5])}", given, len(changes))
-    if given.kind is Kind.QUERY or given.digest != begun.input:
+    if given.kind is InputForm.QUERY or given.digest != begun.input:
         raise _changed("the rows that it had read are not kept any more, and its input may have changed", given)
 
 

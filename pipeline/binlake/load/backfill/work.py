@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from binlake.decode.changes import SourceTable
 from binlake.load.backfill.csv_rows import CsvRows
-from binlake.load.backfill.inputs import Input, Kind
-from binlake.load.backfill.pieces import Piece, Place, Portion, opened, pieces_of, portions
+from binlake.load.backfill.inputs import Input, InputForm
+from binlake.load.backfill.pieces import InputPortion, Piece, Place, opened, pieces_of, portions
 from binlake.load.backfill.request import BackfillRequest
 from binlake.load.backfill.row_plan import RowPlan, names_in, plan_rows
 from binlake.load.backfill.spool import batches_of, spool
@@ -35,12 +35,12 @@ class Work:
 
     place: Place
     rows: RowPlan
-    portions: tuple[Portion, ...]
+    portions: tuple[InputPortion, ...]
     recorded: RecordedBackfill
     first: int = 0
 
     @property
-    def left(self) -> tuple[Portion, ...]:
+    def left(self) -> tuple[InputPortion, ...]:
         """The portions that the table does not have."""
         return self.portions[self.first :]
 
@@ -84,7 +84,7 @@ class WorkPlanner:
         if not begun.last:
             return self._rest(stored, begun)
         StoredPlan.forget(self.state)
-        unchanged = self.given.kind is Kind.QUERY or self.given.digest == begun.input
+        unchanged = self.given.kind is InputForm.QUERY or self.given.digest == begun.input
         return None if unchanged else self._anew()
 
     def whole(self) -> Work:
@@ -118,7 +118,7 @@ class WorkPlanner:
     def _read(self) -> tuple[list[Piece], RowPlan]:
         """The pieces of the input; rows that are not read from its own files are spooled."""
         given, request = self.given, self.request
-        if given.kind is Kind.PARQUET:
+        if given.kind is InputForm.PARQUET:
             pieces, schemas = pieces_of(given.place.storage(), (file.path for file in given.files))
             plan = plan_rows(self.table, self.source, request, schemas[given.files[0].path], self.declared)
             for path, schema in schemas.items():
@@ -129,7 +129,7 @@ class WorkPlanner:
                         path=f"{given.place.uri}/{path}",
                     )
             return pieces, plan
-        if given.kind is Kind.CSV:
+        if given.kind is InputForm.CSV:
             csv_rows = self._csv_rows()
             schema = csv_rows.schema()
             plan = plan_rows(self.table, self.source, request, schema, self.declared)
@@ -153,7 +153,7 @@ class WorkPlanner:
 
     def _plan(self, run: str, pieces: list[Piece]) -> StoredPlan:
         given = self.given
-        spooled = given.kind is not Kind.PARQUET
+        spooled = given.kind is not InputForm.PARQUET
         return StoredPlan(run, given.digest, given.files, spooled, self.request.portion_rows, tuple(pieces))
 
     def _place(self, plan: StoredPlan) -> Place:

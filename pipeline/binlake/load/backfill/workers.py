@@ -7,20 +7,20 @@ from typing import Protocol
 
 from pyspark import SparkContext
 
-from binlake.load.backfill.pieces import Portion
+from binlake.load.backfill.pieces import InputPortion
 from binlake.load.backfill.portion_write import PortionPlan, PortionResult
 from binlake.load.backfill.read_rows import RowCounts
-from binlake.rows.tasks.plan import TaskFailed
+from binlake.rows.tasks.plan import TaskFailure
 from binlake.rows.upsert.parcel import Parcel
 from hudilake.errors import BinlakeError, TransientError
 
-_Item = Parcel | RowCounts | TaskFailed
+_Item = Parcel | RowCounts | TaskFailure
 
 
-class Workers(Protocol):
+class PortionWorkers(Protocol):
     """Carries out portions."""
 
-    def run(self, plan: PortionPlan, portion: Portion) -> PortionResult:
+    def run(self, plan: PortionPlan, portion: InputPortion) -> PortionResult:
         """Read a portion and write it. Raises BinlakeError."""
         ...
 
@@ -28,7 +28,7 @@ class Workers(Protocol):
 class LocalWorkers:
     """Everything in this process, one file group after the other."""
 
-    def run(self, plan: PortionPlan, portion: Portion) -> PortionResult:
+    def run(self, plan: PortionPlan, portion: InputPortion) -> PortionResult:
         """See Workers."""
         return plan.write(plan.read(portion, range(len(portion.pieces))))
 
@@ -39,7 +39,7 @@ class SparkWorkers:
     def __init__(self, context: SparkContext) -> None:
         self._context = context
 
-    def run(self, plan: PortionPlan, portion: Portion) -> PortionResult:
+    def run(self, plan: PortionPlan, portion: InputPortion) -> PortionResult:
         """See Workers."""
         shared = self._context.broadcast((plan, portion))
         slots = self._context.defaultParallelism
@@ -53,7 +53,7 @@ class SparkWorkers:
             shared.unpersist()
         result = PortionResult()
         for part in parts:
-            if isinstance(part, TaskFailed):
+            if isinstance(part, TaskFailure):
                 raise part.error
             result.add(part)
         return result
@@ -63,19 +63,19 @@ def _slot(item: _Item, slots: int) -> int:
     return item.slot(slots) if isinstance(item, Parcel) else 0
 
 
-def _read(plan: PortionPlan, portion: Portion, at: Iterator[int]) -> Iterator[_Item]:
+def _read(plan: PortionPlan, portion: InputPortion, at: Iterator[int]) -> Iterator[_Item]:
     try:
         yield from plan.read(portion, at)
     except TransientError:
         raise  # Spark tries the task again
     except BinlakeError as error:
-        yield TaskFailed(error)
+        yield TaskFailure(error)
 
 
-def _write(plan: PortionPlan, items: Iterator[_Item]) -> Iterator[PortionResult | TaskFailed]:
+def _write(plan: PortionPlan, items: Iterator[_Item]) -> Iterator[PortionResult | TaskFailure]:
     usable: list[Parcel | RowCounts] = []
     for item in items:
-        if isinstance(item, TaskFailed):
+        if isinstance(item, TaskFailure):
             yield item
         else:
             usable.append(item)
@@ -84,4 +84,4 @@ def _write(plan: PortionPlan, items: Iterator[_Item]) -> Iterator[PortionResult 
     except TransientError:
         raise
     except BinlakeError as error:
-        yield TaskFailed(error)
+        yield TaskFailure(error)

@@ -37,7 +37,7 @@ Hours = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Portion:
+class DumpPortion:
     """Files that are replayed together. ``done``: the tables that have them already, if the portion is repeated."""
 
     files: tuple[DumpFile, ...]
@@ -65,7 +65,7 @@ class Portion:
 
 
 @dataclass
-class _Seen:
+class _FoundPortion:
     """A portion as found in the commits."""
 
     files: dict[str, DumpFile]
@@ -78,7 +78,7 @@ class _Seen:
 
 
 @dataclass
-class Coverage:
+class DumpCoverage:
     """The replayed part of one dump.
 
     Args:
@@ -89,17 +89,17 @@ class Coverage:
 
     identities: set[tuple[str, int, int]] = field(default_factory=set)
     hours: set[int] = field(default_factory=set)
-    open: list[Portion] = field(default_factory=list)
+    open: list[DumpPortion] = field(default_factory=list)
 
     @property
     def paths(self) -> set[str]:
         """The paths of the files."""
         return {path for path, _, _ in self.identities}
 
-    def with_files(self, files: Iterable[DumpFile]) -> Coverage:
+    def with_files(self, files: Iterable[DumpFile]) -> DumpCoverage:
         """This coverage with more files."""
         more = list(files)
-        return Coverage(
+        return DumpCoverage(
             self.identities | {file.identity for file in more}, self.hours | {file.hour for file in more}, self.open
         )
 
@@ -109,7 +109,7 @@ class Coverage:
         return [file for file in files if file.path in paths and file.identity not in self.identities]
 
     @classmethod
-    def load(cls, settings: Settings, root: Storage, uri: str, stream: str, window: Window) -> Coverage:
+    def load(cls, settings: Settings, root: Storage, uri: str, stream: str, window: Window) -> DumpCoverage:
         """Read the coverage from the commits of all tables.
 
         Args:
@@ -124,7 +124,7 @@ class Coverage:
         paths = table_paths(root, settings.tables.path.count("/") + 1)
         if HudiTable.exists(root.sub(settings.quarantine_path)):
             paths.append(settings.quarantine_path)
-        seen: dict[str, _Seen] = {}
+        seen: dict[str, _FoundPortion] = {}
         with ThreadPoolExecutor(_PARALLEL_READS) as pool:
             for commits in pool.map(lambda path: list(_recorded(root.sub(path), uri, stream, window)), paths):
                 for portion, source in commits:
@@ -135,7 +135,7 @@ class Coverage:
                 coverage.identities |= {file.identity for file in one.files.values()}
                 coverage.hours |= {file.hour for file in one.files.values()}
             elif any(file.hour in window for file in one.files.values()):
-                coverage.open.append(Portion(tuple(sorted(one.files.values())), frozenset(one.found)))
+                coverage.open.append(DumpPortion(tuple(sorted(one.files.values())), frozenset(one.found)))
         return coverage
 
 
@@ -161,9 +161,9 @@ def _portion(body: CommitMetadata, uri: str, stream: str) -> Iterator[tuple[Reco
         yield portion, record.portion_table
 
 
-def _note(seen: dict[str, _Seen], portion: RecordedPortion, of_table: SourceTable | None) -> None:
+def _note(seen: dict[str, _FoundPortion], portion: RecordedPortion, of_table: SourceTable | None) -> None:
     files = {file.path: file for file in portion.files}
-    one = seen.setdefault(portion.name, _Seen(files, set(portion.tables)))
+    one = seen.setdefault(portion.name, _FoundPortion(files, set(portion.tables)))
     one.wanted |= set(portion.tables)
     one.found |= set(portion.settled)
     if of_table is not None:
@@ -207,7 +207,7 @@ def fewer(ranges: Hours, most: int) -> Hours:
     return found
 
 
-def portions(files: Sequence[DumpFile], most_bytes: int, bytes_of: Mapping[str, int]) -> Iterator[Portion]:
+def portions(files: Sequence[DumpFile], most_bytes: int, bytes_of: Mapping[str, int]) -> Iterator[DumpPortion]:
     """Files in order, cut into portions of about ``most_bytes`` bytes, with at least one file each.
 
     ``bytes_of``: the bytes of a file's records by its path.
@@ -216,9 +216,9 @@ def portions(files: Sequence[DumpFile], most_bytes: int, bytes_of: Mapping[str, 
     size = 0
     for file in files:
         if held and (size + bytes_of[file.path] > most_bytes or len(held) >= MOST_FILES):
-            yield Portion(tuple(held))
+            yield DumpPortion(tuple(held))
             held, size = [], 0
         held.append(file)
         size += bytes_of[file.path]
     if held:
-        yield Portion(tuple(held))
+        yield DumpPortion(tuple(held))

@@ -10,19 +10,21 @@ from binlake.hbase.derive.derivation import Deriver
 from binlake.hbase.derive.faults import cells_topic
 from binlake.hbase.derive.pairs import derived_pairs
 from binlake.hbase.derive.run import portions
-from binlake.load.replay.quarantine_records import Held, Replayed
+from binlake.load.replay.quarantine_records import QuarantineEntry, ReplayResult
 from binlake.settings import Settings
 from hudilake.clock import now_ms
 from hudilake.errors import BinlakeError
 
 
-def derive_again(deriver: Deriver, settings: Settings, entries: Sequence[Held], done: Replayed) -> list[Held]:
+def derive_again(
+    deriver: Deriver, settings: Settings, entries: Sequence[QuarantineEntry], done: ReplayResult
+) -> list[QuarantineEntry]:
     """Derive the rows of quarantined cells again; returns the entries that have changed.
 
     A cell that has no place again is quarantined again, with its new reason. Entries of a wide table that the settings
     do not derive any more stay. ``done``: takes the counts, and the errors of tables.
     """
-    changed: list[Held] = []
+    changed: list[QuarantineEntry] = []
     for pair in derived_pairs(settings):
         mine = [held for held in entries if held.topic == cells_topic(pair.cells)]
         rows = pa.array(sorted({held.key.decode() for held in mine if held.key is not None}), pa.string())
@@ -42,7 +44,7 @@ def derive_again(deriver: Deriver, settings: Settings, entries: Sequence[Held], 
     return changed
 
 
-def derive_after(deriver: Deriver, settings: Settings, written: Iterable[str], done: Replayed) -> None:
+def derive_after(deriver: Deriver, settings: Settings, written: Iterable[str], done: ReplayResult) -> None:
     """Derive the wide tables of the tables of cells that took records. ``done``: takes the errors of tables."""
     names = set(written)
     for pair in derived_pairs(settings):

@@ -24,7 +24,7 @@ from binlake.position.lease import StreamLease
 from binlake.position.state_document import StateDocument
 from binlake.settings import Settings
 from binlake.source.dump_layout import safe_topic
-from binlake.source.dump_source import KafkaRecords, RecordSource
+from binlake.source.dump_source import KafkaSource, RecordSource
 from binlake.source.dump_write import DumpFormat, NewFile, range_of
 from binlake.source.offsets import NO_OFFSETS, NO_RANGES, OffsetRange, Offsets, Ranges
 from binlake.source.positions import TopicIds, check_topic_ids
@@ -81,7 +81,7 @@ class DumpService:
 
     def __init__(self, settings: Settings, source: RecordSource | None = None, storage: Storage | None = None) -> None:
         self._settings = settings
-        self._source = source or KafkaRecords(settings)
+        self._source = source or KafkaSource(settings)
         self._storage = storage or _root(settings)
         self._state = self._storage.sub(f"{STATE}/{settings.name}")
         self._format = DumpFormat(settings.dump, settings.kafka.ddl_topics)

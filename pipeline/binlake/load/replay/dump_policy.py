@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 
 from binlake.decode.changes import ControlKind, SourceTable
-from binlake.load.replay.coverage import Portion, with_hours
+from binlake.load.replay.coverage import DumpPortion, with_hours
 from binlake.load.replay.truncates import EarlyTruncates
 from binlake.position.commit_record import CommitNotes
 from binlake.position.ledger import Ledger
@@ -43,10 +43,10 @@ class DumpPolicy:
         self._settings, self._lake = settings, lake
         self._uri, self._step = uri, step
         self._truncates = EarlyTruncates(state)
-        self._portion = Portion(())
+        self._portion = DumpPortion(())
         self._touched: frozenset[SourceTable] = frozenset()
 
-    def begin(self, portion: Portion, number: int) -> None:
+    def begin(self, portion: DumpPortion, number: int) -> None:
         """Begin a portion. Raises BinlakeError if a table cannot be opened."""
         self._portion = portion
         self.ledger.number(number)

@@ -12,11 +12,11 @@ from pyspark import SparkContext
 
 from binlake.decode.changes import RawRecords, SourceTable
 from binlake.decode.messages.format_detection import detect_format
-from binlake.decode.options import DecodeOptions, Format, MaxwellOrder
+from binlake.decode.options import DecodeOptions, EventFormat, MaxwellOrder
 from binlake.load.replay.runner import FILE
 from binlake.rows.tasks.append_parcels import append_parcels
 from binlake.rows.tasks.decode_and_route import decode_records
-from binlake.rows.tasks.plan import BatchPlan, Item, TaskFailed
+from binlake.rows.tasks.plan import BatchPlan, Item, TaskFailure
 from binlake.rows.tasks.write_parcels import write_parcels
 from binlake.source.dump_layout import DumpFile
 from binlake.source.dump_read import read_dump, record_bytes
@@ -99,7 +99,7 @@ def read_and_decode(place: DumpPlace, plan: BatchPlan, files: Sequence[DumpFile]
     except TransientError:
         raise  # Spark tries the task again
     except BinlakeError as error:
-        yield TaskFailed(error)
+        yield TaskFailure(error)
 
 
 def _records(place: DumpPlace, plan: BatchPlan, files: Sequence[DumpFile]) -> Iterator[RawRecords]:
@@ -122,8 +122,8 @@ def _records(place: DumpPlace, plan: BatchPlan, files: Sequence[DumpFile]) -> It
 def _is_ordered_by_offset(records: RawRecords, options: DecodeOptions) -> bool:
     """Whether the events are ordered by their offsets. If no format is set, the format of the first event decides."""
     form = options.format
-    if form is Format.AUTO:
+    if form is EventFormat.AUTO:
         form = detect_format(next((value for value in records.values if value is not None), b""))
-    return form in (Format.CANAL, Format.JSON, Format.AVRO, Format.HBASE_AVRO) or (
-        form is Format.MAXWELL and options.maxwell_order is MaxwellOrder.OFFSET
+    return form in (EventFormat.CANAL, EventFormat.JSON, EventFormat.AVRO, EventFormat.HBASE_AVRO) or (
+        form is EventFormat.MAXWELL and options.maxwell_order is MaxwellOrder.OFFSET
     )

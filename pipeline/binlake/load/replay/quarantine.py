@@ -24,10 +24,16 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from binlake.decode.changes import ControlKind, Quarantined, SourceTable
+from binlake.decode.changes import ControlKind, QuarantinedRecord, SourceTable
 from binlake.decode.formats.reader import decode
 from binlake.hbase.derive.faults import is_cell
-from binlake.load.replay.quarantine_records import Held, Replayed, Selection, chunks, held_records
+from binlake.load.replay.quarantine_records import (
+    QuarantineEntry,
+    QuarantineSelection,
+    ReplayResult,
+    chunks,
+    held_records,
+)
 from binlake.load.replay.quarantine_table import (
     LiveKeys,
     commit_times,
@@ -64,12 +70,12 @@ _THREADS = 4
 class _Split:
     """Records, split by the result of decoding."""
 
-    by_table: dict[SourceTable, list[Held]] = field(default_factory=dict)
-    failed: dict[tuple[str, int, int], Quarantined] = field(default_factory=dict)
-    filtered: list[Held] = field(default_factory=list)
+    by_table: dict[SourceTable, list[QuarantineEntry]] = field(default_factory=dict)
+    failed: dict[tuple[str, int, int], QuarantinedRecord] = field(default_factory=dict)
+    filtered: list[QuarantineEntry] = field(default_factory=list)
 
 
-def replay(settings: Settings, selection: Selection, *, even_too_old: bool = False) -> Replayed:
+def replay(settings: Settings, selection: QuarantineSelection, *, even_too_old: bool = False) -> ReplayResult:
     """Replay the selected records that were not replayed yet.
 
     Args:
@@ -82,7 +88,7 @@ def replay(settings: Settings, selection: Selection, *, even_too_old: bool = Fal
     """
     state = open_storage(settings.state_uri, settings.state_options())
     with StreamLease(state.sub("replay"), replay_stream(settings.name)):
-        return _Replay(settings, state, even_too_old).run(selection)
+        return _QuarantineReplay(settings, state, even_too_old).run(selection)
 
 
 def replay_stream(name: str) -> str:
@@ -90,7 +96,7 @@ def replay_stream(name: str) -> str:
     return f"{name}.quarantine"
 
 
-class _Replay:
+class _QuarantineReplay:
     def __init__(self, settings: Settings, state: Storage, even_too_old: bool) -> None:
         self._settings = settings
         self._stream = replay_stream(settings.name)
@@ -116,9 +122,9 @@ class _Replay:
         self._writer = RecordWriter(
             settings, self._stream, self._lake, self._registry, self._ddl, ledger.tables, self._services
         )
-        self._done = Replayed()
+        self._done = ReplayResult()
 
-    def run(self, selection: Selection) -> Replayed:
+    def run(self, selection: QuarantineSelection) -> ReplayResult:
         self._registry.refresh()
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-replay") as pool:
             self._restate(self._taken_back(selection), pool)
@@ -133,7 +139,7 @@ class _Replay:
         self._services.close()
         return self._done
 
-    def _derive(self, cells: Sequence[Held], pool: ThreadPoolExecutor) -> None:
+    def _derive(self, cells: Sequence[QuarantineEntry], pool: ThreadPoolExecutor) -> None:
         """Derive the rows of quarantined cells, and the wide tables of those tables of cells that took records."""
         if not (cells or any(store.cells_table in self._done.commits for store in self._settings.tables.cells)):
             return
@@ -154,11 +160,11 @@ class _Replay:
     def _rules_of(self, source: SourceTable) -> TableRules:
         return replaying_rules(self._settings.table_rules(source))
 
-    def _restate(self, changed: Sequence[Held], pool: ThreadPoolExecutor) -> None:
+    def _restate(self, changed: Sequence[QuarantineEntry], pool: ThreadPoolExecutor) -> None:
         if changed:
             self._quarantine.restate([held.row() for held in changed], self._stream, pool)
 
-    def _taken_back(self, selection: Selection) -> list[Held]:
+    def _taken_back(self, selection: QuarantineSelection) -> list[QuarantineEntry]:
         """Records whose commit was removed by a restore of their table: they wait again."""
         marked = held_records(self._held, dataclasses.replace(selection, replayed=True), self._seal, payload=False)
         gone: set[str] = set()
@@ -169,10 +175,10 @@ class _Replay:
                 gone |= {held.name for held in mine if held.replayed_to not in known}
         if not gone:
             return []
-        again = Selection(names=frozenset(gone), replayed=True)
+        again = QuarantineSelection(names=frozenset(gone), replayed=True)
         return [held.waiting() for held in held_records(self._held, again, self._seal, payload=True)]
 
-    def _some(self, records: Sequence[Held], pool: ThreadPoolExecutor) -> list[Held]:
+    def _some(self, records: Sequence[QuarantineEntry], pool: ThreadPoolExecutor) -> list[QuarantineEntry]:
         """Replay records; returns those whose row in the quarantine table has changed."""
         split = self._split(records)
         self._done.filtered += len(split.filtered)
@@ -190,7 +196,7 @@ class _Replay:
 
     # -- the decision for each record -------------------------------------------------------------------------------
 
-    def _split(self, records: Sequence[Held]) -> _Split:
+    def _split(self, records: Sequence[QuarantineEntry]) -> _Split:
         found = _Split()
         source_of: dict[tuple[str, int, int], SourceTable] = {}
         topics = {held.topic for held in records}
@@ -216,7 +222,7 @@ class _Replay:
                 found.by_table.setdefault(source, []).append(held)
         return found
 
-    def _is_left_to_stream(self, source: SourceTable, held: Held) -> bool:
+    def _is_left_to_stream(self, source: SourceTable, held: QuarantineEntry) -> bool:
         """Whether the stream will deliver a record itself: its position is not past it, or the table is behind."""
         if "/" in held.topic:  # a file's path: it came from a dump without Kafka offsets
             return False
@@ -227,7 +233,9 @@ class _Replay:
 
     # -- one table --------------------------------------------------------------------------------------------------
 
-    def _table(self, source: SourceTable, records: list[Held], split: _Split, pool: ThreadPoolExecutor) -> list[Held]:
+    def _table(
+        self, source: SourceTable, records: list[QuarantineEntry], split: _Split, pool: ThreadPoolExecutor
+    ) -> list[QuarantineEntry]:
         mine = [held for held in records if not self._is_left_to_stream(source, held)]
         self._done.left_to_stream += len(records) - len(mine)
         table = self._lake.get(self._rules_of(source))
@@ -244,7 +252,7 @@ class _Replay:
         return changed + self._write(source, mine, table, split, pool) if mine else changed
 
     def _too_old(
-        self, source: SourceTable, records: Sequence[Held], table: LakeTable
+        self, source: SourceTable, records: Sequence[QuarantineEntry], table: LakeTable
     ) -> Collection[tuple[str, int, int]]:
         """The records that would create a row although a newer delete, dropped since, may have removed it."""
         since = forgets_deletes_since(table.table, self._settings.table_rules(source))
@@ -258,11 +266,11 @@ class _Replay:
     def _write(
         self,
         source: SourceTable,
-        records: list[Held],
+        records: list[QuarantineEntry],
         table: LakeTable | None,
         split: _Split,
         pool: ThreadPoolExecutor,
-    ) -> list[Held]:
+    ) -> list[QuarantineEntry]:
         """Write records as the stream does. Records that are refused are added to the failed ones."""
         written = self._writer.write(source, records, table, pool)
         if written.instant is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from binlake.decode.changes import Quarantined, RawRecords
+from binlake.decode.changes import QuarantinedRecord, RawRecords
 from binlake.tables.quarantine import COLUMNS
 from binlake.tables.seal import Seal
 from hudilake.errors import BinlakeError, ConfigError
@@ -23,7 +23,7 @@ _STAMPS = {"kafka_time": "kafka_ms", "quarantined_at": "quarantined_ms", "replay
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class QuarantineEntry:
     """One record of the quarantine. Times are in milliseconds since the epoch.
 
     Args:
@@ -73,22 +73,22 @@ class Held:
             **{column: None if (ms := getattr(self, name)) is None else ms * 1000 for column, name in _STAMPS.items()},
         }
 
-    def failed_again(self, record: Quarantined) -> Held:
+    def failed_again(self, record: QuarantinedRecord) -> QuarantineEntry:
         """The record with the reason of another attempt."""
         source = str(record.source) if record.source is not None else self.source_table
         return replace(self, reason=str(record.reason), detail=record.detail, source_table=source)
 
-    def waiting(self) -> Held:
+    def waiting(self) -> QuarantineEntry:
         """The record, marked as not replayed."""
         return replace(self, replayed_ms=None, replayed_to=None)
 
-    def replayed(self, at_ms: int, to: str | None, source_table: str | None) -> Held:
+    def replayed(self, at_ms: int, to: str | None, source_table: str | None) -> QuarantineEntry:
         """The record, marked as replayed."""
         return replace(self, replayed_ms=at_ms, replayed_to=to, source_table=source_table or self.source_table)
 
 
 @dataclass(frozen=True)
-class Selection:
+class QuarantineSelection:
     """A selection of records; an argument that is empty or None selects all.
 
     Args:
@@ -106,7 +106,7 @@ class Selection:
     until_ms: int | None = None
     replayed: bool = False
 
-    def takes(self, held: Held) -> bool:
+    def takes(self, held: QuarantineEntry) -> bool:
         """Whether a record is selected."""
         return (
             (not self.reasons or held.reason in self.reasons)
@@ -119,7 +119,7 @@ class Selection:
 
 
 @dataclass
-class Replayed:
+class ReplayResult:
     """The result of a replay, in numbers of records.
 
     Args:
@@ -145,7 +145,9 @@ class Replayed:
     errors: dict[str, BinlakeError] = field(default_factory=dict)
 
 
-def held_records(storage: Storage, selection: Selection, seal: Seal, *, payload: bool) -> list[Held]:
+def held_records(
+    storage: Storage, selection: QuarantineSelection, seal: Seal, *, payload: bool
+) -> list[QuarantineEntry]:
     """The records of the quarantine table at ``storage``, by coordinates; an empty list if there is no table.
 
     ``seal``: the seal of the records; ``payload``: read keys and values too. Raises ConfigError if the records have
@@ -177,9 +179,9 @@ def named(text: str) -> str:
     return f"{topic}/{int(partition)}:{int(offset)}"
 
 
-def chunks(records: Sequence[Held]) -> Iterator[RawRecords]:
+def chunks(records: Sequence[QuarantineEntry]) -> Iterator[RawRecords]:
     """The records as raw records, one chunk for each topic partition, ordered by offset."""
-    by_place: dict[tuple[str, int], list[Held]] = {}
+    by_place: dict[tuple[str, int], list[QuarantineEntry]] = {}
     for held in sorted(records, key=lambda held: held.place):
         by_place.setdefault((held.topic, held.partition), []).append(held)
     for (topic, partition), mine in by_place.items():
@@ -193,11 +195,11 @@ def chunks(records: Sequence[Held]) -> Iterator[RawRecords]:
         )
 
 
-def _held(row: dict[str, Any], seal: Seal) -> Held:
+def _held(row: dict[str, Any], seal: Seal) -> QuarantineEntry:
     millis = {name: _millis(row.pop(column, None)) for column, name in _STAMPS.items()}
     absent: dict[str, Any] = {"key": None, "value": None, "replayed_to": None}
     opened = {name: seal.open(row[name]) for name in _PAYLOAD if name in row}
-    return Held(**(absent | row | millis | opened | {"detail": seal.open_text(row["detail"])}))
+    return QuarantineEntry(**(absent | row | millis | opened | {"detail": seal.open_text(row["detail"])}))
 
 
 def _millis(moment: datetime | None) -> int | None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from binlake.decode.changes import ControlKind, Quarantined, SourceTable
-from binlake.load.replay.quarantine_records import Held, chunks
+from binlake.decode.changes import ControlKind, QuarantinedRecord, SourceTable
+from binlake.load.replay.quarantine_records import QuarantineEntry, chunks
 from binlake.load.replay.quarantine_table import replaying_rules
 from binlake.position.commit_record import CommitNotes
 from binlake.rows.tasks.decode_and_route import decode_records
@@ -33,8 +33,8 @@ class WrittenRecords:
     """The result of a write: the records ``taken`` by the commit of ``instant`` (None: no row was left), and the
     records that ``failed`` again, by (topic, partition, offset)."""
 
-    taken: Sequence[Held]
-    failed: Mapping[tuple[str, int, int], Quarantined]
+    taken: Sequence[QuarantineEntry]
+    failed: Mapping[tuple[str, int, int], QuarantinedRecord]
     instant: str | None
 
 
@@ -67,7 +67,7 @@ class RecordWriter:
     def decoded(
         self,
         source: SourceTable,
-        records: Sequence[Held],
+        records: Sequence[QuarantineEntry],
         table: LakeTable | None,
         before_of: frozenset[SourceTable] = frozenset(),
     ) -> Outcome:
@@ -96,7 +96,7 @@ class RecordWriter:
         return Outcome.of(list(decode_records(plan, chunks(records))))
 
     def write(
-        self, source: SourceTable, records: Sequence[Held], table: LakeTable | None, pool: Executor
+        self, source: SourceTable, records: Sequence[QuarantineEntry], table: LakeTable | None, pool: Executor
     ) -> WrittenRecords:
         """Write records of one table, and name them in its commit. Raises BinlakeError; records that the table refuses
         are returned as failed instead."""
@@ -125,7 +125,9 @@ class RecordWriter:
         except UnsupportedError as error:
             return WrittenRecords([], failed | {held.place: _refused(held, source, str(error)) for held in taken}, None)
 
-    def _decoded_whole(self, source: SourceTable, records: Sequence[Held], table: LakeTable | None) -> Outcome:
+    def _decoded_whole(
+        self, source: SourceTable, records: Sequence[QuarantineEntry], table: LakeTable | None
+    ) -> Outcome:
         """As ``decoded``, with before images if the table needs them."""
         outcome = self.decoded(source, records, table)
         seen = outcome.report.tables.get(source)
@@ -140,7 +142,7 @@ class RecordWriter:
         return write_and_commit(table, table_input, self._stream, 0, pool, self._services).instant
 
 
-def _refused(held: Held, source: SourceTable, detail: str) -> Quarantined:
-    fields = {f.name: getattr(held, f.name) for f in dataclasses.fields(Quarantined) if hasattr(held, f.name)}
+def _refused(held: QuarantineEntry, source: SourceTable, detail: str) -> QuarantinedRecord:
+    fields = {f.name: getattr(held, f.name) for f in dataclasses.fields(QuarantinedRecord) if hasattr(held, f.name)}
     changes = {"timestamp_ms": held.kafka_ms, "reason": TABLE_REFUSED, "detail": detail, "source": source}
-    return Quarantined(**{**fields, **changes})
+    return QuarantinedRecord(**{**fields, **changes})

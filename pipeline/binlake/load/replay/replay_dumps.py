@@ -15,12 +15,12 @@ from typing import Literal
 
 from binlake.decode.changes import RawRecords
 from binlake.load.replay.age import refuse_too_old
-from binlake.load.replay.coverage import Coverage, Portion, portions
+from binlake.load.replay.coverage import DumpCoverage, DumpPortion, portions
 from binlake.load.replay.engine import DumpPlace
 from binlake.load.replay.runner import ReplayLake, ReplayRunner, replay_stream, replaying
 from binlake.position.lease import StreamLease
 from binlake.settings import Settings
-from binlake.source.dump_layout import DumpFile, Layout, Window, is_hidden, is_hidden_directory
+from binlake.source.dump_layout import DumpFile, DumpLayout, Window, is_hidden, is_hidden_directory
 from binlake.source.dump_read import read_dump, record_bytes
 from binlake.source.scan_read import Scan, root_of_scan
 from binlake.stream.definitions.learned import Definitions
@@ -38,7 +38,7 @@ _CHUNK_RECORDS = 10_000
 
 
 @dataclass(frozen=True)
-class Workers:
+class ReplayWorkers:
     """The workers of a replay: the engine that reads the files of a portion, and the executor of compactions."""
 
     engine: Callable[[DumpPlace, Iterable[DumpFile]], Engine]
@@ -46,7 +46,7 @@ class Workers:
 
 
 #: Creates the workers; called only if there is work.
-OpenWorkers = Callable[[], AbstractContextManager[Workers]]
+OpenWorkers = Callable[[], AbstractContextManager[ReplayWorkers]]
 
 
 @dataclass
@@ -113,7 +113,7 @@ def replay_dumps(
     state = open_storage(replaying(settings).state_uri, settings.state_options())
     with StreamLease(state, replay_stream(settings.name)):
         lake = root or open_storage(settings.lake.uri, settings.lake.storage_options())
-        replay = _Replay(settings, lake, place, window, rewritten, even_too_old)
+        replay = _DumpReplay(settings, lake, place, window, rewritten, even_too_old)
         return replay.run(workers, on_progress, stop or threading.Event())
 
 
@@ -124,7 +124,7 @@ def _root(settings: Settings, source: str | None) -> str:
     return uri
 
 
-class _Replay:
+class _DumpReplay:
     def __init__(
         self,
         settings: Settings,
@@ -137,7 +137,7 @@ class _Replay:
         self._stream, self._settings = settings, replaying(settings)
         self._place, self._window, self._rewritten = place, window, rewritten
         self._even_too_old = even_too_old
-        self._layout = Layout.of(settings.dump)
+        self._layout = DumpLayout.of(settings.dump)
         step = self._layout.step if place.scan is None else 1
         self._storage = place.storage()
         self._root = root
@@ -153,11 +153,11 @@ class _Replay:
                 self._carry_out(work, where, on_progress, stop)
         return self._report
 
-    def _plan(self) -> list[Portion]:
+    def _plan(self) -> list[DumpPortion]:
         """The portions that are left to replay; those that were begun come first."""
         settings, report = self._settings, self._report
         report.found = self._found()
-        coverage = Coverage.load(settings, self._root, self._covers, settings.name, self._window)
+        coverage = DumpCoverage.load(settings, self._root, self._covers, settings.name, self._window)
         begun = self._begun(coverage)
         known = coverage.with_files(file for portion in begun for file in portion.files)
         report.rewritten = known.changed(report.found)
@@ -180,7 +180,7 @@ class _Replay:
             return self._place.scan.find(self._storage)
         return self._layout.find(self._storage, self._window, (self._settings.dump.ddl_path,))
 
-    def _begun(self, coverage: Coverage) -> list[Portion]:
+    def _begun(self, coverage: DumpCoverage) -> list[DumpPortion]:
         """The portions that were begun and whose files are unchanged."""
         found = {file.path: file for file in self._report.found}
         begun = []
@@ -189,7 +189,7 @@ class _Replay:
             if all(file is None or file.identity in coverage.identities for file in here):
                 continue  # their present content was replayed since
             if all(a is not None and a.identity == b.identity for a, b in zip(here, portion.files, strict=True)):
-                begun.append(Portion(tuple(file for file in here if file is not None), portion.done))
+                begun.append(DumpPortion(tuple(file for file in here if file is not None), portion.done))
             elif self._rewritten != "take":
                 raise _changed(list(portion.files), self._place, "a replay of these files was interrupted, and since")
         return begun
@@ -201,8 +201,8 @@ class _Replay:
 
     def _carry_out(
         self,
-        work: Sequence[Portion],
-        workers: Workers,
+        work: Sequence[DumpPortion],
+        workers: ReplayWorkers,
         on_progress: Callable[[ProgressEvent], None],
         stop: threading.Event,
     ) -> None:

@@ -11,14 +11,14 @@ import dataclasses
 import pyarrow as pa
 
 from binlake.decode.changes import SourceTable
-from binlake.load.replay.coverage import Portion
+from binlake.load.replay.coverage import DumpPortion
 from binlake.load.replay.dump_policy import DumpPolicy
 from binlake.rows.upsert.target import Target
 from binlake.settings import Settings, TableRules
 from binlake.source.dump_read import record_bytes
 from binlake.source.offsets import OffsetRange, Ranges
 from binlake.stream.batches.policy import Batch
-from binlake.stream.batches.sequence import Applied, BatchSequence
+from binlake.stream.batches.sequence import BatchResult, BatchSequence
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import ProgressEvent
@@ -108,7 +108,7 @@ class ReplayRunner:
         """Stop the threads."""
         self._sequence.close()
 
-    def replay(self, portion: Portion, number: int, engine: Engine) -> list[ProgressEvent]:
+    def replay(self, portion: DumpPortion, number: int, engine: Engine) -> list[ProgressEvent]:
         """Apply a portion to every table it has rows for. Returns one progress event for each attempt.
 
         A table whose commit was overtaken is tried again; records that a table refuses go to quarantine. Raises
@@ -142,5 +142,5 @@ class ReplayRunner:
             error = applied.failed[source]
         raise error
 
-    def _attempt(self, ranges: Ranges, number: int, engine: Engine, only: SourceTable | None) -> Applied:
+    def _attempt(self, ranges: Ranges, number: int, engine: Engine, only: SourceTable | None) -> BatchResult:
         return self._sequence.apply(Batch(number, ranges, now_ms(), only=only), engine)

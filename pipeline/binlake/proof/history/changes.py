@@ -122,7 +122,7 @@ class ChangeReader:
         if not placed.target.key:
             yield from _no_rows(placed.rows, batch.topic, source, KEYLESS, trace)
             return
-        yield from _Placed(source, placed, table.table.schema, columns, trace).changes(keys)
+        yield from _TableRows(source, placed, table.table.schema, columns, trace).changes(keys)
 
 
 def _no_rows(rows: pa.Table, topic: str, source: SourceTable, why: str, trace: TraceOf) -> Iterator[NoRow]:
@@ -144,7 +144,7 @@ def _traces(records: RawRecords, options: DecodeOptions) -> TraceOf:
 
 
 @dataclass(frozen=True)
-class _Placed:
+class _TableRows:
     """Placed rows of one table. ``columns``: the columns of the message's table, of which a whole image names each."""
 
     source: SourceTable

@@ -11,7 +11,7 @@ from binlake.load.replay.quarantine_table import all_commits
 from binlake.position.record_reader import RecordReader
 from binlake.position.recorded import Revert
 from binlake.schema.apply.stored_rows import ddl_stream
-from binlake.schema.rules.entries import Entry
+from binlake.schema.rules.entries import DdlEntry
 from binlake.source.offsets import OffsetRange, Ranges
 from binlake.source.scan_read import scan_of_root
 from hudilake.format.timeline.commit_metadata import CommitMetadata
@@ -90,7 +90,7 @@ class CommitLog:
     """
 
     commits: Mapping[str, Commit]
-    ddl: Sequence[tuple[Entry, str]]
+    ddl: Sequence[tuple[DdlEntry, str]]
     reverts: Sequence[Revert]
     truncated: frozenset[int] = frozenset()
 
@@ -99,7 +99,7 @@ class CommitLog:
         """Read every commit of a table of a stream. Raises CorruptDataError, StorageError, UnsupportedError."""
         active = {instant.requested_time for instant in table.timeline.completed()}
         commits: dict[str, Commit] = {}
-        ddl: dict[tuple[int, str], tuple[Entry, str]] = {}
+        ddl: dict[tuple[int, str], tuple[DdlEntry, str]] = {}
         truncated: set[int] = set()
         for time, body in sorted(all_commits(table), key=lambda one: one[0]):
             record = RecordReader.of_commit(body.extra)

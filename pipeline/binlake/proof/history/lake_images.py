@@ -15,18 +15,18 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.formats.trace import NO_TRACE
 from binlake.proof.history.commits import CommitKind
 from binlake.proof.history.row_change import RowChange
-from binlake.proof.history.selection import Selection
+from binlake.proof.history.selection import ChangeSelection
 from binlake.proof.history.transaction import Changes, OpenTable, RowChanges, refuse_without_images
 from binlake.proof.history.verdicts import Version, versions_of
 from binlake.rows.merging.stored_versions import stored_versions
 from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD
 from hudilake.errors import BadInputError, ConfigError, UnsupportedError
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.read.versions import GroupFiles, group_files
 
 
-def changes_in_lake(tables: Mapping[SourceTable, OpenTable], selection: Selection) -> Changes:
+def changes_in_lake(tables: Mapping[SourceTable, OpenTable], selection: ChangeSelection) -> Changes:
     """The selected changes of some tables, from all versions that the lake stores.
 
     Args:
@@ -37,14 +37,14 @@ def changes_in_lake(tables: Mapping[SourceTable, OpenTable], selection: Selectio
     stored any more, or a commit has superseded records; UnsupportedError for tables without a key.
     """
     first, last = selection.first, selection.last
-    if first is None or last is None or selection != Selection(first=first, last=last):
+    if first is None or last is None or selection != ChangeSelection(first=first, last=last):
         raise ConfigError(
             "the lake stores the positions of changes, but no transactions and no times",
             do_next="give --from-position and --to-position alone, or take the before images from Kafka",
         )
     found = Changes()
     for source, opened in tables.items():
-        opened.table.table.config.kind.refuse(Operation.REVERT, str(source))
+        opened.table.table.config.kind.refuse(TableOperation.REVERT, str(source))
         if opened.table.keyless is not None:
             raise UnsupportedError(
                 f"{source}: the rows have no key, so they cannot be told apart",

@@ -15,7 +15,7 @@ from binlake.decode.formats.trace import SNAPSHOT_ROW
 from binlake.proof.history.changes import ChangeReader
 from binlake.proof.history.records import Records, reach
 from binlake.proof.history.row_change import RowChange
-from binlake.proof.history.selection import Selection
+from binlake.proof.history.selection import ChangeSelection
 from binlake.proof.history.standing import Past
 from binlake.proof.history.transaction import OpenTable, RowChanges
 from binlake.source.offsets import describe
@@ -29,7 +29,7 @@ def with_pasts(
     records: Records,
     reader: ChangeReader,
     tables: Mapping[SourceTable, OpenTable],
-    selection: Selection,
+    selection: ChangeSelection,
     most: int,
 ) -> list[RowChanges]:
     """The selected changes of rows, with the pasts of the rows that need one.

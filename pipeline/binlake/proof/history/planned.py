@@ -14,7 +14,7 @@ from binlake.proof.history.opened import change_reader
 from binlake.proof.history.pasts import with_pasts
 from binlake.proof.history.records import Records
 from binlake.proof.history.revert import Order, TablePlan, plan_table, revert_table
-from binlake.proof.history.selection import Selection
+from binlake.proof.history.selection import ChangeSelection
 from binlake.proof.history.transaction import Changes, OpenTable, changes_in_kafka
 from binlake.settings import Settings
 from binlake.tables.catalog import CatalogTable
@@ -22,7 +22,7 @@ from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.store_tables import refuse_of_store
 from hudilake.errors import BadInputError
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.locking.ownership import Locking
 from hudilake.storage import open_storage
 
@@ -76,7 +76,9 @@ class Means:
     by_column: bool = False
 
 
-def plan_revert(settings: Settings, places: Sequence[CatalogTable], selection: Selection, means: Means) -> RevertPlan:
+def plan_revert(
+    settings: Settings, places: Sequence[CatalogTable], selection: ChangeSelection, means: Means
+) -> RevertPlan:
     """Plan a revert. Changes nothing.
 
     Args:
@@ -90,7 +92,7 @@ def plan_revert(settings: Settings, places: Sequence[CatalogTable], selection: S
     """
     tables: dict[SourceTable, OpenTable] = {}
     for place in places:
-        refuse_of_store(place.rules, Operation.REVERT, place.name)
+        refuse_of_store(place.rules, TableOperation.REVERT, place.name)
         table = LakeTable.look(place.storage, place.rules)
         tables[place.source] = OpenTable(table, CommitLog.of(table.table, settings.name))
     if means.before is BeforeImages.LAKE:

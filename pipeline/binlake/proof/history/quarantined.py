@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from binlake.load.replay.quarantine_records import Held, Selection, held_records
+from binlake.load.replay.quarantine_records import QuarantineEntry, QuarantineSelection, held_records
 from binlake.proof.history.keys import RowKey
 from binlake.settings import Settings
 from binlake.tables.seal import Seal
@@ -14,7 +14,9 @@ from hudilake.format.definition.column_names import lake_name
 from hudilake.storage import Storage
 
 
-def quarantined_records(settings: Settings, root: Storage, table: str, key: RowKey) -> tuple[list[Held], int]:
+def quarantined_records(
+    settings: Settings, root: Storage, table: str, key: RowKey
+) -> tuple[list[QuarantineEntry], int]:
     """The waiting and replayed records of a row, and the number of the table's records that cannot be matched.
 
     Args:
@@ -25,7 +27,7 @@ def quarantined_records(settings: Settings, root: Storage, table: str, key: RowK
 
     Raises ConfigError if the records have another seal, CorruptDataError, StorageError.
     """
-    selection = Selection(tables=frozenset({table}), replayed=True)
+    selection = QuarantineSelection(tables=frozenset({table}), replayed=True)
     seal = Seal(settings.quarantine.secret())
     found, unknown = [], 0
     for held in held_records(root.sub(settings.quarantine_path), selection, seal, payload=True):
@@ -36,7 +38,7 @@ def quarantined_records(settings: Settings, root: Storage, table: str, key: RowK
     return found, unknown
 
 
-def _images(held: Held) -> Iterator[Mapping[str, Any]]:
+def _images(held: QuarantineEntry) -> Iterator[Mapping[str, Any]]:
     """The objects in a record that may name the row: its key, and the row images of any format."""
     for payload in (held.key, held.value):
         document = _object(payload)

@@ -27,7 +27,7 @@ class Records(Protocol):
         ...
 
 
-class KafkaRecords:
+class KafkaHistory:
     """The records of a stream's topics in Kafka."""
 
     def __init__(self, settings: Settings, timeout_s: float = 60.0) -> None:

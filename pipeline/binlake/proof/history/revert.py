@@ -29,7 +29,7 @@ from binlake.tables.lake_table import LakeTable
 from hudilake.commit.commit import OvertakenError
 from hudilake.commit.intent import WHOLE_TABLE
 from hudilake.errors import BadInputError
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from hudilake.read.versions import GroupFiles, group_files
 
@@ -92,7 +92,7 @@ def plan_table(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges], ord
 
     Raises CorruptDataError, UnsupportedError, StorageError.
     """
-    table.table.config.kind.refuse(Operation.REVERT, str(table.source))
+    table.table.config.kind.refuse(TableOperation.REVERT, str(table.source))
     refuse_merged(table.table)
     presents = _presents(table, log, rows)
     plan = TablePlan(rows[0].source) if rows else TablePlan(table.source or SourceTable("", table.rules.path))

@@ -21,7 +21,7 @@ _FIRST = 5
 
 
 @dataclass(frozen=True)
-class Selection:
+class ChangeSelection:
     """Conditions that a change must all meet; None or empty for no condition.
 
     Args:
@@ -39,7 +39,7 @@ class Selection:
     @property
     def is_empty(self) -> bool:
         """Whether there is no condition at all."""
-        return self == Selection()
+        return self == ChangeSelection()
 
     @property
     def needs_times(self) -> bool:
@@ -95,7 +95,7 @@ class Chooser:
     ``untimed``: how many changes have no source time although times are selected.
     """
 
-    selection: Selection
+    selection: ChangeSelection
     inside: set[str] = field(default_factory=set)
     outside: set[str] = field(default_factory=set)
     lowest: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from binlake.proof.history.changes import ChangeReader
 from binlake.proof.history.commits import CommitLog
 from binlake.proof.history.records import Reach, Records, reach
 from binlake.proof.history.row_change import KEYLESS, NoRow, RowChange
-from binlake.proof.history.selection import Chooser, Selection
+from binlake.proof.history.selection import ChangeSelection, Chooser
 from binlake.proof.history.standing import Past
 from binlake.source.offsets import OffsetRange, Ranges, describe
 from binlake.tables.lake_table import LakeTable
@@ -72,7 +72,7 @@ def changes_in_kafka(
     reader: ChangeReader,
     tables: Mapping[SourceTable, OpenTable],
     stream: str,
-    selection: Selection,
+    selection: ChangeSelection,
     most: int,
 ) -> Changes:
     """The selected changes of some tables, from the records that their commits cover.
@@ -91,19 +91,19 @@ def changes_in_kafka(
     """
     logs = [opened.log for opened in tables.values()]
     reached = reach(records, _ranges(logs, selection), most)
-    collected = _Collected(Chooser(selection), reader)
+    collected = _ChangeCollector(Chooser(selection), reader)
     for chunk in records.read(reached.there):
         collected.take(chunk)
     _check_kinds(collected)
     _check_reached(reached, collected, logs)
-    ahead = _Collected(Chooser(selection), reader)
+    ahead = _ChangeCollector(Chooser(selection), reader)
     for chunk in records.read(_ahead(records, tables, stream)):
         ahead.take(chunk)
     _check_whole(collected, ahead, tables)
     return collected.result()
 
 
-def _ranges(logs: Iterable[CommitLog], selection: Selection) -> list[OffsetRange]:
+def _ranges(logs: Iterable[CommitLog], selection: ChangeSelection) -> list[OffsetRange]:
     """The offsets of commits of the selected times, and of those around them: a transaction may reach beyond."""
     since, until = selection.since_ms, selection.until_ms
     since = None if since is None else since - _LONGEST_TRANSACTION_MS
@@ -124,7 +124,7 @@ def _ahead(records: Records, tables: Mapping[SourceTable, OpenTable], stream: st
 
 
 @dataclass
-class _Collected:
+class _ChangeCollector:
     """What was chosen so far."""
 
     chooser: Chooser
@@ -164,7 +164,7 @@ class _Collected:
         return found
 
 
-def _check_reached(reached: Reach, collected: _Collected, logs: Sequence[CommitLog]) -> None:
+def _check_reached(reached: Reach, collected: _ChangeCollector, logs: Sequence[CommitLog]) -> None:
     """Refuse a search that may have missed a part of the selection."""
     changes, chooser = collected.changes, collected.chooser
     if reached.left:
@@ -198,7 +198,7 @@ def _may_hold(log: CommitLog, gone: Sequence[OffsetRange], oldest_ms: int, newes
     return any(commit.overlaps(one) for commit in near for one in gone)
 
 
-def _check_whole(collected: _Collected, ahead: _Collected, tables: Mapping[SourceTable, OpenTable]) -> None:
+def _check_whole(collected: _ChangeCollector, ahead: _ChangeCollector, tables: Mapping[SourceTable, OpenTable]) -> None:
     """Refuse half a transaction, and changes without before images."""
     if collected.chooser.cut:
         raise ConfigError(
@@ -221,7 +221,7 @@ def _identity(change: RowChange) -> tuple[SourceTable, str, str, int, int, bool]
     return change.source, change.path, change.key, *change.identity
 
 
-def _check_kinds(collected: _Collected) -> None:
+def _check_kinds(collected: _ChangeCollector) -> None:
     """Refuse selected records that are no changes of single rows, and times where there are none."""
     if collected.chooser.untimed:
         raise BadInputError(

@@ -49,7 +49,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class VersionVerdict:
     """The fate of a version, the reason, and the commit of the version that decided it."""
 
     fate: Fate
@@ -87,9 +87,9 @@ def versions_of(
     return sorted(found.values(), key=lambda version: (version.completed, version.instant))
 
 
-def verdicts(versions: Sequence[Version]) -> list[Verdict]:
+def verdicts(versions: Sequence[Version]) -> list[VersionVerdict]:
     """The verdict on each version of one record key, in the order of the commits."""
-    found: list[Verdict | None] = [None] * len(versions)
+    found: list[VersionVerdict | None] = [None] * len(versions)
     current: int | None = None
     how = "it is the only version"
     for at, version in enumerate(versions):
@@ -100,14 +100,14 @@ def verdicts(versions: Sequence[Version]) -> list[Verdict]:
         reason = _beats(version, held)
         if reason is None:
             text = f"it came late: the version of commit {held.instant} has a higher ordering value"
-            found[at] = Verdict(Fate.LATE, text, held.instant)
+            found[at] = VersionVerdict(Fate.LATE, text, held.instant)
             continue
         verb = "deleted" if version.values is None else "replaced"
-        found[current] = Verdict(Fate.REPLACED, f"{verb} by commit {version.instant}: {reason}", version.instant)
+        found[current] = VersionVerdict(Fate.REPLACED, f"{verb} by commit {version.instant}: {reason}", version.instant)
         current, how = at, f"it won over commit {held.instant}: {reason}"
     if current is not None:
         gone = versions[current].values is None
-        found[current] = Verdict(Fate.DELETED if gone else Fate.LIVE, how)
+        found[current] = VersionVerdict(Fate.DELETED if gone else Fate.LIVE, how)
     return [verdict for verdict in found if verdict is not None]
 
 

@@ -19,9 +19,9 @@ from binlake.proof.history.events import KafkaLook, look_into_kafka
 from binlake.proof.history.history import Line, LineKind, RowHistory, operation, rank
 from binlake.proof.history.keys import RowKey
 from binlake.proof.history.opened import refuse_merged
-from binlake.proof.history.verdicts import Verdict, Version, verdicts, versions_of
+from binlake.proof.history.verdicts import Version, VersionVerdict, verdicts, versions_of
 from binlake.rows.merging.stored_versions import stored_versions
-from binlake.schema.rules.entries import Entry
+from binlake.schema.rules.entries import DdlEntry
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.read.versions import GroupFiles, group_files
 from hudilake.table.table import HudiTable
@@ -85,7 +85,7 @@ def _history(name: str, rows: Iterable[Mapping[str, Any]], files: GroupFiles, lo
     return history
 
 
-def _version_line(version: Version, verdict: Verdict, log: CommitLog) -> Line:
+def _version_line(version: Version, verdict: VersionVerdict, log: CommitLog) -> Line:
     commit = log.commits.get(version.instant)
     why = verdict.why
     if commit is not None and commit.kind is CommitKind.REVERT:
@@ -127,7 +127,7 @@ def _ddl_lines(versions: Sequence[Version], log: CommitLog) -> list[Line]:
     return [_ddl_line(entry, instant, log, touched=instant in written) for entry, instant in log.ddl]
 
 
-def _ddl_line(entry: Entry, instant: str, log: CommitLog, *, touched: bool) -> Line:
+def _ddl_line(entry: DdlEntry, instant: str, log: CommitLog, *, touched: bool) -> Line:
     told = "; ".join(map(str, entry.rulings))
     effect = "it restated this row" if touched else "it wrote no version of this row"
     why = f"{told}; {effect}"

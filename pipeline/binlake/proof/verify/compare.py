@@ -67,7 +67,7 @@ class Comparison:
 
 
 @dataclass
-class _Changed:
+class _NewerRows:
     """The rows of the lake that are newer than the position: hashes of their keys, and some of the keys."""
 
     hashes: list[Ulongs]
@@ -147,9 +147,9 @@ def _no_rows(plan: ColumnPlan) -> KnownRows:
     return KnownRows.joined([], plan)
 
 
-def _summed_lake(lake: LakeRows, order: int, sums: RangeSums) -> _Changed:
+def _summed_lake(lake: LakeRows, order: int, sums: RangeSums) -> _NewerRows:
     """Add the lake's rows up to an ordering value; returns the newer ones."""
-    changed, key = _Changed([], [], [], []), [c.source.name for c in lake.plan.key]
+    changed, key = _NewerRows([], [], [], []), [c.source.name for c in lake.plan.key]
     for rows in lake.all():
         assert rows.orders is not None
         newer = rows.orders > order

@@ -27,7 +27,7 @@ from hudilake.storage import open_storage
 _POLL_S = 0.25
 
 
-class Coverage(Protocol):
+class LakeCoverage(Protocol):
     """Brings the lake to a position."""
 
     def reach(self, table: CatalogTable, order: int, *, proven: bool) -> bool:
@@ -55,7 +55,7 @@ class AsItIs:
         return True
 
     def hears(self, order: int) -> bool:
-        """See ``Coverage``; does not wait."""
+        """See ``LakeCoverage``; does not wait."""
         return has_heard(self.settings, statements_end(self.settings))
 
 
@@ -76,7 +76,7 @@ class StreamCoverage:
     _late: bool = False
 
     def reach(self, table: CatalogTable, order: int, *, proven: bool) -> bool:
-        """See ``Coverage``. Raises TransientError if Kafka does not answer, StorageError."""
+        """See ``LakeCoverage``. Raises TransientError if Kafka does not answer, StorageError."""
         if proven:
             self._pass(order)
         ends, told = self._ends(table), statements_end(self.settings)
@@ -84,7 +84,7 @@ class StreamCoverage:
         return reached and order <= self._passed
 
     def hears(self, order: int) -> bool:
-        """See ``Coverage``. Raises TransientError if Kafka does not answer, StorageError."""
+        """See ``LakeCoverage``. Raises TransientError if Kafka does not answer, StorageError."""
         if not self.settings.kafka.ddl_topics:
             return True
         self._pass(order)

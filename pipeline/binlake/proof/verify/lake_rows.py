@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from binlake.proof.verify.columns import ColumnPlan
 from binlake.proof.verify.places import FileGroups, GroupName, RightPlaces
-from binlake.proof.verify.rows import EVERYTHING, NO_ORDERS, KnownRows, Longs, Portion
+from binlake.proof.verify.rows import EVERYTHING, NO_ORDERS, KeyRange, KnownRows, Longs
 from binlake.rows.merging.event_orders import event_orders, order_columns
 from hudilake.format.definition.column_names import lake_name
 from hudilake.format.definition.keys import record_keys
@@ -39,7 +39,7 @@ class LakeRows:
 
     reader: TableReader
     plan: ColumnPlan
-    portion: Portion = EVERYTHING
+    portion: KeyRange = EVERYTHING
     groups: FileGroups = field(default_factory=FileGroups)
     impossible: Longs = field(default_factory=NO_ORDERS.copy)
     _scan: ScanPlan | None = None
@@ -49,7 +49,7 @@ class LakeRows:
         cls,
         storage: Storage,
         plan: ColumnPlan,
-        portion: Portion = EVERYTHING,
+        portion: KeyRange = EVERYTHING,
         groups: FileGroups | None = None,
         impossible: Longs = NO_ORDERS,
     ) -> LakeRows:

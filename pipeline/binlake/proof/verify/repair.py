@@ -24,9 +24,9 @@ from binlake.proof.verify.source.snapshot import SourcePosition, snapshot
 from binlake.proof.verify.source.values import ValueReader
 from binlake.proof.verify.source_rows import SourceRows
 from binlake.proof.verify.table_check import TableCheck
-from binlake.proof.verify.tidy import Tidying
-from binlake.rows.tasks.plan import TableReport
-from binlake.rows.upsert.prepare import Accepted, TableFacts, prepare
+from binlake.proof.verify.tidy import RowRemoval
+from binlake.rows.tasks.plan import TaskTableReport
+from binlake.rows.upsert.prepare import AcceptedRows, TableFacts, prepare
 from binlake.settings import Settings, TableRules
 from binlake.source.offsets import NO_RANGES
 from binlake.tables.lake import Lake, locking
@@ -99,7 +99,7 @@ class Repairer:
         table = self._lake.get(replace(check.table.rules, compaction=None, retention=None)) if len(keys) else None
         if table is None:
             return 0
-        tidying = Tidying(table, check.plan, keys, repair_stream(self.settings.name), check.impossible)
+        tidying = RowRemoval(table, check.plan, keys, repair_stream(self.settings.name), check.impossible)
         return tidying.run(check.groups.of(look.lake.groups), str(look.position))
 
     def write(self, check: TableCheck, position: SourcePosition, rows: KnownRows, stored: KnownRows) -> int:
@@ -115,7 +115,7 @@ class Repairer:
         rules = replace(check.table.rules, compaction=None, retention=None)
         accepted = self._prepared(check, batch, rules)
         table = self._lake.get_or_create(rules, accepted.target, accepted.columns)
-        report = TableReport(
+        report = TaskTableReport(
             schema=accepted.schema,
             target=accepted.target,
             columns=accepted.columns,
@@ -132,7 +132,7 @@ class Repairer:
             write_and_commit(table, table_input, stream, 0, pool, self._services)
         return len(batch.rows)
 
-    def _prepared(self, check: TableCheck, batch: ChangeBatch, rules: TableRules) -> Accepted:
+    def _prepared(self, check: TableCheck, batch: ChangeBatch, rules: TableRules) -> AcceptedRows:
         known = self._lake.get(rules)
         facts = TableFacts()
         if known is not None:

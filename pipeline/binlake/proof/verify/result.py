@@ -20,7 +20,7 @@ from binlake.proof.verify.settle import Look
 _SHOWN = 80
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """How a row differs."""
 
     MISSING = "missing"
@@ -60,7 +60,7 @@ class RowDifference:
         order: the ordering value of a row that is ahead of the source, and what it stands for.
     """
 
-    kind: Kind
+    kind: DifferenceKind
     key: Mapping[str, str | None]
     cells: tuple[Cell, ...]
     position: str
@@ -172,7 +172,7 @@ class TableResult:
         result = TableResult(**data)
         result.differences = [
             RowDifference(
-                Kind(d["kind"]),
+                DifferenceKind(d["kind"]),
                 d["key"],
                 tuple(Cell(**c) for c in d["cells"]),
                 d["position"],
@@ -188,7 +188,7 @@ def row_differences(look: Look, plan: ColumnPlan, groups: FileGroups) -> Iterato
     """The differing rows of a look, each key once (of a table without a key, each row). ``groups``: of the lake."""
     position = str(look.position)
     if not plan.keys:
-        for kind, rows in ((Kind.MISSING, look.source), (Kind.EXTRA, look.lake)):
+        for kind, rows in ((DifferenceKind.MISSING, look.source), (DifferenceKind.EXTRA, look.lake)):
             for row in rows.rows.to_pylist():
                 yield RowDifference(kind, {name: _text(v) for name, v in row.items()}, (), position)
         return
@@ -200,17 +200,17 @@ def row_differences(look: Look, plan: ColumnPlan, groups: FileGroups) -> Iterato
         yield RowDifference(_kind(source, lake), names, tuple(_cells(source, lake)), position, places, _order(lake))
 
 
-def _kind(source: KnownRows, lake: KnownRows) -> Kind:
+def _kind(source: KnownRows, lake: KnownRows) -> DifferenceKind:
     """How the rows of one key differ."""
     if not len(source):
-        return Kind.EXTRA
+        return DifferenceKind.EXTRA
     if not len(lake):
-        return Kind.MISSING
+        return DifferenceKind.MISSING
     if len(lake) > 1:
-        return Kind.DOUBLED
+        return DifferenceKind.DOUBLED
     if lake.ahead.any():
-        return Kind.AHEAD
-    return Kind.MISPLACED if _aside(lake) else Kind.DIFFERS
+        return DifferenceKind.AHEAD
+    return DifferenceKind.MISPLACED if _aside(lake) else DifferenceKind.DIFFERS
 
 
 def _order(lake: KnownRows) -> str:

@@ -26,7 +26,7 @@ _ROWS_A_COMMIT = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Resynced:
+class ResyncResult:
     """The result: the position the rows were read at, its ordering value, the numbers of rows written and deleted."""
 
     position: str
@@ -35,7 +35,7 @@ class Resynced:
     deletes: int
 
 
-def resync_from_source(check: TableCheck, repairer: Repairer, rows_a_commit: int = _ROWS_A_COMMIT) -> Resynced:
+def resync_from_source(check: TableCheck, repairer: Repairer, rows_a_commit: int = _ROWS_A_COMMIT) -> ResyncResult:
     """Write all rows of a source table into its lake table, and delete all others.
 
     Args:
@@ -56,7 +56,7 @@ def resync_from_source(check: TableCheck, repairer: Repairer, rows_a_commit: int
         source = SourceRows(check.connection, check.described, whole_rows(check), check.pace)
         for rows in _gathered(source.all(), rows_a_commit, source):
             written += repairer.write(check, position, rows, nothing)
-    return Resynced(str(position), order, written, _delete_others(check, repairer, position, order))
+    return ResyncResult(str(position), order, written, _delete_others(check, repairer, position, order))
 
 
 def _newest_of_some(check: TableCheck) -> int:

@@ -18,7 +18,7 @@ NO_ORDERS: Longs = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class KeyRange:
     """The rows whose first key column is at least ``low`` and less than ``high``; None for no bound."""
 
     low: int | None = None
@@ -31,7 +31,7 @@ class Portion:
         return f"keys from {low} " + ("on" if self.high is None else f"to below {self.high}")
 
 
-EVERYTHING = Portion()
+EVERYTHING = KeyRange()
 
 
 @dataclass(frozen=True, slots=True)

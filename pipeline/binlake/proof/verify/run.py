@@ -12,10 +12,10 @@ from binlake.decode.changes import SourceTable
 from binlake.position.compared import ComparedTables
 from binlake.position.record_reader import RecordReader
 from binlake.position.state_document import StateDocument
-from binlake.proof.verify.coverage import AsItIs, Coverage, StreamCoverage
+from binlake.proof.verify.coverage import AsItIs, LakeCoverage, StreamCoverage
 from binlake.proof.verify.repair import Repairer
 from binlake.proof.verify.result import TableResult
-from binlake.proof.verify.resync import Resynced, resync_from_source
+from binlake.proof.verify.resync import ResyncResult, resync_from_source
 from binlake.proof.verify.source.connection import SourceConnection, connect
 from binlake.proof.verify.source.pace import Pace
 from binlake.proof.verify.source.source_table import tables_of
@@ -26,7 +26,7 @@ from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds, SourceOf
 from binlake.tables.store_tables import refuse_of_store, store_refusal
 from hudilake.errors import ConfigError, UnsupportedError
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 
@@ -133,7 +133,7 @@ class Verifier:
         if self._repairer is not None:
             self._repairer.close()
 
-    def _chosen_coverage(self) -> Coverage:
+    def _chosen_coverage(self) -> LakeCoverage:
         if self.options.wait_s is None:
             return AsItIs(self.settings)
         return StreamCoverage(self.settings, self.options.wait_s, self.options.quiet_s)
@@ -146,7 +146,7 @@ class Verifier:
         if table.rules.groups and not named:
             yield TableResult(table.name, skipped=_STITCHED)
             return
-        if not named and (refused := store_refusal(table.rules, Operation.VERIFY)) is not None:
+        if not named and (refused := store_refusal(table.rules, TableOperation.VERIFY)) is not None:
             yield TableResult(table.name, skipped=refused.why)
             return
         results, carried_out = list[TableResult](), _newest_statement(table)  # a later one may change rows yet
@@ -157,9 +157,9 @@ class Verifier:
         if whole and all(result.proven for result in results):
             self._note_compared(table, min(carried_out, *(result.order for result in results)))
 
-    def resync(self, table: CatalogTable) -> list[Resynced]:
+    def resync(self, table: CatalogTable) -> list[ResyncResult]:
         """Bring a lake table anew from each source table that feeds it. Raises as ``resync_from_source``."""
-        refuse_of_store(table.rules, Operation.RESYNC, table.name)
+        refuse_of_store(table.rules, TableOperation.RESYNC, table.name)
         repairer = self._repairer or Repairer(self.settings)
         origins = self.origins(table)
         there = [origin for origin in origins if not origin.gone] or origins

@@ -69,7 +69,7 @@ LookAgain: TypeAlias = Callable[[pa.Table], Look]
 
 
 @dataclass
-class Settled:
+class Settlement:
     """What remained of the candidates.
 
     Args:
@@ -87,7 +87,7 @@ class Settled:
     behind: bool = False
 
 
-def settle(first: Look, changed: pa.Table, again: LookAgain, key: list[str], most_looks: int) -> Settled:
+def settle(first: Look, changed: pa.Table, again: LookAgain, key: list[str], most_looks: int) -> Settlement:
     """Settle the candidates of a comparison.
 
     Args:
@@ -97,7 +97,7 @@ def settle(first: Look, changed: pa.Table, again: LookAgain, key: list[str], mos
         key: names of the key columns.
         most_looks: after so many further looks the rest is unsettled.
     """
-    done = Settled()
+    done = Settlement()
     seen: Mapping[int, State] = _states(first) if first.covered else {}
     newer_at: Counter[int] = Counter()
     waiting, behind = pa.concat_tables([_keys(first, key), changed]), 0

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from binlake.proof.verify.columns import ColumnPlan, ComparedColumn
 from binlake.proof.verify.digest.cells import columns_of_packets
-from binlake.proof.verify.rows import EVERYTHING, KnownRows, Portion
+from binlake.proof.verify.rows import EVERYTHING, KeyRange, KnownRows
 from binlake.proof.verify.source.connection import SourceConnection
 from binlake.proof.verify.source.pace import Pace
 from binlake.proof.verify.source.source_table import DescribedTable, quoted
@@ -40,7 +40,7 @@ class SourceRows:
     table: DescribedTable
     plan: ColumnPlan
     pace: Pace
-    portion: Portion = EVERYTHING
+    portion: KeyRange = EVERYTHING
     fetched: int = 0
     unreadable: Mapping[str, Unreadable] = field(init=False)
 
@@ -79,7 +79,7 @@ class SourceRows:
             yield KnownRows.of(pa.table(values, names=[c.source.name for c in columns]), self.plan)
             self.pace.passed(len(packets))
 
-    def _where(self, portion: Portion) -> str:
+    def _where(self, portion: KeyRange) -> str:
         name = quoted(self.plan.key[0].source.name)
         parts = [
             f"{name} {sign} {bound}" for sign, bound in ((">=", portion.low), ("<", portion.high)) if bound is not None

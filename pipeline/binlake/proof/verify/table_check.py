@@ -13,11 +13,11 @@ from binlake.position.binlog_height import Heights, place_of
 from binlake.position.ledger import Ledger
 from binlake.proof.verify.columns import ColumnPlan, plan_columns
 from binlake.proof.verify.compare import compare
-from binlake.proof.verify.coverage import Coverage
+from binlake.proof.verify.coverage import LakeCoverage
 from binlake.proof.verify.lake_rows import LakeRows
 from binlake.proof.verify.places import FileGroups, GroupName
 from binlake.proof.verify.result import TableResult, row_differences
-from binlake.proof.verify.rows import EVERYTHING, NO_ORDERS, KnownRows, Longs, Portion, is_in
+from binlake.proof.verify.rows import EVERYTHING, NO_ORDERS, KeyRange, KnownRows, Longs, is_in
 from binlake.proof.verify.settle import Look, settle
 from binlake.proof.verify.source.connection import SourceConnection
 from binlake.proof.verify.source.pace import Pace
@@ -31,7 +31,7 @@ from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds, SourceOf
 from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError, TransientError, UnsupportedError
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 
@@ -98,7 +98,7 @@ class TableCheck:
     shard: ShardRule | None
     described: DescribedTable
     plan: ColumnPlan
-    coverage: Coverage
+    coverage: LakeCoverage
     pace: Pace
     options: CheckOptions
     feeds: Callable[[], Feeds]
@@ -114,7 +114,7 @@ class TableCheck:
         connection: SourceConnection,
         table: CatalogTable,
         fed_by: SourceOf,
-        coverage: Coverage,
+        coverage: LakeCoverage,
         pace: Pace,
         options: CheckOptions,
         feeds: Callable[[], Feeds],
@@ -128,7 +128,7 @@ class TableCheck:
                 do_next="compare it with a query at the source",
                 table=str(name),
             )
-        kind_of(table.rules).refuse(Operation.VERIFY, str(name))
+        kind_of(table.rules).refuse(TableOperation.VERIFY, str(name))
         described, lake = describe(connection, name), HudiTable.open(table.storage)
         key_fields = lake.config.record_key_fields
         plan = plan_columns(described, lake.schema, key_fields, table.rules, shard, settings.source)
@@ -159,7 +159,7 @@ class TableCheck:
             )
         self.refuse_renamed(order)
 
-    def lake(self, portion: Portion = EVERYTHING) -> LakeRows:
+    def lake(self, portion: KeyRange = EVERYTHING) -> LakeRows:
         """The rows of the lake as of now. Errors as ``LakeRows.open``."""
         return LakeRows.open(self.table.storage, self.plan, portion, self.groups, self.impossible)
 
@@ -168,7 +168,7 @@ class TableCheck:
         """The source's names of the columns by which a row is known."""
         return [c.source.name for c in self.plan.key]
 
-    def portions(self, low: int | None = None) -> Iterator[Portion]:
+    def portions(self, low: int | None = None) -> Iterator[KeyRange]:
         """The portions from ``low`` on; one for tables whose key does not begin with a whole number."""
         first, most = self.plan.key[0].source, self.options.portion_rows
         kind = first.type
@@ -185,12 +185,12 @@ class TableCheck:
             after = int(found[0][0] or 0) if found else None
             if after is not None and after == bound:
                 after += 1  # so many rows share the first key column
-            yield Portion(bound, after)
+            yield KeyRange(bound, after)
             if after is None:
                 return
             bound = after
 
-    def run(self, portion: Portion, repair: Repair | None = None) -> TableResult:
+    def run(self, portion: KeyRange, repair: Repair | None = None) -> TableResult:
         """Compare a portion, settle what differs, and repair it if asked to.
 
         Raises TransientError if the table's definition keeps changing, and as the parts do.
@@ -203,7 +203,7 @@ class TableCheck:
                     raise
         return self._run(portion, repair)
 
-    def _run(self, portion: Portion, repair: Repair | None) -> TableResult:
+    def _run(self, portion: KeyRange, repair: Repair | None) -> TableResult:
         began_s, source = monotonic_s(), self._source(portion)
         result = TableResult(str(self.origin))
         first, changed = self._compared(source, portion, result, proven=False)
@@ -239,12 +239,12 @@ class TableCheck:
         result.seconds = monotonic_s() - began_s
         return result
 
-    def _source(self, portion: Portion = EVERYTHING) -> SourceRows:
+    def _source(self, portion: KeyRange = EVERYTHING) -> SourceRows:
         described = replace(self.described, rows=min(self.described.rows, self.options.portion_rows))
         return SourceRows(self.connection, described, self.plan, self.pace, portion)
 
     def _compared(
-        self, source: SourceRows, portion: Portion, result: TableResult, *, proven: bool
+        self, source: SourceRows, portion: KeyRange, result: TableResult, *, proven: bool
     ) -> tuple[Look, pa.Table]:
         """Compare a portion at a new position, and note the figures. Returns what differs, and the keys of rows that
         were changed since (none of a table without a key)."""

@@ -33,7 +33,7 @@ from hudilake.write.group_writer import NO_KEYS, GroupWriter
 
 
 @dataclass(frozen=True)
-class _Met:
+class _SliceRows:
     """The rows of the keys in one file slice.
 
     Args:
@@ -50,7 +50,7 @@ class _Met:
 
 
 @dataclass(frozen=True)
-class Tidying:
+class RowRemoval:
     """Takes superfluous rows of some keys out of file groups.
 
     Args:
@@ -87,7 +87,7 @@ class Tidying:
                 self._commit(met, gone, CommitNotes(repaired=RecordedRepair(position, 0, taken)))
         return taken
 
-    def _met(self, piece: FileSlice) -> _Met:
+    def _met(self, piece: FileSlice) -> _SliceRows:
         rows, table = self._stored(piece), self.table
         known = KnownRows.of(self.plan.of_lake(rows), self.plan)
         chosen = is_in(known.keys, self.keys)
@@ -97,14 +97,14 @@ class Tidying:
         orders = np.asarray(event_orders(rows, table.merging).to_numpy(zero_copy_only=False), dtype=np.int64)
         astray = RightPlaces(table.table.config).astray(rows, piece) | np.isin(orders, self.impossible)
         at = np.flatnonzero(chosen)
-        return _Met(piece, known.keys[at], np.stack([astray[at].astype(np.int64), ~orders[at]]), at)
+        return _SliceRows(piece, known.keys[at], np.stack([astray[at].astype(np.int64), ~orders[at]]), at)
 
     def _stored(self, piece: FileSlice) -> pa.Table:
         """All rows of a slice, in an order that is the same each time."""
         rows = read_file_slice(self.table.table, piece, [KEY, *self.table.table.schema.names])
         return rows.combine_chunks()
 
-    def _commit(self, met: Sequence[_Met], gone: Sequence[Longs], notes: CommitNotes) -> None:
+    def _commit(self, met: Sequence[_SliceRows], gone: Sequence[Longs], notes: CommitNotes) -> None:
         table = self.table
         context = table.begin(table.table.schema, WHOLE_TABLE)
         with table.undone_on_error(context.instant):
@@ -116,7 +116,7 @@ class Tidying:
             assert source is not None
             table.commit(context, results, CommitRecord(self.stream, 0, Counts(), source, table.origin, notes=notes))
 
-    def _anew(self, writer: GroupWriter, met: _Met, gone: Longs) -> list[WriteResult]:
+    def _anew(self, writer: GroupWriter, met: _SliceRows, gone: Longs) -> list[WriteResult]:
         rows, piece = self._stored(met.piece), met.piece
         left = np.ones(len(rows), dtype=np.bool_)
         left[gone] = False
@@ -139,7 +139,7 @@ class Tidying:
         return [first, *further]
 
 
-def _superfluous(met: Sequence[_Met]) -> list[Longs]:
+def _superfluous(met: Sequence[_SliceRows]) -> list[Longs]:
     """Of each slice, the indexes of the rows that are too many: all rows of a key but the newest that is not astray."""
     if not met:
         return []

@@ -27,7 +27,7 @@ NEVER: Final = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)
-class GroupEvents:
+class ColumnGroupEvents:
     """The newest event of every (key, group) of a file group's events.
 
     Args:
@@ -104,7 +104,7 @@ def alive(orders: Int64s, hiding: Flags) -> Flags:
     return np.asarray((orders >= 0).any(axis=0) & ~hidden.any(axis=0))
 
 
-def group_events(rows: pa.Table, merging: Merging) -> GroupEvents:
+def group_events(rows: pa.Table, merging: Merging) -> ColumnGroupEvents:
     """The newest event of every key and group.
 
     Args:
@@ -125,7 +125,7 @@ def group_events(rows: pa.Table, merging: Merging) -> GroupEvents:
     at[codes[keep]] = np.arange(len(keep))
     at = np.ascontiguousarray(at.reshape(-1, count).T)
     keys = encoded.dictionary.take(pa.array(ranked)).cast(pa.string())
-    return GroupEvents(rows.take(pa.array(keep)), keys, at, records(rows))
+    return ColumnGroupEvents(rows.take(pa.array(keep)), keys, at, records(rows))
 
 
 def asked(merging: Merging) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def asked(merging: Merging) -> tuple[str, ...]:
     return (*merging.hidden_fields, ORDER_FIELD)
 
 
-def orders_after(events: GroupEvents, stored: KeyStates, merging: Merging) -> Orders:
+def orders_after(events: ColumnGroupEvents, stored: KeyStates, merging: Merging) -> Orders:
     """Which events apply, and the orders after them.
 
     Args:

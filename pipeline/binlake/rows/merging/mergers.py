@@ -14,9 +14,9 @@ from binlake.rows.merging.engines.aggregate import Aggregate
 from binlake.rows.merging.engines.first_row import FirstRow
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.engines.partial_update import PartialUpdate
-from binlake.rows.merging.group_orders import GroupEvents, Orders, asked, group_events, orders_after
-from binlake.rows.merging.states import Merged, Merger, RowStates
-from binlake.rows.merging.stitch import Layout, Partial, partial_rows, stitched
+from binlake.rows.merging.group_orders import ColumnGroupEvents, Orders, asked, group_events, orders_after
+from binlake.rows.merging.states import Merger, MergeResult, RowStates
+from binlake.rows.merging.stitch import ColumnLayout, Partial, partial_rows, stitched
 from binlake.rows.upsert.merge import Place, merge
 from binlake.rows.upsert.route import GROUP, KEY
 from binlake.rows.upsert.target import ORDER_FIELD
@@ -32,9 +32,9 @@ from hudilake.storage.base import Storage
 class PlainMerger:
     """The newest event of a key is its row; readers merge by the events' orders."""
 
-    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
         """As ``Merger.merge``."""
-        return Merged(*merge(place, file_id, rows))
+        return MergeResult(*merge(place, file_id, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +50,17 @@ class CopyMerger:
     storage: Storage
     timeline: Timeline
 
-    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
         """As ``Merger.merge``. Raises CorruptDataError, StorageError."""
         write, superseded = merge(place, file_id, rows)
         if write.upserts is None:
-            return Merged(write, superseded)
+            return MergeResult(write, superseded)
         orders = write.upserts.column(ORDER_FIELD).to_numpy()
         late = DeletedKeys.of(self.storage, self.timeline, file_id).superseded(write.upserts.column(KEY), orders)
         if not late.any():
-            return Merged(write, superseded)
+            return MergeResult(write, superseded)
         kept = write.upserts.filter(pa.array(~late))
-        return Merged(replace(write, upserts=kept if len(kept) else None), superseded + int(late.sum()))
+        return MergeResult(replace(write, upserts=kept if len(kept) else None), superseded + int(late.sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ class StitchMerger:
         partial: where rows that go on living are partial. ``always`` keeps writers of other groups out of the way.
     """
 
-    layout: Layout
+    layout: ColumnLayout
     states: RowStates
     partial: Partial = "by_width"
 
-    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
         """As ``Merger.merge``; rows have ``GROUP`` too."""
         merging = self.layout.merging
         events = group_events(rows, merging)
@@ -88,9 +88,11 @@ class StitchMerger:
         after = stitched(events, orders, partial, stored, self.layout)
         upserts, deletes = (part if len(part) else None for part in (after.upserts, after.deletes))
         write = FileGroupWrite(place[0], file_id, upserts, deletes, after.partials, after.only_inserts)
-        return Merged(write, after.superseded, after.tombstones if len(after.tombstones) else None)
+        return MergeResult(write, after.superseded, after.tombstones if len(after.tombstones) else None)
 
-    def _stored(self, place: Place, file_id: str, events: GroupEvents, orders: Orders, partial: Flags) -> pa.Table:
+    def _stored(
+        self, place: Place, file_id: str, events: ColumnGroupEvents, orders: Orders, partial: Flags
+    ) -> pa.Table:
         """The values that whole rows keep, for all keys of the events."""
         columns = self.layout.wanted(orders, partial)
         needed = np.flatnonzero(orders.kept.any(axis=0) & ~partial)
@@ -131,7 +133,7 @@ def merger_of(
     Raises UnsupportedError for an engine that this version does not have.
     """
     if merging.engine == "stitched":
-        layout = Layout(merging, schema, (*config.record_key_fields, *config.partition_fields))
+        layout = ColumnLayout(merging, schema, (*config.record_key_fields, *config.partition_fields))
         return StitchMerger(layout, states, partial)
     if merging.engine == "partial_update":
         return PartialUpdate(schema, states)

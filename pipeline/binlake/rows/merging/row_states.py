@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.rows.merging.group_orders import NEVER
-from binlake.rows.merging.state_cache import Entry, StateCache, files_of
+from binlake.rows.merging.state_cache import StateCache, StateEntry, files_of
 from binlake.rows.merging.states import KeyStates
 from binlake.rows.merging.tombstones import Tombstones
 from binlake.rows.upsert.collapse import Int64s
@@ -78,7 +78,7 @@ class SliceRowStates:
             further = [file for file in piece.log_files if file.path not in entry.logs] if piece is not None else []
             if further:
                 self._read_further(file_id, index, further)
-        self.cache.put(file_id, Entry(*files_of(piece), index))
+        self.cache.put(file_id, StateEntry(*files_of(piece), index))
         return index
 
     def _read_index(self, file_id: str) -> KeyMap:

@@ -29,7 +29,7 @@ def files_of(piece: FileSlice | None) -> tuple[str | None, frozenset[str]]:
 
 
 @dataclass(slots=True)
-class Entry:
+class StateEntry:
     """What the files of a file group say: for each key that has a row or a tombstone its longs."""
 
     base: str | None
@@ -48,15 +48,15 @@ class StateCache:
     for by one of them at a time."""
 
     max_bytes: int = MAX_BYTES
-    _entries: OrderedDict[str, Entry] = field(default_factory=OrderedDict)
+    _entries: OrderedDict[str, StateEntry] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def get(self, file_id: str) -> Entry | None:
+    def get(self, file_id: str) -> StateEntry | None:
         """The entry of a file group."""
         with self._lock:
             return self._entries.get(file_id)
 
-    def put(self, file_id: str, entry: Entry) -> None:
+    def put(self, file_id: str, entry: StateEntry) -> None:
         """Keep an entry, as the one that was asked for last."""
         with self._lock:
             self._entries[file_id] = entry

@@ -47,7 +47,7 @@ class RowStates(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """What events make of a file group.
 
     Args:
@@ -66,7 +66,7 @@ class Merged:
 class Merger(Protocol):
     """Makes the write of a file group from the events of one commit."""
 
-    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
         """The write of n events, n > 0, as parcels hold them (``binlake.rows.upsert.merge.merge``). Errors as
         ``RowStates.of``.
         """

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from binlake.rows.merging.columns import Flags, chosen, column_of, valid
-from binlake.rows.merging.group_orders import NEVER, GroupEvents, Orders, hiding
+from binlake.rows.merging.group_orders import NEVER, ColumnGroupEvents, Orders, hiding
 from binlake.rows.merging.width import saves_bytes
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.merge import records
@@ -34,7 +34,7 @@ Partial: TypeAlias = Literal["by_width", "always", "never"]
 
 
 @dataclass(frozen=True, slots=True)
-class Stitched:
+class StitchedRows:
     """Rows of a file group after its events, each table in key order.
 
     Args:
@@ -55,7 +55,7 @@ class Stitched:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """To which group each column of a stitched table belongs.
 
     Args:
@@ -98,7 +98,7 @@ class Layout:
         return names
 
 
-def partial_rows(orders: Orders, layout: Layout, partial: Partial) -> Flags:
+def partial_rows(orders: Orders, layout: ColumnLayout, partial: Partial) -> Flags:
     """The keys to write as partial rows, bool of m.
 
     Args:
@@ -118,7 +118,9 @@ def partial_rows(orders: Orders, layout: Layout, partial: Partial) -> Flags:
     return can
 
 
-def stitched(events: GroupEvents, orders: Orders, partial: Flags, stored: pa.Table, layout: Layout) -> Stitched:
+def stitched(
+    events: ColumnGroupEvents, orders: Orders, partial: Flags, stored: pa.Table, layout: ColumnLayout
+) -> StitchedRows:
     """The rows after the events.
 
     Args:
@@ -141,11 +143,11 @@ def stitched(events: GroupEvents, orders: Orders, partial: Flags, stored: pa.Tab
     superseded = events.records - records(events.rows.take(pa.array(events.at[orders.applied])))
     inserts = not (orders.lived[whole] & lives).any()
     deletes = dead.select([KEY, ORDER_FIELD])
-    return Stitched(upserts, partials, deletes, _tombstones(dead, layout), superseded, inserts)
+    return StitchedRows(upserts, partials, deletes, _tombstones(dead, layout), superseded, inserts)
 
 
 def _rows(
-    events: GroupEvents, orders: Orders, at: Int64s, names: list[str], stored: pa.Table, layout: Layout
+    events: ColumnGroupEvents, orders: Orders, at: Int64s, names: list[str], stored: pa.Table, layout: ColumnLayout
 ) -> pa.Table:
     """The rows of the keys at some indexes: KEY and the named columns."""
     made: dict[str, pa.Array | pa.ChunkedArray] = {KEY: events.keys.take(pa.array(at))}
@@ -166,7 +168,7 @@ def _rows(
     return pa.table({name: made[name] for name in (KEY, *names)})
 
 
-def _common(events: GroupEvents, touched: Int64s, field: pa.Field) -> pa.ChunkedArray:
+def _common(events: ColumnGroupEvents, touched: Int64s, field: pa.Field) -> pa.ChunkedArray:
     column = column_of(events.rows, field)
     given = np.append(valid(column), False)
     index = np.full(len(touched), -1, dtype=np.int64)
@@ -175,7 +177,7 @@ def _common(events: GroupEvents, touched: Int64s, field: pa.Field) -> pa.Chunked
     return column.take(pa.array(index, mask=index < 0))
 
 
-def _tombstones(dead: pa.Table, layout: Layout) -> pa.Table:
+def _tombstones(dead: pa.Table, layout: ColumnLayout) -> pa.Table:
     values = [n for names in layout.groups for n in names] if hiding(layout.merging).any() else []
     held = [name for name in values if dead.column(name).null_count < len(dead)]
     return dead.select([KEY, *layout.merging.hidden_fields, *held])

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from binlake.rows.merging.deleted_keys import DeletedKeys
-from binlake.rows.merging.states import Merged
+from binlake.rows.merging.states import MergeResult
 from binlake.rows.merging.tombstones import write_tombstones
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteResult
 from hudilake.storage.base import Storage
 from hudilake.write.group_writer import NO_KEYS, GroupWriter
 
 
-def write_merged(storage: Storage, writer: GroupWriter, merged: Merged) -> list[WriteResult]:
+def write_merged(storage: Storage, writer: GroupWriter, merged: MergeResult) -> list[WriteResult]:
     """Write the file group's files for a commit; no file if no row changes. Errors as ``GroupWriter.write``.
 
     Args:

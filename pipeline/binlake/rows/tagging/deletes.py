@@ -15,7 +15,7 @@ import pyarrow as pa
 from binlake.rows.merging.deleted_keys import DeletedKeys
 from binlake.rows.merging.tombstones import TombstoneFiles
 from binlake.rows.tagging.events import KeyEvents, names_of
-from binlake.rows.tagging.placing import Placed
+from binlake.rows.tagging.placing import EventPlaces
 from binlake.rows.upsert.target import ORDER_FIELD
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.table.table import HudiTable
@@ -34,7 +34,7 @@ def without_late(table: HudiTable, events: KeyEvents, files: TombstoneFiles) -> 
     return events.take(np.flatnonzero(~late)) if late.any() else events
 
 
-def keep_deletes(table: HudiTable, instant: str, events: KeyEvents, placed: Placed) -> None:
+def keep_deletes(table: HudiTable, instant: str, events: KeyEvents, placed: EventPlaces) -> None:
     """Write the deletes of a commit, before it completes. Raises StorageError."""
     if not len(placed.deletes):
         return

@@ -40,7 +40,7 @@ class SmallFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class FileGroupFill:
     """Rows for one file group: partition path, file id, the indexes of the rows, whether the file group is new."""
 
     partition_path: str
@@ -50,7 +50,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class InsertDistribution:
     """How new rows are distributed.
 
     Args:
@@ -65,7 +65,7 @@ class Filling:
     sizes: FileSizePolicy
     row_bytes: float
 
-    def chunks(self, inserts: KeyEvents, small: Mapping[str, Sequence[SmallFile]]) -> list[Chunk]:
+    def chunks(self, inserts: KeyEvents, small: Mapping[str, Sequence[SmallFile]]) -> list[FileGroupFill]:
         """The file groups of n new rows; the rows of a partition go to its file groups in key order.
 
         Args:
@@ -73,28 +73,28 @@ class Filling:
             small: by partition path, the file groups that take rows.
         """
         codes = np.asarray(inserts.paths.indices.to_numpy(), dtype=np.int64)
-        chunks: list[Chunk] = []
+        chunks: list[FileGroupFill] = []
         for code, path in enumerate(inserts.paths.dictionary.to_pylist()):
             rows = np.flatnonzero(codes == code)
             if len(rows):
                 chunks += self._of_partition(path, rows, inserts.keys, small.get(path, ()))
         return chunks
 
-    def _of_partition(self, path: str, rows: Int64s, keys: pa.Array, small: Sequence[SmallFile]) -> list[Chunk]:
+    def _of_partition(self, path: str, rows: Int64s, keys: pa.Array, small: Sequence[SmallFile]) -> list[FileGroupFill]:
         counts = [(file.file_id, self._room(file)) for file in sorted(small, key=_first)]
         counts = [(file_id, room) for file_id, room in counts if room > 0]
         left = len(rows) - sum(room for _, room in counts)
         new = self._new_sizes(max(left, 0))
         if len(counts) + len(new) > 1:
             rows = rows[np.asarray(pc.sort_indices(keys.take(pa.array(rows))).to_numpy(), dtype=np.int64)]
-        chunks, at = list[Chunk](), 0
+        chunks, at = list[FileGroupFill](), 0
         for file_id, room in counts:
             if at < len(rows):
-                chunks.append(Chunk(path, file_id, rows[at : at + room], is_new=False))
+                chunks.append(FileGroupFill(path, file_id, rows[at : at + room], is_new=False))
                 at += room
         for number, count in enumerate(new):
             file_id = new_file_id(self.table_name, self.instant, path, str(number))
-            chunks.append(Chunk(path, file_id, rows[at : at + count], is_new=True))
+            chunks.append(FileGroupFill(path, file_id, rows[at : at + count], is_new=True))
             at += count
         return chunks
 

@@ -25,7 +25,7 @@ from binlake.rows.upsert.target import ORDER_FIELD
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.view import FileSlice
 from hudilake.format.timeline.timeline import Timeline
-from hudilake.index.base import Located
+from hudilake.index.base import KeyLocations
 from hudilake.read.slice import SliceReader
 from hudilake.storage.base import Storage
 
@@ -90,7 +90,7 @@ class Doubts:
     deletes: bool
     compacting: Collection[str] = ()
 
-    def of(self, events: KeyEvents, located: Located) -> Int64s:
+    def of(self, events: KeyEvents, located: KeyLocations) -> Int64s:
         """The indexes of the events whose rows must be read."""
         deletes = events.deletes
         asked = deletes & self.deletes
@@ -102,7 +102,7 @@ class Doubts:
         return np.flatnonzero(asked & np.asarray(located.file_ids.is_valid().to_numpy(zero_copy_only=False)))
 
 
-def whereabouts(events: KeyEvents, located: Located, doubts: Doubts, stored: StoredOrders) -> Whereabouts:
+def whereabouts(events: KeyEvents, located: KeyLocations, doubts: Doubts, stored: StoredOrders) -> Whereabouts:
     """Where the rows of n events live.
 
     Args:

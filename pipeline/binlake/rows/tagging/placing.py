@@ -37,7 +37,7 @@ class Whereabouts:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class EventPlaces:
     """What n events do; all members are indexes of events, int64 arrays.
 
     Args:
@@ -53,7 +53,7 @@ class Placed:
     deletes: Int64s
 
 
-def placed(events: KeyEvents, where: Whereabouts, *, is_global: bool) -> Placed:
+def placed(events: KeyEvents, where: Whereabouts, *, is_global: bool) -> EventPlaces:
     """What n events do; those that are older than their rows do nothing where the row's order is known.
 
     Args:
@@ -67,7 +67,7 @@ def placed(events: KeyEvents, where: Whereabouts, *, is_global: bool) -> Placed:
     if is_global:
         elsewhere = found & ~deletes & ~same_paths(where.partition_paths, events.paths)
     moved = elsewhere & fresh
-    return Placed(
+    return EventPlaces(
         np.flatnonzero(found & ~elsewhere & fresh),
         np.flatnonzero(moved),
         np.flatnonzero(~found & ~deletes | moved),

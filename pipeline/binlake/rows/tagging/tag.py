@@ -12,9 +12,9 @@ import pyarrow as pa
 from binlake.rows.merging.tombstones import TombstoneFiles
 from binlake.rows.tagging.deletes import without_late
 from binlake.rows.tagging.events import KeyEvents, newest_events
-from binlake.rows.tagging.filling import Chunk, Filling, row_bytes, small_files
+from binlake.rows.tagging.filling import FileGroupFill, InsertDistribution, row_bytes, small_files
 from binlake.rows.tagging.locating import Doubts, StoredOrders, whereabouts
-from binlake.rows.tagging.placing import Placed, Whereabouts, placed
+from binlake.rows.tagging.placing import EventPlaces, Whereabouts, placed
 from binlake.rows.upsert.collapse import Int64s
 from hudilake.commit.compaction_plan import pending_compactions, read_plan
 from hudilake.commit.planned import groups_of
@@ -27,7 +27,7 @@ _NO_ROWS: Int64s = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class GroupEvents:
+class FileGroupEvents:
     """The events of one file group, as indexes of the batch's.
 
     Args:
@@ -46,7 +46,7 @@ class GroupEvents:
 
 
 @dataclass(frozen=True, slots=True)
-class Tagged:
+class TaggedEvents:
     """Where the events of a batch go.
 
     Args:
@@ -58,8 +58,8 @@ class Tagged:
     """
 
     events: KeyEvents
-    placed: Placed
-    groups: Sequence[GroupEvents]
+    placed: EventPlaces
+    groups: Sequence[FileGroupEvents]
     applied: int
     cost: LookupCost
 
@@ -82,7 +82,7 @@ class Tagger:
     pool: Executor
     deleted: TombstoneFiles
 
-    def tag(self, events: KeyEvents, instant: str) -> Tagged:
+    def tag(self, events: KeyEvents, instant: str) -> TaggedEvents:
         """Where n events go, n > 0. Raises CorruptDataError, UnsupportedError, StorageError.
 
         Args:
@@ -97,7 +97,7 @@ class Tagger:
         what = placed(newest, where, is_global=is_global)
         done = np.unique(np.concatenate((what.changes, what.inserts, what.deletes)))
         groups = self._groups(newest, where, what, slices, instant)
-        return Tagged(newest, what, groups, newest.take(done).records, located.cost)
+        return TaggedEvents(newest, what, groups, newest.take(done).records, located.cost)
 
     def _to_fill(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
         """Those of file groups that no pending clustering will replace."""
@@ -117,24 +117,24 @@ class Tagger:
         return StoredOrders(table.storage, table.timeline, {piece.file_id: piece for piece in slices}, self.pool)
 
     def _groups(
-        self, events: KeyEvents, where: Whereabouts, what: Placed, slices: Sequence[FileSlice], instant: str
-    ) -> list[GroupEvents]:
+        self, events: KeyEvents, where: Whereabouts, what: EventPlaces, slices: Sequence[FileSlice], instant: str
+    ) -> list[FileGroupEvents]:
         changes = _by_group(where, what.changes)
         gone = _by_group(where, what.moves)
-        chunks: dict[tuple[str, str], Chunk] = {}
+        chunks: dict[tuple[str, str], FileGroupFill] = {}
         if len(what.inserts):
             inserts = events.take(what.inserts)
             touched = {file_id for _, file_id in (*changes, *gone)}
             small = small_files(self._to_fill(slices), self.sizes, touched, rewrites=self.table.config.kind.copies)
             size = row_bytes(self.table.timeline, inserts)
-            filling = Filling(self.table.config.name, instant, self.sizes, size)
+            filling = InsertDistribution(self.table.config.name, instant, self.sizes, size)
             chunks = {(c.partition_path, c.file_id): c for c in filling.chunks(inserts, small)}
         groups = []
         for place in sorted({*changes, *gone, *chunks}):
             chunk = chunks.get(place)
             new = what.inserts[chunk.rows] if chunk is not None else _NO_ROWS
             rows = np.concatenate((changes.get(place, _NO_ROWS), new))
-            groups.append(GroupEvents(*place, rows, gone.get(place, _NO_ROWS), chunk is not None))
+            groups.append(FileGroupEvents(*place, rows, gone.get(place, _NO_ROWS), chunk is not None))
         return groups
 
 

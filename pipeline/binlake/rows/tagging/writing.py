@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.rows.tagging.events import KeyEvents
-from binlake.rows.tagging.tag import GroupEvents, Tagged
+from binlake.rows.tagging.tag import FileGroupEvents, TaggedEvents
 from binlake.rows.upsert.merge import group_write
 from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD
@@ -38,19 +38,19 @@ class TaggedWriter:
     changes: GroupWriter
     bases: BaseWriter
 
-    def write(self, tagged: Tagged, pool: Executor) -> list[WriteResult]:
+    def write(self, tagged: TaggedEvents, pool: Executor) -> list[WriteResult]:
         """Write all file groups, side by side. Errors as ``GroupWriter.write``."""
         written = pool.map(lambda group: self._write(tagged.events, group), tagged.groups)
         return [result for results in written for result in results]
 
-    def _write(self, events: KeyEvents, group: GroupEvents) -> list[WriteResult]:
+    def _write(self, events: KeyEvents, group: FileGroupEvents) -> list[WriteResult]:
         write = file_group_write(events, group)
         if group.takes_new:
             return self.bases.write(self.storage, write)
         return self.changes.write(self.storage, write)
 
 
-def file_group_write(events: KeyEvents, group: GroupEvents) -> FileGroupWrite:
+def file_group_write(events: KeyEvents, group: FileGroupEvents) -> FileGroupWrite:
     """The events of a file group as upserts and deletes in key order."""
     write = FileGroupWrite(group.partition_path, group.file_id)
     if len(group.rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from binlake.rows.tasks.plan import BatchPlan, Item, TableFailed, TableWriter, TaskReport, Written
+from binlake.rows.tasks.plan import BatchPlan, Item, TableFailure, TableWriter, TaskReport, WrittenFile
 from binlake.rows.tasks.write_parcels import holds_columns
 from binlake.rows.upsert.parcel import APPEND_BUCKET, Parcel, unpack
 from hudilake.clock import monotonic_s
@@ -40,9 +40,9 @@ def _written(
 ) -> Iterator[Item]:
     try:
         for part in writer.keyed(number, {path: unpack(parcels) for path, parcels in by_path.items()}):
-            yield from (Written(table, result, 0) for result in writer.write(storage, part))
+            yield from (WrittenFile(table, result, 0) for result in writer.write(storage, part))
     except BinlakeError as error:
-        yield TableFailed(table, error)
+        yield TableFailure(table, error)
 
 
 def _writable(writers: Mapping[str, TableWriter], parcel: Parcel) -> bool:

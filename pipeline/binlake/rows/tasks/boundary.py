@@ -70,7 +70,7 @@ class Boundary:
 
 
 @dataclass(frozen=True)
-class Passed:
+class TransactionProgress:
     """The part of the transaction topic that earlier batches took: up to which time (ms), which transactions ended at
     exactly that time, and which are torn."""
 
@@ -101,7 +101,7 @@ def boundary(
     survey: Survey,
     topic: str,
     consumed: Iterable[str],
-    passed: Passed,
+    passed: TransactionProgress,
     reached: Reached,
     horizon_ms: float = inf,
 ) -> Boundary:
@@ -117,7 +117,7 @@ def boundary(
         horizon_ms: BEGIN records from that time on may be missing, if the transaction topic has several partitions.
     """
     attempts = _attempts(survey.marks)
-    rows = _Rows(survey.members, attempts, passed)
+    rows = _AttemptRows(survey.members, attempts, passed)
     taken = _complete_run(attempts, rows, frozenset(consumed), passed, reached, horizon_ms)
     while True:
         whole, torn = _settled(attempts, taken, passed)
@@ -161,9 +161,9 @@ def _apart(attempts: Sequence[_Attempt], at: int) -> int:
 
 def _complete_run(
     attempts: Sequence[_Attempt],
-    rows: _Rows,
+    rows: _AttemptRows,
     wanted: frozenset[str],
-    passed: Passed,
+    passed: TransactionProgress,
     reached: Reached,
     horizon_ms: float,
 ) -> int:
@@ -188,7 +188,9 @@ def _complete_run(
     return len(attempts)
 
 
-def _settled(attempts: Sequence[_Attempt], taken: int, passed: Passed) -> tuple[frozenset[str], frozenset[str]]:
+def _settled(
+    attempts: Sequence[_Attempt], taken: int, passed: TransactionProgress
+) -> tuple[frozenset[str], frozenset[str]]:
     """The transactions that are whole with the taken attempts, and those that are still torn."""
     newest = {attempt.transaction: at for at, attempt in enumerate(attempts)}
     whole = frozenset(a.transaction for a in attempts[:taken] if a.counts is not None)
@@ -200,10 +202,10 @@ def _settled(attempts: Sequence[_Attempt], taken: int, passed: Passed) -> tuple[
 _BEFORE, _AFTER = -1, -2
 
 
-class _Rows:
+class _AttemptRows:
     """The row events, by the attempt that sent them."""
 
-    def __init__(self, members: Sequence[Members], attempts: Sequence[_Attempt], passed: Passed) -> None:
+    def __init__(self, members: Sequence[Members], attempts: Sequence[_Attempt], passed: TransactionProgress) -> None:
         self._passed = passed
         self._listed: dict[str, list[int]] = {}
         for at, attempt in enumerate(attempts):

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import ChangeBatch, ControlKind, Decoded, Quarantined, RawRecords, SourceTable
+from binlake.decode.changes import ChangeBatch, ControlKind, DecodedRecords, QuarantinedRecord, RawRecords, SourceTable
 from binlake.decode.formats.reader import decode
 from binlake.decode.inferred import add_inferred
 from binlake.position.binlog_height import stretch_of
-from binlake.rows.tasks.plan import BatchPlan, Item, TableReport, TableState, TaskFailed, TaskReport
+from binlake.rows.tasks.plan import BatchPlan, Item, TableState, TaskFailure, TaskReport, TaskTableReport
 from binlake.rows.upsert.fanout import fan_out, part_of
 from binlake.rows.upsert.parcel import Parcel
-from binlake.rows.upsert.prepare import UNCOUNTED_REASONS, Accepted, SnapshotRank, TableFacts, prepare
+from binlake.rows.upsert.prepare import UNCOUNTED_REASONS, AcceptedRows, SnapshotRank, TableFacts, prepare
 from binlake.rows.upsert.target import needs_before_images
 from binlake.schema.rules.plan import named
 from binlake.schema.rules.restatement import DDL_REFUSED
@@ -38,7 +38,7 @@ def fetch_and_decode(plan: BatchPlan, ranges: Sequence[OffsetRange]) -> Iterator
     except TransientError:
         raise  # Spark tries the task again
     except BinlakeError as error:
-        yield TaskFailed(error)
+        yield TaskFailure(error)
 
 
 def decode_records(plan: BatchPlan, chunks: Iterable[RawRecords]) -> Iterator[Item]:
@@ -79,7 +79,7 @@ def _report_refused(
         report.quarantined += _records_of(batch.rows, batch, records, _NEW, DDL_REFUSED, why)
 
 
-def _report_rest(plan: BatchPlan, decoded: Decoded, report: TaskReport) -> None:
+def _report_rest(plan: BatchPlan, decoded: DecodedRecords, report: TaskReport) -> None:
     """Report the other results of decoding: filtered and quarantined records, controls, columns without a schema."""
     for key, count in decoded.filtered.items() if plan.only is None else ():
         report.filtered[key] = report.filtered.get(key, 0) + count
@@ -105,7 +105,7 @@ def _wanted(plan: BatchPlan, source: SourceTable, origin: SourceTable | None = N
     return plan.tables.selects(origin or source) and not plan.states.get(source, _NEW).skipped
 
 
-def _quarantine(plan: BatchPlan, report: TaskReport, records: list[Quarantined]) -> None:
+def _quarantine(plan: BatchPlan, report: TaskReport, records: list[QuarantinedRecord]) -> None:
     """Count all records; keep only as many as the job's threshold allows."""
     room = plan.max_quarantined + 1 - report.quarantined_count
     report.quarantined_count += len(records)
@@ -150,7 +150,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
         return []
     report.add_table(
         source,
-        TableReport(
+        TaskTableReport(
             schema=accepted.schema,
             target=accepted.target,
             columns=accepted.columns,
@@ -168,7 +168,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
     return list(accepted.parcels)
 
 
-def _spread(accepted: Accepted, partition: int) -> str | None:
+def _spread(accepted: AcceptedRows, partition: int) -> str | None:
     """Why the order of a source's changes is in doubt: events of one row of the stitched table are in several
     partitions, and the log gives changes of one transaction, or of one changed key, the same position."""
     if not accepted.target.merging.groups or accepted.schema.key or not partition:
@@ -198,7 +198,7 @@ def _report_unwanted(plan: BatchPlan, batch: ChangeBatch, report: TaskReport) ->
 
 def _records_of(
     rows: pa.Table, batch: ChangeBatch, records: RawRecords, state: TableState, reason: str, detail: str
-) -> list[Quarantined]:
+) -> list[QuarantinedRecord]:
     """Every record of some rows of a change batch as quarantined, except those that the table has applied already."""
     offsets = np.unique(rows.column("__offset").to_numpy())
     offsets = offsets[offsets >= state.applied(batch.topic, records.partition)]

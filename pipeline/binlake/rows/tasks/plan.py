@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from binlake.decode.changes import Control, Quarantined, SourceTable, TableSchema
+from binlake.decode.changes import Control, QuarantinedRecord, SourceTable, TableSchema
 from binlake.decode.inferred import InferredType, add_inferred
 from binlake.decode.options import DecodeOptions
 from binlake.decode.schemas.schemas import SchemaSource
@@ -15,7 +15,7 @@ from binlake.position.binlog_height import Stretch
 from binlake.position.table_requests import ResyncRequest
 from binlake.rows.merging.engines.heights import FactHeights
 from binlake.rows.merging.mergers import PlainMerger
-from binlake.rows.merging.states import Merged, Merger
+from binlake.rows.merging.states import Merger, MergeResult
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.route import Counts
 from binlake.rows.upsert.target import Target, differing_keys
@@ -103,7 +103,7 @@ class BatchPlan:
 
 
 @dataclass
-class TableReport:
+class TaskTableReport:
     """A task's report of one table: the newest schema, the target, counts, and the span of source times (ms).
 
     ``origins``: the source tables of the rows. ``shared``: whether several source tables may feed the table, and a
@@ -125,7 +125,7 @@ class TableReport:
     before_images: bool = False
     doubt: str | None = None
 
-    def add(self, other: TableReport) -> None:
+    def add(self, other: TaskTableReport) -> None:
         """Add the report of another chunk or task of the same table."""
         self.counts.add(other.counts)
         self.topics |= other.topics
@@ -150,7 +150,7 @@ class TableReport:
             self.schema = other.schema
 
 
-def _differing(report: TableReport) -> str:
+def _differing(report: TaskTableReport) -> str:
     target = report.target
     return f"{', '.join(map(str, report.origins))} by key {', '.join(target.key) or '(none)'} and {target.partition}"
 
@@ -166,8 +166,8 @@ class TaskReport:
     stage, in milliseconds.
     """
 
-    tables: dict[SourceTable, TableReport] = field(default_factory=dict)
-    quarantined: list[Quarantined] = field(default_factory=list)
+    tables: dict[SourceTable, TaskTableReport] = field(default_factory=dict)
+    quarantined: list[QuarantinedRecord] = field(default_factory=list)
     quarantined_count: int = 0
     controls: list[Control] = field(default_factory=list)
     filtered: dict[tuple[SourceTable | None, str], int] = field(default_factory=dict)
@@ -211,7 +211,7 @@ class TaskReport:
         for place, offset in places.items():
             known[place] = min(offset, known.get(place, offset))
 
-    def add_table(self, source: SourceTable, table: TableReport) -> None:
+    def add_table(self, source: SourceTable, table: TaskTableReport) -> None:
         """Add the report of a table."""
         if source in self.tables:
             self.tables[source].add(table)
@@ -229,7 +229,7 @@ class TaskReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFile:
     """A file that a task wrote for a table, None if no row of the file group changed, and how many records lost to
     others while it was merged. ``touched``: a file group of which it wrote tombstones only. ``heights``: how far facts
     are counted by what became of the file group."""
@@ -241,18 +241,18 @@ class Written:
     heights: FactHeights | None = None
 
     @staticmethod
-    def of(table: str, group: GroupIntent, merged: Merged, results: Sequence[WriteResult]) -> list[Written]:
+    def of(table: str, group: GroupIntent, merged: MergeResult, results: Sequence[WriteResult]) -> list[WrittenFile]:
         """What was written of a file group."""
         touched = group if merged.tombstones is not None and not results else None
         if not results:
             nothing = not (merged.superseded or touched or merged.heights)
-            return [] if nothing else [Written(table, None, merged.superseded, touched, merged.heights)]
-        first = Written(table, results[0], merged.superseded, heights=merged.heights)
-        return [first, *(Written(table, result, 0) for result in results[1:])]
+            return [] if nothing else [WrittenFile(table, None, merged.superseded, touched, merged.heights)]
+        first = WrittenFile(table, results[0], merged.superseded, heights=merged.heights)
+        return [first, *(WrittenFile(table, result, 0) for result in results[1:])]
 
 
 @dataclass(frozen=True, slots=True)
-class TableFailed:
+class TableFailure:
     """A task could not write a table; the other tables continue."""
 
     table: str
@@ -260,11 +260,11 @@ class TableFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFailed:
+class TaskFailure:
     """A task raised an error that another attempt would raise again."""
 
     error: BinlakeError
 
 
 #: The items that tasks return: parcels for the driver, files that they wrote, failures, and one report each.
-Item = Parcel | TaskReport | Written | TableFailed | TaskFailed
+Item = Parcel | TaskReport | WrittenFile | TableFailure | TaskFailure

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from binlake.rows.merging.mergers import knows_groups
 from binlake.rows.merging.write import write_merged
-from binlake.rows.tasks.plan import BatchPlan, Item, TableFailed, TableWriter, TaskReport, Written
+from binlake.rows.tasks.plan import BatchPlan, Item, TableFailure, TableWriter, TaskReport, WrittenFile
 from binlake.rows.upsert.engines.facts import FACT, FEED
 from binlake.rows.upsert.parcel import APPEND_BUCKET, KEYLESS_BUCKET, LOOKED_UP_BUCKET, Parcel, unpack
 from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS
@@ -42,9 +42,9 @@ def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:
                 continue
             merged = writer.merger.merge((path, bucket), name, rows)
             results = write_merged(lake.sub(table), writer.groups, merged)
-            yield from Written.of(table, GroupIntent(path, name), merged, results)
+            yield from WrittenFile.of(table, GroupIntent(path, name), merged, results)
         except BinlakeError as error:
-            yield TableFailed(table, error)
+            yield TableFailure(table, error)
     report.spent("write", started)
     yield report
 

@@ -19,7 +19,7 @@ _KEPT = (pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.stri
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedColumns:
     """``columns``: one per expression, null in failed rows. ``bad``: the failed rows. ``why``: the error of one."""
 
     columns: pa.Table
@@ -27,22 +27,22 @@ class Computed:
     why: str = ""
 
 
-def compute(rows: pa.Table, expressions: Sequence[tuple[str, str]], source: SourceTable) -> Computed:
+def compute(rows: pa.Table, expressions: Sequence[tuple[str, str]], source: SourceTable) -> ComputedColumns:
     """Evaluate (name, expression) pairs over n rows; names are distinct, and may be those of columns.
 
     Raises UnsupportedError for an expression that cannot be evaluated over these columns, or has an unsupported type.
     """
     kinds = _kinds(rows.schema, tuple(expressions), source)
     try:
-        return Computed(_cast(_evaluate(rows, expressions), kinds))
+        return ComputedColumns(_cast(_evaluate(rows, expressions), kinds))
     except (duckdb.Error, pa.ArrowInvalid) as error:
         if len(rows) <= 1:
             nulls = pa.table([pa.nulls(len(rows), kind) for kind in kinds.types], schema=kinds)
-            return Computed(nulls, tuple(range(len(rows))), str(error).splitlines()[0])
+            return ComputedColumns(nulls, tuple(range(len(rows))), str(error).splitlines()[0])
     middle = len(rows) // 2
     left, right = (compute(part, expressions, source) for part in (rows.slice(0, middle), rows.slice(middle)))
     both = pa.concat_tables([left.columns, right.columns])
-    return Computed(both, (*left.bad, *(middle + i for i in right.bad)), left.why or right.why)
+    return ComputedColumns(both, (*left.bad, *(middle + i for i in right.bad)), left.why or right.why)
 
 
 def _evaluate(rows: pa.Table, expressions: Sequence[tuple[str, str]]) -> pa.Table:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from binlake.decode.changes import ChangeBatch, Control, ControlKind, Decoded, Quarantined, SourceTable
+from binlake.decode.changes import ChangeBatch, Control, ControlKind, DecodedRecords, QuarantinedRecord, SourceTable
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.settings import TablesSettings
 from binlake.settings.fanout import Part, ShardRule
 
 
-def fan_out(decoded: Decoded, tables: TablesSettings) -> Decoded:
+def fan_out(decoded: DecodedRecords, tables: TablesSettings) -> DecodedRecords:
     """The decoded records under the names of their lake tables; the source's own names are kept as ``origin``.
 
     Tables that are left out keep their names. ``unknown_columns`` and ``inferred`` are those of the source's
@@ -19,7 +19,7 @@ def fan_out(decoded: Decoded, tables: TablesSettings) -> Decoded:
     """
     if not tables.fans_out:
         return decoded
-    routed = Decoded(unknown_columns=decoded.unknown_columns, inferred=decoded.inferred)
+    routed = DecodedRecords(unknown_columns=decoded.unknown_columns, inferred=decoded.inferred)
     routed.changes = [_batch(batch, tables) for batch in decoded.changes]
     routed.controls = [_control(control, tables) for control in decoded.controls]
     routed.quarantined = [_record(record, tables) for record in decoded.quarantined]
@@ -77,5 +77,5 @@ def _control(control: Control, tables: TablesSettings) -> Control:
     return replace(control, source=destination(control.source, tables), origin=control.source)
 
 
-def _record(record: Quarantined, tables: TablesSettings) -> Quarantined:
+def _record(record: QuarantinedRecord, tables: TablesSettings) -> QuarantinedRecord:
     return replace(record, source=record.source and destination(record.source, tables), origin=record.source)

@@ -132,7 +132,7 @@ class KeylessState:
 
 
 @dataclass
-class Resolved:
+class KeyedRows:
     """Keyed rows (one per record key) with their partition paths, and how many records changed nothing."""
 
     rows: pa.Table
@@ -194,7 +194,7 @@ def _events(events: pa.Table, marks: list[str]) -> Iterator[_Event]:
 
 def resolve(
     events: pa.Table, target: Target, state: KeylessState, find_live: FindLive, gone: Collection[str] = ()
-) -> Resolved:
+) -> KeyedRows:
     """Turn whole-row events into keyed rows, and update ``state``.
 
     Args:
@@ -303,7 +303,7 @@ def _table(
     marks: list[str],
     taken: Mapping[str, tuple[int, bool, int, str]],
     superseded: int,
-) -> Resolved:
+) -> KeyedRows:
     keys = list(taken)
     places = list(taken.values())
     rows = events.take(pa.array([p[0] for p in places], pa.int64())).select([*values, *ORDER_COLUMNS])
@@ -316,4 +316,4 @@ def _table(
     rows = rows.add_column(1, pa.field(ROW_FIELD, pa.string()), key_column)
     digest_column = pa.array([marks[p[0]] for p in places], pa.string())
     rows = rows.add_column(2, pa.field(DIGEST_FIELD, pa.string()), digest_column)
-    return Resolved(rows, pa.array([p[3] for p in places], pa.string()), superseded)
+    return KeyedRows(rows, pa.array([p[3] for p in places], pa.string()), superseded)

@@ -34,7 +34,7 @@ from binlake.rows.upsert.engines.engine import engine_of
 from binlake.rows.upsert.engines.facts import FACT, FEED
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.place import PlacedRows, null_keys, place_rows, removed_as_deletes, unusable_paths
-from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS, Counts, Routed, fresh_rows
+from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS, Counts, RoutedRows, fresh_rows
 from binlake.rows.upsert.shape import shape, spelled
 from binlake.rows.upsert.target import Target, target_and_names
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
@@ -85,7 +85,7 @@ class TableFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedRows:
     """Rows whose records go to the quarantine, each record as a whole. ``rows``: META_FIELDS of the rows."""
 
     rows: pa.Table
@@ -94,7 +94,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedRows:
     """Rows for the file groups.
 
     Args:
@@ -127,14 +127,14 @@ class LeftOut:
     until all rows before a statement are applied; None if there are none.
     """
 
-    rejected: list[Rejected] = field(default_factory=list)
+    rejected: list[RejectedRows] = field(default_factory=list)
     dropped: int = 0
     held: pa.Table | None = None
 
     def reject(self, rows: pa.Table, mask: Mask, reason: str, detail: str) -> None:
         """Note the rows, with META_FIELDS, for which the mask holds as rejected."""
         if mask.any():
-            self.rejected.append(Rejected(rows.select(META_NAMES).filter(pa.array(mask)), reason, detail))
+            self.rejected.append(RejectedRows(rows.select(META_NAMES).filter(pa.array(mask)), reason, detail))
 
 
 @dataclass(slots=True)
@@ -156,10 +156,10 @@ class _Sieve:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedBatch:
     """The result of preparing a change batch. ``accepted`` is None where no row is left."""
 
-    accepted: Accepted | None
+    accepted: AcceptedRows | None
     left_out: LeftOut
 
 
@@ -167,7 +167,7 @@ def lake_rows(
     batch: ChangeBatch, rules: TableRules, part: Part | None, facts: TableFacts
 ) -> tuple[PlacedRows | None, str | None, LeftOut]:
     """The rows at their places, before they are cut into parcels; None where no row is left. Then ``doubt``, as in
-    ``Accepted``, and the rows that do not go on.
+    ``AcceptedRows``, and the rows that do not go on.
 
     Arguments as for ``prepare``.
     """
@@ -216,7 +216,7 @@ def _placed(
     return placed
 
 
-def prepare(batch: ChangeBatch, rules: TableRules, part: Part | None, facts: TableFacts) -> Prepared:
+def prepare(batch: ChangeBatch, rules: TableRules, part: Part | None, facts: TableFacts) -> PreparedBatch:
     """Bring one change batch into the form in which its lake table is written.
 
     Args:
@@ -229,16 +229,16 @@ def prepare(batch: ChangeBatch, rules: TableRules, part: Part | None, facts: Tab
     """
     rows, doubt, out = lake_rows(batch, rules, part, facts)
     if rows is None:
-        return Prepared(None, out)
+        return PreparedBatch(None, out)
     try:
         routed = _routed(rows, facts, part)
     except UnsupportedError as error:
         out.reject(rows.rows, np.ones(len(rows), dtype=np.bool_), TABLE_REFUSED, str(error))
-        return Prepared(None, out)
-    return Prepared(_accepted(rows, routed, doubt), out)
+        return PreparedBatch(None, out)
+    return PreparedBatch(_accepted(rows, routed, doubt), out)
 
 
-def _routed(rows: PlacedRows, facts: TableFacts, part: Part | None) -> Routed:
+def _routed(rows: PlacedRows, facts: TableFacts, part: Part | None) -> RoutedRows:
     """The rows as parcels, as the table's engine takes them."""
     rows = removed_as_deletes(rows)
     gone_until: int | Int64s = facts.truncates.order_of(part)
@@ -263,12 +263,14 @@ def _ranked(rows: PlacedRows, rank: SnapshotRank | None) -> PlacedRows:
     return rows.with_rows(rows.rows.set_column(number, rows.rows.schema.field(number), orders))
 
 
-def _accepted(rows: PlacedRows, routed: Routed, doubt: str | None) -> Accepted:
+def _accepted(rows: PlacedRows, routed: RoutedRows, doubt: str | None) -> AcceptedRows:
     millis = rows.rows.column("__source_ms").to_numpy()
     known = millis[millis > 0]
     oldest, newest = (int(known.min()), int(known.max())) if len(known) else (0, 0)
     columns, snapshots = _value_columns(routed.parcels), SnapshotPlaces.of(rows.moments)
-    return Accepted(rows.schema, rows.target, columns, routed.parcels, routed.counts, oldest, newest, snapshots, doubt)
+    return AcceptedRows(
+        rows.schema, rows.target, columns, routed.parcels, routed.counts, oldest, newest, snapshots, doubt
+    )
 
 
 def _all(batch: ChangeBatch) -> Mask:

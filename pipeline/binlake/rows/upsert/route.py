@@ -56,7 +56,7 @@ class Counts:
 
 
 @dataclass
-class Routed:
+class RoutedRows:
     """Parcels of one change batch, and the outcomes of its records so far."""
 
     parcels: list[Parcel] = field(default_factory=list)
@@ -70,7 +70,7 @@ def route(
     group: int | None = None,
     *,
     every: bool = False,
-) -> Routed:
+) -> RoutedRows:
     """Route placed rows to the file groups of their table.
 
     Args:
@@ -88,20 +88,20 @@ def route(
     alive = fresh & (rows.orders > truncated_order)
     counts = counted(fresh, alive)
     if not alive.any():
-        return Routed([], counts)
+        return RoutedRows([], counts)
     rows = rows.where(alive)
     if target.kind.appends:
-        return Routed(list(_appended(rows)), counts)
+        return RoutedRows(list(_appended(rows)), counts)
     if not target.key:
-        return Routed(list(_keyless_events(rows)), counts)
+        return RoutedRows(list(_keyless_events(rows)), counts)
     keyed, paths = _with_moves(rows)
     if group is not None:
         keyed = keyed.append_column(pa.field(GROUP, pa.int8(), nullable=False), _constant(group, len(keyed)))
     if every:
-        return Routed(list(pack_by_place(keyed, paths, target)), counts)
+        return RoutedRows(list(pack_by_place(keyed, paths, target)), counts)
     keep = newest(keyed, *codes_of(keyed.column(KEY).combine_chunks(), paths if target.partition else None))
     counts.superseded += len(rows) - int((keep < len(rows)).sum())
-    return Routed(list(cut(keyed, paths, keep, target)), counts)
+    return RoutedRows(list(cut(keyed, paths, keep, target)), counts)
 
 
 def fresh_rows(rows: pa.Table, applied_until: Mapping[int, int]) -> Mask:

@@ -19,12 +19,12 @@ from binlake.rows.upsert.fanout import destination, shard_of
 from binlake.schema.apply.restate import carry_out
 from binlake.schema.apply.schema_states import FreshTable, KnownSchemas, SchemaStates
 from binlake.schema.apply.statement_history import StatementHistory
-from binlake.schema.apply.stored_rows import Pending
-from binlake.schema.rules.entries import Entry
+from binlake.schema.apply.stored_rows import PendingStatement
+from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.plan import DdlPlan
 from binlake.schema.rules.restatement import SourceDdl
-from binlake.schema.rules.table_ddl import TableDdl, judge_table
-from binlake.schema.rules.undetermined import Undetermined
+from binlake.schema.rules.table_ddl import JudgedDdl, judge_table
+from binlake.schema.rules.undetermined import UndeterminedEffect
 from binlake.settings import Settings
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
@@ -42,7 +42,7 @@ class DdlOutcome:
     """The outcome of a table's statements: the commit that carried them out, or the error that prevented it."""
 
     table: SourceTable
-    entries: tuple[Entry, ...]
+    entries: tuple[DdlEntry, ...]
     instant: str | None = None
     error: str | None = None
 
@@ -107,7 +107,7 @@ class DdlKeeper:
         """The lake tables that DDL concerns besides those these topics have fed: of renamed tables, and new tables."""
         return self.history.renamed_tables_of(topics) | self._fresh.keys()
 
-    def cascades(self, source: SourceTable) -> list[Undetermined]:
+    def cascades(self, source: SourceTable) -> list[UndeterminedEffect]:
         """What the foreign keys of a source table change without an event, by its newest known CREATE TABLE."""
         return self._states.cascades(source)
 
@@ -193,14 +193,14 @@ class DdlKeeper:
         if news:
             table.refresh(stream)
             entries = sorted((e for t in judged.values() for e in t.entries), key=lambda e: e.key)
-            waiting = [Pending(entry, shard_of(entry.source, self._settings.tables)) for entry in news]
+            waiting = [PendingStatement(entry, shard_of(entry.source, self._settings.tables)) for entry in news]
             instant = carry_out(table, entries, waiting, schema, stream, pool, services)
         self._plans |= {origin: table_ddl.plan for origin, table_ddl in judged.items()}
         return DdlOutcome(source, tuple(news), instant) if news else None
 
-    def judge(self, source: SourceTable, table: LakeTable) -> tuple[dict[SourceTable, TableDdl], pa.Schema]:
+    def judge(self, source: SourceTable, table: LakeTable) -> tuple[dict[SourceTable, JudgedDdl], pa.Schema]:
         """The judged statements of a lake table by source table, and its columns after them. Changes nothing."""
-        judged: dict[SourceTable, TableDdl] = {}
+        judged: dict[SourceTable, JudgedDdl] = {}
         schema = table.table.schema
         for origin in sorted({*self.history.origins(source), *(entry.source for entry in table.ddl)}, key=str):
             state = self._states.of_table(table, schema, origin, shard_of(origin, self._settings.tables))
@@ -215,19 +215,19 @@ class DdlKeeper:
         """Up to which ordering value all rows of a lake table count as applied."""
         return self._reached.get(source, -1) if self._holds else np.iinfo(np.int64).max
 
-    def _note_held(self, source: SourceTable, judged: Iterable[TableDdl]) -> None:
+    def _note_held(self, source: SourceTable, judged: Iterable[JudgedDdl]) -> None:
         held = [one.held.order for one in judged if one.held is not None]
         if held:
             self._held[source] = min(held)
         else:
             self._held.pop(source, None)
 
-    def preview(self, known: Iterable[SourceTable]) -> dict[SourceTable, list[tuple[Entry, bool]]]:
+    def preview(self, known: Iterable[SourceTable]) -> dict[SourceTable, list[tuple[DdlEntry, bool]]]:
         """All statements about the open tables, with their present verdicts and whether they are carried out.
         Changes nothing."""
         known = list(known)
         self._rebuild(known)
-        by_source: dict[SourceTable, list[tuple[Entry, bool]]] = {}
+        by_source: dict[SourceTable, list[tuple[DdlEntry, bool]]] = {}
         for source in known:
             table = self._lake.opened(self._settings.table_rules(source).path)
             if table is None:
@@ -247,12 +247,12 @@ class DdlKeeper:
             table = self._lake.opened(self._settings.table_rules(source).path)
             for origin, judged in self.judge(source, table)[0].items() if table is not None else ():
                 done = [entry for entry in judged.entries if entry not in judged.news]
-                self._plans[origin] = TableDdl(done, refusals=judged.refusals).plan
+                self._plans[origin] = JudgedDdl(done, refusals=judged.refusals).plan
         return self.plan(topics)
 
-    def _judge_fresh(self, topics: Iterable[str]) -> Mapping[SourceTable, TableDdl]:
+    def _judge_fresh(self, topics: Iterable[str]) -> Mapping[SourceTable, JudgedDdl]:
         """The statements about tables that are not in the lake yet: their rows are restated before they are stored."""
-        judged: dict[SourceTable, TableDdl] = {}
+        judged: dict[SourceTable, JudgedDdl] = {}
         by_topic = [self._schemas.sources_of([topic]) for topic in topics]
         elsewhere = self._schemas.sources() - set().union(*by_topic) if all(by_topic) else set()
         concerned = self.history.events.effects.keys() - (elsewhere - self.history.renamed_of(topics))

@@ -23,13 +23,13 @@ from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.schema.apply.rewrite import rewrite
 from binlake.schema.apply.stored_rows import (
     OWN,
-    Pending,
+    PendingStatement,
     after_statements,
     columns_after,
     ddl_stream,
     stored_rows,
 )
-from binlake.schema.rules.entries import Entry, gone_after
+from binlake.schema.rules.entries import DdlEntry, gone_after
 from binlake.schema.rules.evolution import retyped
 from binlake.schema.rules.retyping import is_rewritten
 from binlake.tables.lake_table import LakeTable
@@ -49,8 +49,8 @@ _AT_ONCE = 2
 
 def carry_out(
     table: LakeTable,
-    entries: Sequence[Entry],
-    news: Sequence[Pending],
+    entries: Sequence[DdlEntry],
+    news: Sequence[PendingStatement],
     schema: pa.Schema,
     stream: str,
     pool: Executor,
@@ -85,7 +85,7 @@ def carry_out(
         return _commit(table, entries, news, schema, stream, pool)
 
 
-def _refuse_changed_facts(table: LakeTable, news: Sequence[Pending], schema: pa.Schema) -> None:
+def _refuse_changed_facts(table: LakeTable, news: Sequence[PendingStatement], schema: pa.Schema) -> None:
     """Raise UnsupportedError for statements that change facts: what a row has summed up does not tell them any more."""
     if retyped(table.table.schema, schema) or any(one.entry.rewrite or one.entry.restatements() for one in news):
         raise UnsupportedError(
@@ -97,8 +97,8 @@ def _refuse_changed_facts(table: LakeTable, news: Sequence[Pending], schema: pa.
 
 def _commit(
     table: LakeTable,
-    entries: Sequence[Entry],
-    news: Sequence[Pending],
+    entries: Sequence[DdlEntry],
+    news: Sequence[PendingStatement],
     schema: pa.Schema,
     stream: str,
     pool: Executor,
@@ -122,7 +122,7 @@ def _commit(
 
 
 def _keyless_after(
-    table: LakeTable, entries: Sequence[Entry], news: Sequence[Pending], schema: pa.Schema
+    table: LakeTable, entries: Sequence[DdlEntry], news: Sequence[PendingStatement], schema: pa.Schema
 ) -> KeylessState | None:
     """The state of a table without a key after statements, without the outstanding deletes of a dropped table."""
     if table.keyless is None:
@@ -139,8 +139,8 @@ def _keyless_after(
 def _restate(
     table: LakeTable,
     context: WriteContext,
-    news: Sequence[Pending],
-    entries: Sequence[Entry],
+    news: Sequence[PendingStatement],
+    entries: Sequence[DdlEntry],
     pool: Executor,
     keyless: KeylessState | None,
 ) -> list[WriteResult]:
@@ -183,7 +183,7 @@ def _restate(
 
 
 @dataclass(frozen=True, slots=True)
-class _Restated:
+class _RestatedRows:
     """The rows of a file slice ``before`` and ``after`` statements; masks of those that the statements have ``changed``
     and ``removed``."""
 
@@ -197,10 +197,10 @@ def _restated(
     table: LakeTable,
     piece: FileSlice,
     schema: pa.Schema,
-    news: Sequence[Pending],
+    news: Sequence[PendingStatement],
     gone: frozenset[str],
     keyless: KeylessState | None,
-) -> _Restated:
+) -> _RestatedRows:
     rows = stored_rows(table, piece)
     values = rows.drop_columns([n for n in rows.column_names if n == KEY or n in OWN])
     after, removed = after_statements(table, rows, news, schema)
@@ -214,7 +214,7 @@ def _restated(
         removed |= keyless.pay(marks.to_pylist(), rows.column(ORDER_FIELD).to_pylist(), removed)
     kept = {n: rows.column(n) for n in rows.column_names if n == KEY or n in OWN}
     whole = pa.table({**kept, **{n: after.column(n) for n in after.column_names}})
-    return _Restated(rows, whole, changed, removed)
+    return _RestatedRows(rows, whole, changed, removed)
 
 
 def _sorted(rows: pa.Table) -> pa.Table | None:

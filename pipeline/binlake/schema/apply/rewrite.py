@@ -24,15 +24,15 @@ from binlake.rows.merging.write import write_anew
 from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, digests
 from binlake.rows.upsert.route import KEY, Counts
 from binlake.rows.upsert.target import ORDER_FIELD
-from binlake.schema.apply.stored_rows import Pending, columns_after, ddl_stream, rows_after
-from binlake.schema.rules.entries import Entry, gone_after
+from binlake.schema.apply.stored_rows import PendingStatement, columns_after, ddl_stream, rows_after
+from binlake.schema.rules.entries import DdlEntry, gone_after
 from binlake.tables.lake_table import LakeTable
 from hudilake.commit.intent import WHOLE_TABLE
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucketing import bucket_or_none, buckets_of
 from hudilake.format.definition.key_change import with_key, without_key
 from hudilake.format.definition.keys import record_keys
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from hudilake.format.files.view import FileSlice
 
@@ -42,8 +42,8 @@ _BYTES_AT_ONCE = 64 << 20
 
 def rewrite(
     table: LakeTable,
-    entries: Sequence[Entry],
-    news: Sequence[Pending],
+    entries: Sequence[DdlEntry],
+    news: Sequence[PendingStatement],
     key: tuple[str, ...],
     schema: pa.Schema,
     stream: str,
@@ -54,7 +54,7 @@ def rewrite(
     ``key``: the new key's columns; none to keep whole rows. Other arguments as ``backfill.carry_out``. Raises
     BinlakeError; the table is unchanged then, or its next opening brings it in order.
     """
-    table.table.config.kind.refuse(Operation.KEY_CHANGE, str(table.source))
+    table.table.config.kind.refuse(TableOperation.KEY_CHANGE, str(table.source))
     with table.table.exclusively():
         table.refresh(stream)
         if not key:
@@ -89,7 +89,7 @@ def _with_fields(schema: pa.Schema) -> pa.Schema:
 def _written(
     table: LakeTable,
     context: WriteContext,
-    news: Sequence[Pending],
+    news: Sequence[PendingStatement],
     key: tuple[str, ...],
     gone: frozenset[str],
     pool: Executor,
@@ -125,7 +125,7 @@ def _rows_of(
     table: LakeTable,
     context: WriteContext,
     pieces: Sequence[FileSlice],
-    news: Sequence[Pending],
+    news: Sequence[PendingStatement],
     key: tuple[str, ...],
     gone: frozenset[str],
     wanted: Sequence[int],

@@ -20,15 +20,15 @@ from binlake.rows.upsert.keyless import ROW_FIELD
 from binlake.rows.upsert.merging_rules import merging_of
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.ddl_log import DdlLog
-from binlake.schema.rules.entries import Entry
+from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.judged import TableSchemaState
-from binlake.schema.rules.partitions.known import Defined, KnownPartitions
-from binlake.schema.rules.undetermined import Undetermined, undetermined_by
+from binlake.schema.rules.partitions.known import KnownPartitions, PartitioningPeriod
+from binlake.schema.rules.undetermined import UndeterminedEffect, undetermined_by
 from binlake.settings import Settings, TableRules
 from binlake.settings.fanout import ShardRule
 from binlake.tables.lake_table import LakeTable
 from hudilake.format.definition.column_names import lake_name
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.merging import Merging
 
 
@@ -75,7 +75,7 @@ class SchemaStates:
         self._describe(state, origin)
         return state
 
-    def cascades(self, source: SourceTable) -> list[Undetermined]:
+    def cascades(self, source: SourceTable) -> list[UndeterminedEffect]:
         """What the foreign keys of a source table change without an event, by its newest known CREATE TABLE."""
         made = [version for version in self._schemas.versions(source) if version.created]
         return [undetermined_by(one) for one in made[-1].defined if isinstance(one, Cascade)] if made else []
@@ -89,10 +89,10 @@ class SchemaStates:
             place = bisect.bisect_left(since, order)
             return {name.lower(): kind for name, kind in versions[place - 1].columns} if place else {}
 
-        def defined_before(order: int) -> Defined | None:
+        def defined_before(order: int) -> PartitioningPeriod | None:
             made = [v for v in self._schemas.versions(origin) if v.created and v.since < order]
             clauses = [c for c in made[-1].defined if isinstance(c, ChangePartitions)] if made else []
-            return Defined(made[-1].since, clauses[0].defined if clauses else None) if made else None
+            return PartitioningPeriod(made[-1].since, clauses[0].defined if clauses else None) if made else None
 
         state.types_before = types_before
         state.partitions = KnownPartitions(defined_before)
@@ -106,7 +106,7 @@ def schema_state_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None
     partition = table.rules.partition.column if table.rules.partition is not None else None
     column = lake_name(shard.column) if shard is not None else None
     by_writer = Merging.of(config).by_writer
-    refused = config.kind.refusal(Operation.KEY_CHANGE)
+    refused = config.kind.refusal(TableOperation.KEY_CHANGE)
     return TableSchemaState(
         schema,
         key,
@@ -123,10 +123,10 @@ class FreshTable:
     """``entries``: the statements that the first commit records. ``added``: the columns that they add and that the
     source still has: rows from before them lack those that are null."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[DdlEntry, ...] = ()
     added: tuple[pa.Field, ...] = ()
 
-    def with_origin(self, entries: Iterable[Entry], first: pa.Schema, last: TableSchemaState) -> FreshTable:
+    def with_origin(self, entries: Iterable[DdlEntry], first: pa.Schema, last: TableSchemaState) -> FreshTable:
         """With the statements about one source table, which had the columns ``first`` before them."""
         rule = last.rules.columns
         added = [f for f in last.schema if f.name not in first.names and f.name not in last.gone]

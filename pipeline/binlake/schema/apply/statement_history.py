@@ -8,8 +8,8 @@ from binlake.decode.changes import Control, ControlKind, SourceTable
 from binlake.rows.upsert.fanout import destination, part_of
 from binlake.rows.upsert.merging_rules import merging_of
 from binlake.schema.apply.schema_states import KnownSchemas
-from binlake.schema.rules.ddl_log import Called, DdlEvent, DdlHistory, place_of
-from binlake.schema.rules.entries import Entry
+from binlake.schema.rules.ddl_log import DatedName, DdlEvent, DdlHistory, place_of
+from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.shadows import IN_PLACE, ShadowFacts, has_notes, shadowed
 from binlake.settings import Settings
 from binlake.settings.schema_changes import SchemaChangeSettings
@@ -39,7 +39,7 @@ class StatementHistory:
 
     def rebuild(self, known: Sequence[SourceTable]) -> None:
         """Bring the history up to date. ``known``: the lake tables."""
-        renamed: list[Entry] = []
+        renamed: list[DdlEntry] = []
         for source in known:
             table = self._lake.opened(self._settings.table_rules(source).path)
             if table is not None and table.rules.path not in self._taken_over:
@@ -109,10 +109,10 @@ class StatementHistory:
         rules = self._settings.table_rules(destination(base, tables))
         return rules.kind == "upsert" and not merging_of(rules).by_writer and part_of(base, tables) is None
 
-    def _take_over(self, renamed: Iterable[Entry]) -> None:
+    def _take_over(self, renamed: Iterable[DdlEntry]) -> None:
         """Take over renamings that only commit records hold: their statements came among data that was read before, or
         are in no topic any more. The parts of a statement are recorded in no order: what they come to is taken over."""
-        statements: dict[int, list[Entry]] = {}
+        statements: dict[int, list[DdlEntry]] = {}
         for entry in renamed:
             statements.setdefault(entry.order, []).append(entry)
         for order, entries in statements.items():
@@ -153,7 +153,7 @@ class StatementHistory:
         for origin, called in self.events.called.items():
             source = destination(origin, tables)
             if source in mine and tables.selects(origin) and part_of(origin, tables) is None:
-                history = tuple(Called(destination(one.name, tables), one.place) for one in called)
+                history = tuple(DatedName(destination(one.name, tables), one.place) for one in called)
                 path = self._settings.table_rules(source).path
                 names.append(LakeName(path, source, history, origin in self.events.gone))
         return names
@@ -164,7 +164,7 @@ class StatementHistory:
         for origin in {*events.called, *events.gone, *events.unsure}:
             if tables.selects(origin):
                 path = self._settings.table_rules(destination(origin, tables)).path
-                names = tuple(events.called.get(origin, (Called(origin),)))
+                names = tuple(events.called.get(origin, (DatedName(origin),)))
                 feeds.append(Feed(path, origin, names, events.gone.get(origin), events.unsure.get(origin, "")))
         return feeds
 
@@ -222,7 +222,7 @@ class StatementHistory:
         return renamed
 
 
-def net_renames(entries: Sequence[Entry]) -> list[tuple[SourceTable, SourceTable]]:
+def net_renames(entries: Sequence[DdlEntry]) -> list[tuple[SourceTable, SourceTable]]:
     """What the entries of one statement come to: each table's name before it and after it."""
     renames = []
     for source in sorted({entry.source for entry in entries}, key=str):

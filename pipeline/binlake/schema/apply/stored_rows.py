@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD
 from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD
-from binlake.schema.rules.entries import Entry
+from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.restatement import Restatement, deleted, removed, restated
 from binlake.schema.rules.retyping import is_rewritten
 from binlake.schema.rules.row_places import RowPlaces
@@ -30,10 +30,10 @@ OWN = (ORDER_FIELD, ROW_FIELD, DIGEST_FIELD)
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingStatement:
     """A statement to carry out. ``shard``: which rows of a merged table are its source's; None for all rows."""
 
-    entry: Entry
+    entry: DdlEntry
     shard: ShardRule | None = None
 
 
@@ -56,7 +56,7 @@ def stored_rows(table: LakeTable, piece: FileSlice) -> pa.Table:
 
 
 def after_statements(
-    table: LakeTable, rows: pa.Table, news: Sequence[Pending], schema: pa.Schema
+    table: LakeTable, rows: pa.Table, news: Sequence[PendingStatement], schema: pa.Schema
 ) -> tuple[pa.Table, Flags]:
     """The value columns of stored rows after the statements, and a mask of the rows that the statements remove.
 
@@ -78,7 +78,7 @@ def after_statements(
     return values, gone
 
 
-def rows_after(table: LakeTable, piece: FileSlice, schema: pa.Schema, news: Sequence[Pending]) -> pa.Table:
+def rows_after(table: LakeTable, piece: FileSlice, schema: pa.Schema, news: Sequence[PendingStatement]) -> pa.Table:
     """The rows of a file slice that are left after the statements, with the columns of ``schema``."""
     rows = stored_rows(table, piece)
     values, gone = after_statements(table, rows, news, schema)

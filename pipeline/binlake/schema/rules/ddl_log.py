@@ -20,7 +20,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from binlake.decode.changes import FILE_BITS, POSITION_BITS, SourceTable
-from binlake.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableDdl
+from binlake.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableEffect
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.schema.rules.plan import Name, name_at
@@ -34,8 +34,8 @@ from binlake.schema.rules.shadows import (
     swapped_unseen,
     swaps,
 )
-from binlake.schema.rules.tables_there import UNWRITTEN, Part, TablesThere, VersionsOf, in_database
-from binlake.schema.rules.undetermined import Undetermined
+from binlake.schema.rules.tables_there import UNWRITTEN, StatementPart, TablesThere, VersionsOf, in_database
+from binlake.schema.rules.undetermined import UndeterminedEffect
 from binlake.settings.schema_changes import SchemaChangeSettings
 from binlake.settings.templates import later_table, plain_table
 
@@ -91,11 +91,11 @@ class Effect:
     keys: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     empties: bool = False
     unfilled: bool = False
-    undetermined: tuple[Undetermined, ...] = ()
+    undetermined: tuple[UndeterminedEffect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class DatedName:
     """A name that a table has at the source since the statement at ``place``; "" for its first name. ``since``: the
     statement's ordering value."""
 
@@ -105,7 +105,7 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class TableEnd:
     """A statement after which the source has a lake table's source table no more; ``how``: in words."""
 
     how: str
@@ -126,8 +126,8 @@ class DdlHistory:
     effects: dict[SourceTable, list[Effect]] = field(default_factory=dict)
     names: dict[SourceTable, list[Name]] = field(default_factory=dict)
     shadows: set[SourceTable] = field(default_factory=set)
-    called: dict[SourceTable, list[Called]] = field(default_factory=dict)
-    gone: dict[SourceTable, Gone] = field(default_factory=dict)
+    called: dict[SourceTable, list[DatedName]] = field(default_factory=dict)
+    gone: dict[SourceTable, TableEnd] = field(default_factory=dict)
     unsure: dict[SourceTable, str] = field(default_factory=dict)
 
     def identity(self, source: SourceTable, order: int) -> Name:
@@ -189,8 +189,8 @@ class DdlLog:
         return builder.history
 
 
-def _part(event: DdlEvent) -> Part:
-    return Part(event.order, event.database, _parsed(event.text, UNWRITTEN), event.previous)
+def _part(event: DdlEvent) -> StatementPart:
+    return StatementPart(event.order, event.database, _parsed(event.text, UNWRITTEN), event.previous)
 
 
 def _statements(events: Iterable[DdlEvent]) -> Iterator[list[DdlEvent]]:
@@ -203,7 +203,7 @@ def _statements(events: Iterable[DdlEvent]) -> Iterator[list[DdlEvent]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _QualifiedPart:
     """A part of a statement whose names have their databases.
 
     Args:
@@ -214,12 +214,12 @@ class _Named:
     """
 
     event: DdlEvent
-    done: tuple[TableDdl, ...]
-    left_open: tuple[TableDdl, ...]
+    done: tuple[TableEffect, ...]
+    left_open: tuple[TableEffect, ...]
     databases: Sequence[str]
 
 
-def _named(parts: Sequence[DdlEvent], there: TablesThere, said: Mapping[str, str]) -> Iterator[_Named]:
+def _named(parts: Sequence[DdlEvent], there: TablesThere, said: Mapping[str, str]) -> Iterator[_QualifiedPart]:
     """The parts of a statement; ``there`` has the tables before it and, once all are taken, those after it."""
     told = said.get(parts[0].place)
     databases = [told] if told is not None else there.databases([_part(event) for event in parts])
@@ -231,11 +231,11 @@ def _named(parts: Sequence[DdlEvent], there: TablesThere, said: Mapping[str, str
             done = tuple(ddl for ddl in written if ddl.source.database != UNWRITTEN)
         left_open = tuple(ddl for ddl in written if ddl not in done) if len(databases) != 1 else ()
         if not databases:  # from a database of which nothing is known
-            done += tuple(TableDdl(Action.CREATE, ddl.to) for ddl in left_open if ddl.to is not None)
+            done += tuple(TableEffect(Action.CREATE, ddl.to) for ddl in left_open if ddl.to is not None)
             left_open = ()
         there.names.update(ddl.to for ddl in left_open if ddl.to is not None)
         there.take(done)
-        yield _Named(event, done, left_open, databases)
+        yield _QualifiedPart(event, done, left_open, databases)
 
 
 @dataclass
@@ -253,7 +253,7 @@ class _HistoryBuilder:
     emptied: set[SourceTable] = field(default_factory=set)
     begun: dict[SourceTable, int | None] = field(default_factory=dict)
 
-    def note_beginnings(self, named: _Named) -> None:
+    def note_beginnings(self, named: _QualifiedPart) -> None:
         """Note which names a part of a statement makes, if it is the first one about them. Call it in order, before
         any part is taken."""
         for ddl in (*named.done, *named.left_open):
@@ -261,7 +261,7 @@ class _HistoryBuilder:
             if ddl.to is not None:
                 self.begun.setdefault(ddl.to, named.event.order)
 
-    def take(self, named: _Named) -> None:
+    def take(self, named: _QualifiedPart) -> None:
         """Take in a part of a statement."""
         if len(named.databases) > 1:
             self._leave_open(named.event, named.left_open, named.databases)
@@ -284,7 +284,7 @@ class _HistoryBuilder:
                 self.known.add(ddl.source)
                 self._effect(ddl.source, self._about(event, ddl))
 
-    def _about(self, event: DdlEvent, ddl: TableDdl) -> Effect:
+    def _about(self, event: DdlEvent, ddl: TableEffect) -> Effect:
         keys, tools = self._keys(event, ddl.source), self._is_tools(ddl.source, event)
         unfilled = tools and self._is_being_made(ddl.source, event)
         return Effect(event, ddl.action, ddl.clauses, keys=keys, empties=tools, unfilled=unfilled)
@@ -326,14 +326,14 @@ class _HistoryBuilder:
         base, identity = self._shadowed(source), self.history.identity(source, event.order).identity
         return base is not None and identity is not None and plain_table(identity.table) == base.table
 
-    def _alter_shadow(self, ddl: TableDdl) -> None:
+    def _alter_shadow(self, ddl: TableEffect) -> None:
         clauses = self.shadow_clauses.setdefault(ddl.source, [])
         if ddl.action is Action.ALTER:
             clauses += ddl.clauses
         else:
             clauses.clear()
 
-    def _swapped_in_place(self, event: DdlEvent, done: tuple[TableDdl, ...]) -> set[SourceTable]:
+    def _swapped_in_place(self, event: DdlEvent, done: tuple[TableEffect, ...]) -> set[SourceTable]:
         """Swap shadows whose rows do not come with their tables: the definition changes and the rows stay. Returns the
         names of these tables and shadows."""
         renames = {d.source: d.to for d in done if d.action is Action.RENAME and d.to is not None}
@@ -382,11 +382,11 @@ class _HistoryBuilder:
         self.history.effects.setdefault(identity, []).append(effect)
         if effect.action is Action.DROP:
             self.holders[identity] = None
-            self.history.gone[identity] = Gone("dropped", effect.event.place, effect.event.order)
+            self.history.gone[identity] = TableEnd("dropped", effect.event.place, effect.event.order)
             if effect.empties or self.rule_of(source).drop_table == "delete":
                 self.emptied.add(identity)
 
-    def _create(self, event: DdlEvent, ddl: TableDdl, unseen: tuple[Undetermined, ...] = ()) -> None:
+    def _create(self, event: DdlEvent, ddl: TableEffect, unseen: tuple[UndeterminedEffect, ...] = ()) -> None:
         """A table is created. If the lake table of its name goes on under another name, it gets another one.
         ``unseen``: what is not known of the rows that it already has."""
         source = ddl.source
@@ -404,7 +404,7 @@ class _HistoryBuilder:
         self.known.add(source)
         self._call(identity, source, event)
         if bound != identity:
-            self.history.called.setdefault(identity, [Called(source, event.place, event.order)])
+            self.history.called.setdefault(identity, [DatedName(source, event.place, event.order)])
             self._name(source, Name(event.order, identity, seconds=event.seconds))
         self.history.effects.setdefault(identity, []).append(effect)
 
@@ -429,12 +429,12 @@ class _HistoryBuilder:
         columns = [AddColumn(ColumnDefinition(name, kind.text, kind)) for name, kind in version.columns]
         return (*columns, ChangeKey(version.key))
 
-    def _leave_open(self, event: DdlEvent, written: Iterable[TableDdl], databases: Sequence[str]) -> None:
+    def _leave_open(self, event: DdlEvent, written: Iterable[TableEffect], databases: Sequence[str]) -> None:
         """Effects on tables of one of several databases: none of the tables that they may be about goes on."""
         for ddl in written:
             may_be = [in_database(ddl, one).source for one in databases]
             if ddl.to is not None and all(self.rule_of(source).rename_table == "new" for source in may_be):
-                self._create(event, TableDdl(Action.CREATE, ddl.to))
+                self._create(event, TableEffect(Action.CREATE, ddl.to))
             else:
                 text = " ".join(event.text.split())
                 tables = " or ".join(map(str, may_be))
@@ -444,7 +444,7 @@ class _HistoryBuilder:
     def _open(self, event: DdlEvent, why: str, sources: Iterable[SourceTable], made: SourceTable | None) -> None:
         concerned = set(sources)
         if made is not None:
-            self._create(event, TableDdl(Action.CREATE, made))
+            self._create(event, TableEffect(Action.CREATE, made))
             concerned.add(made)
         for source in concerned:
             identity = self.history.identity(source, event.order).identity
@@ -459,7 +459,7 @@ class _HistoryBuilder:
         if identity is None:
             return
         if policy == "follow" and self.facts.takes(new) and not self.facts.takes(identity):
-            self._create(event, TableDdl(Action.CREATE, new), renamed_unseen(old))  # its rows come from now on
+            self._create(event, TableEffect(Action.CREATE, new), renamed_unseen(old))  # its rows come from now on
             return
         effects, first = self.history.effects.setdefault(identity, []), old
         if effects and effects[-1].event is event and effects[-1].old is not None:  # by way of a third name
@@ -475,7 +475,7 @@ class _HistoryBuilder:
             if self.history.identity(old, event.order).identity == identity:
                 self._name(old, Name(event.order, None, taken, event.seconds))
             return
-        self.history.gone[identity] = Gone(f"renamed to {new}", event.place, event.order)
+        self.history.gone[identity] = TableEnd(f"renamed to {new}", event.place, event.order)
         if policy == "new":
             self.history.gone.pop(new, None)
         elif policy == "refuse":
@@ -485,12 +485,12 @@ class _HistoryBuilder:
         """Note the name that a lake table has at the source from now on."""
         self.holders[identity] = name
         self.history.gone.pop(identity, None)
-        first = [Called(identity)] if plain_table(identity.table) == identity.table else []
+        first = [DatedName(identity)] if plain_table(identity.table) == identity.table else []
         known = self.history.called.get(identity, first)
         if known and known[-1].place == event.place:  # by way of a third name
             known = known[:-1]
         if not known or known[-1].name != name:
-            known = [*known, Called(name, event.place, event.order)]
+            known = [*known, DatedName(name, event.place, event.order)]
         if identity in self.history.called or known[-1].place:
             self.history.called[identity] = known
 

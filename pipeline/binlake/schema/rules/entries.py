@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from binlake.decode.changes import SourceTable
-from binlake.schema.rules.judged import KeyChange, Ruling, Verdict
+from binlake.schema.rules.judged import ClauseVerdict, KeyChange, Ruling
 from binlake.schema.rules.restatement import Restatement
 from binlake.schema.rules.steps import Step, step_from_json, step_to_json
-from binlake.schema.rules.undetermined import Undetermined
+from binlake.schema.rules.undetermined import UndeterminedEffect
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DdlEntry:
     """A statement that was judged for the table of ``source`` (its first name).
 
     ``gone``, ``dropped``: as in ``TableSchemaState``, after it.
@@ -41,12 +41,12 @@ class Entry:
     renamed: tuple[SourceTable, SourceTable] | None = None
     deleted: tuple[int, int | None] | None = None
     rewrite: KeyChange | None = None
-    undetermined: tuple[Undetermined, ...] = ()
+    undetermined: tuple[UndeterminedEffect, ...] = ()
 
     @property
     def is_refusal(self) -> bool:
         """Whether it is a refusal, which is judged again because the settings may have changed."""
-        return any(ruling.verdict is Verdict.REFUSE for ruling in self.rulings)
+        return any(ruling.verdict is ClauseVerdict.REFUSE for ruling in self.rulings)
 
     def restatements(self) -> list[Restatement]:
         """The effects on rows before the statement."""
@@ -63,12 +63,12 @@ class Entry:
         return f"{self.place} {self.statement}: {told}"
 
 
-def gone_after(entries: Sequence[Entry]) -> frozenset[str]:
+def gone_after(entries: Sequence[DdlEntry]) -> frozenset[str]:
     """The lake's columns that the source no longer has after the statements of a table."""
     return frozenset(entries[-1].gone) if entries else frozenset()
 
 
-def entries_to_text(entries: Iterable[Entry]) -> str:
+def entries_to_text(entries: Iterable[DdlEntry]) -> str:
     """The entries as a commit records them."""
     said = []
     for e in entries:
@@ -96,21 +96,21 @@ def entries_to_text(entries: Iterable[Entry]) -> str:
     return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
 
 
-def entries_from_text(text: str | None) -> tuple[Entry, ...]:
+def entries_from_text(text: str | None) -> tuple[DdlEntry, ...]:
     """The reverse of ``entries_to_text``; empty for None. Raises ValueError, KeyError, TypeError for other text."""
     return tuple(_entry(item) for item in json.loads(text or "[]"))
 
 
-def _entry(item: dict[str, Any]) -> Entry:
+def _entry(item: dict[str, Any]) -> DdlEntry:
     renamed = item.get("renamed")
-    return Entry(
+    return DdlEntry(
         source=SourceTable(*item["source"]),
         order=item["order"],
         seconds=item["seconds"],
         place=item["place"],
         digest=item["digest"],
         statement=item["statement"],
-        rulings=tuple(Ruling(Verdict(verdict), text) for verdict, text in item["verdicts"]),
+        rulings=tuple(Ruling(ClauseVerdict(verdict), text) for verdict, text in item["verdicts"]),
         steps=tuple(step_from_json(step) for step in item.get("steps", ())),
         texts=tuple(item.get("texts", ())),
         gone=tuple(item.get("gone", ())),
@@ -119,7 +119,7 @@ def _entry(item: dict[str, Any]) -> Entry:
         renamed=(SourceTable(*renamed[0]), SourceTable(*renamed[1])) if renamed else None,
         deleted=_moment(item.get("deleted")),
         rewrite=KeyChange(tuple(item["rewrite"][0]), item["rewrite"][1]) if item.get("rewrite") else None,
-        undetermined=tuple(Undetermined(column, why) for column, why in item.get("undetermined", ())),
+        undetermined=tuple(UndeterminedEffect(column, why) for column, why in item.get("undetermined", ())),
     )
 
 

@@ -13,7 +13,7 @@ from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.partitions.known import KnownPartitions
 from binlake.schema.rules.steps import Step
-from binlake.schema.rules.undetermined import Undetermined
+from binlake.schema.rules.undetermined import UndeterminedEffect
 from binlake.settings import TableRules
 from hudilake.format.definition.column_names import known_as
 
@@ -30,7 +30,7 @@ def no_types(order: int) -> Mapping[str, MysqlType]:
     return {}
 
 
-class Verdict(StrEnum):
+class ClauseVerdict(StrEnum):
     """The verdict on a clause."""
 
     ADD = "add"
@@ -50,7 +50,7 @@ class Verdict(StrEnum):
 class Ruling:
     """One clause's verdict, and its meaning in words."""
 
-    verdict: Verdict
+    verdict: ClauseVerdict
     text: str
 
     def __str__(self) -> str:
@@ -115,7 +115,7 @@ class TableSchemaState:
 
 
 @dataclass
-class Judged:
+class Judgement:
     """The result of a statement. ``texts``: columns that are integers at the source and text in the lake.
     ``undetermined``: what it does to rows and the log does not determine. ``rewrite``: the new key of the lake table.
     ``rekeyed``: key columns (lake names) whose type changes so that the texts of the record keys do.
@@ -124,21 +124,21 @@ class Judged:
     rulings: list[Ruling] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    undetermined: list[Undetermined] = field(default_factory=list)
+    undetermined: list[UndeterminedEffect] = field(default_factory=list)
     rewrite: KeyChange | None = None
     rekeyed: set[str] = field(default_factory=set)
 
 
-def say(judged: Judged, verdict: Verdict, text: str) -> None:
+def say(judged: Judgement, verdict: ClauseVerdict, text: str) -> None:
     """Add a ruling."""
     judged.rulings.append(Ruling(verdict, text))
 
 
-def refuse(name: str, why: str, order: int, state: TableSchemaState, judged: Judged) -> None:
+def refuse(name: str, why: str, order: int, state: TableSchemaState, judged: Judgement) -> None:
     """Refuse the rows from an ordering value on, because of a column or of the table as a whole (``KEY_OF_TABLE``,
     ``PARTITIONS_OF_TABLE``)."""
     state.refused.setdefault(name, (order, why))
-    say(judged, Verdict.REFUSE, why)
+    say(judged, ClauseVerdict.REFUSE, why)
 
 
 def known_column(name: str, state: TableSchemaState) -> str | None:

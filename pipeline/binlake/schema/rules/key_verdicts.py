@@ -8,10 +8,10 @@ from binlake.decode.ddl.clauses import ChangeKey
 from binlake.schema.rules.conversion.lossless import keeps_values
 from binlake.schema.rules.judged import (
     KEY_OF_TABLE,
-    Judged,
+    ClauseVerdict,
+    Judgement,
     KeyChange,
     TableSchemaState,
-    Verdict,
     known_column,
     refuse,
     say,
@@ -23,17 +23,21 @@ from hudilake.format.definition.column_names import lake_name
 SourceKeys = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-def change_key(clause: ChangeKey, before: tuple[str, ...], order: int, state: TableSchemaState, judged: Judged) -> None:
+def change_key(
+    clause: ChangeKey, before: tuple[str, ...], order: int, state: TableSchemaState, judged: Judgement
+) -> None:
     """Judge the key that a statement's text gives the table."""
     mine = tuple(name for name in before if name != state.shard)
     if state.rules.key is not None or _lake_key(clause.columns, state) == mine:
         state.refused.pop(KEY_OF_TABLE, None)
-        say(judged, Verdict.APPLY, "the key is the same in the lake")
+        say(judged, ClauseVerdict.APPLY, "the key is the same in the lake")
     else:
         give_key(clause.columns, before, order, state, judged)
 
 
-def follow_key(keys: SourceKeys, before: tuple[str, ...], order: int, state: TableSchemaState, judged: Judged) -> None:
+def follow_key(
+    keys: SourceKeys, before: tuple[str, ...], order: int, state: TableSchemaState, judged: Judgement
+) -> None:
     """Judge the key that the source's definitions give the table. A lake table whose key is not the source's (the
     settings or the connector name another one) keeps its key."""
     old, new = (_lake_key(key, state) for key in keys)
@@ -44,7 +48,7 @@ def follow_key(keys: SourceKeys, before: tuple[str, ...], order: int, state: Tab
     elif new == mine and state.key == before:
         state.refused.pop(KEY_OF_TABLE, None)
         if old != new:
-            say(judged, Verdict.APPLY, "the key is the same in the lake")
+            say(judged, ClauseVerdict.APPLY, "the key is the same in the lake")
     else:
         give_key(keys[1], before, order, state, judged)
 
@@ -55,7 +59,7 @@ def _lake_key(columns: Sequence[str], state: TableSchemaState) -> tuple[str, ...
 
 
 def give_key(
-    columns: Sequence[str], before: tuple[str, ...], order: int, state: TableSchemaState, judged: Judged
+    columns: Sequence[str], before: tuple[str, ...], order: int, state: TableSchemaState, judged: Judgement
 ) -> None:
     """Give the lake table another key, if the policy and the rows before allow it."""
     key, state.key = _lake_key(columns, state), before
@@ -76,7 +80,7 @@ def give_key(
         held |= bool(judged.rekeyed) or any(_alters(step, key) for step in judged.steps)
         judged.rewrite, state.key = KeyChange(key, held and not state.empty), key
         state.refused.pop(KEY_OF_TABLE, None)
-        say(judged, Verdict.REWRITE, f"{what}: the lake table is written anew")
+        say(judged, ClauseVerdict.REWRITE, f"{what}: the lake table is written anew")
 
 
 def _way_out(before: tuple[str, ...]) -> str:
@@ -96,7 +100,7 @@ def _alters(step: Step, key: tuple[str, ...]) -> bool:
     return step.old is None or step.column.type is None or not keeps_values(step.old, step.column.type)
 
 
-def rewrite_texts(order: int, state: TableSchemaState, judged: Judged) -> None:
+def rewrite_texts(order: int, state: TableSchemaState, judged: Judgement) -> None:
     """Write the lake table anew under the same key, whose values are other texts in their new types."""
     columns = ", ".join(sorted(judged.rekeyed))
     if state.keeps_key is not None:
@@ -104,4 +108,4 @@ def rewrite_texts(order: int, state: TableSchemaState, judged: Judged) -> None:
         refuse(KEY_OF_TABLE, f"{what}, and {state.keeps_key}", order, state, judged)
         return
     judged.rewrite = KeyChange(state.key, held=True)
-    say(judged, Verdict.REWRITE, f"the key is made of other texts of {columns}: the lake table is written anew")
+    say(judged, ClauseVerdict.REWRITE, f"the key is made of other texts of {columns}: the lake table is written anew")

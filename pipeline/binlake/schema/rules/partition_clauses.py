@@ -8,16 +8,16 @@ from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction
 from binlake.schema.rules.judged import (
     PARTITIONS_OF_TABLE,
-    Judged,
+    ClauseVerdict,
+    Judgement,
     TableSchemaState,
-    Verdict,
     refuse,
     say,
 )
-from binlake.schema.rules.partitions.known import Defined
+from binlake.schema.rules.partitions.known import PartitioningPeriod
 from binlake.schema.rules.partitions.members import Removal, check_removal
 from binlake.schema.rules.steps import Remove
-from binlake.schema.rules.undetermined import WHOLE_ROWS, Undetermined, undetermined_by
+from binlake.schema.rules.undetermined import WHOLE_ROWS, UndeterminedEffect, undetermined_by
 from hudilake.errors import UnsupportedError
 
 _REMOVES = frozenset({PartitionAction.DROP, PartitionAction.TRUNCATE})
@@ -29,7 +29,7 @@ def changes_rows(clause: ChangePartitions) -> bool:
     return clause.action in _REMOVES | _EXCHANGES
 
 
-def removal_of(clause: ChangePartitions, known: Defined | None, schema: pa.Schema) -> Removal:
+def removal_of(clause: ChangePartitions, known: PartitioningPeriod | None, schema: pa.Schema) -> Removal:
     """The rows that a clause removes.
 
     Args:
@@ -56,14 +56,14 @@ def partitions_text(clause: ChangePartitions) -> str:
     return f"{clause.action} {names}"
 
 
-def change_partitions(clause: ChangePartitions, order: int, state: TableSchemaState, judged: Judged) -> None:
+def change_partitions(clause: ChangePartitions, order: int, state: TableSchemaState, judged: Judgement) -> None:
     """Judge a partition clause: the rows that it removes are deleted, or it is refused where they are not known."""
     policy, what = state.rules.schema_changes.partitions, partitions_text(clause)
     if not changes_rows(clause):
-        say(judged, Verdict.APPLY, "the partitions of the source change, and no row")
+        say(judged, ClauseVerdict.APPLY, "the partitions of the source change, and no row")
     elif policy == "keep":
-        judged.undetermined.append(Undetermined(WHOLE_ROWS, f"{what}: the rows stay in the lake"))
-        say(judged, Verdict.KEEP, f"{what}: the rows stay in the lake")
+        judged.undetermined.append(UndeterminedEffect(WHOLE_ROWS, f"{what}: the rows stay in the lake"))
+        say(judged, ClauseVerdict.KEEP, f"{what}: the rows stay in the lake")
     elif policy == "refuse":
         refuse(PARTITIONS_OF_TABLE, what, order, state, judged)
     else:
@@ -73,11 +73,11 @@ def change_partitions(clause: ChangePartitions, order: int, state: TableSchemaSt
             refuse(PARTITIONS_OF_TABLE, f"{what}: {error.what}", order, state, judged)
             return
         judged.steps.append(Remove(removal))
-        say(judged, Verdict.DELETE, f"{what}: the rows from before are deleted")
+        say(judged, ClauseVerdict.DELETE, f"{what}: the rows from before are deleted")
 
 
-def note_cascade(clause: Cascade, judged: Judged) -> None:
+def note_cascade(clause: Cascade, judged: Judgement) -> None:
     """Note that a foreign key changes rows without an event."""
     said = undetermined_by(clause)
     judged.undetermined.append(said)
-    say(judged, Verdict.APPLY, str(said))
+    say(judged, ClauseVerdict.APPLY, str(said))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from binlake.decode.changes import ChangeBatch, Control, ControlKind, Decoded, SourceTable, rows_where
+from binlake.decode.changes import ChangeBatch, Control, ControlKind, DecodedRecords, SourceTable, rows_where
 from binlake.schema.rules.restatement import NO_DDL, SourceDdl
 from binlake.schema.rules.row_places import RowPlaces
 
@@ -48,18 +48,18 @@ def name_at(names: Sequence[Name], order: int) -> Name | None:
 
 
 @dataclass
-class Named:
+class NamedRecords:
     """Decoded records under the names of their tables. ``refused``: batches that belong to no table, and the reason."""
 
-    decoded: Decoded
+    decoded: DecodedRecords
     refused: list[tuple[ChangeBatch, str]] = field(default_factory=list)
 
 
-def named(decoded: Decoded, plan: DdlPlan) -> Named:
+def named(decoded: DecodedRecords, plan: DdlPlan) -> NamedRecords:
     """Remove records of shadow tables, and give records of renamed tables the table's first name."""
     if not (plan.names or plan.shadows):
-        return Named(decoded)
-    found = Named(Decoded(filtered=dict(decoded.filtered), inferred=decoded.inferred))
+        return NamedRecords(decoded)
+    found = NamedRecords(DecodedRecords(filtered=dict(decoded.filtered), inferred=decoded.inferred))
     mine = found.decoded
     mine.unknown_columns = {s: names for s, names in decoded.unknown_columns.items() if s not in plan.shadows}
     for record in decoded.quarantined:
@@ -77,7 +77,7 @@ def named(decoded: Decoded, plan: DdlPlan) -> Named:
     return found
 
 
-def _take_control(control: Control, plan: DdlPlan, mine: Decoded) -> None:
+def _take_control(control: Control, plan: DdlPlan, mine: DecodedRecords) -> None:
     if control.kind is ControlKind.TRUNCATE and control.source in plan.shadows:
         mine.count_filtered(control.source, SHADOW_TABLE)
         return
@@ -87,7 +87,7 @@ def _take_control(control: Control, plan: DdlPlan, mine: Decoded) -> None:
     mine.controls.append(control)
 
 
-def _take_batch(batch: ChangeBatch, names: Sequence[Name], found: Named) -> None:
+def _take_batch(batch: ChangeBatch, names: Sequence[Name], found: NamedRecords) -> None:
     if not names:
         found.decoded.changes.append(batch)
         return

@@ -13,7 +13,7 @@ from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.conversion.undetermined import why_ambiguous, why_undetermined
 from binlake.schema.rules.evolution import common_type
 from binlake.schema.rules.steps import Convert
-from binlake.schema.rules.undetermined import Undetermined
+from binlake.schema.rules.undetermined import UndeterminedEffect
 
 #: MySQL types to assume where only the lake's type is known: each converts as all types with that lake type do.
 _ASSUMED = {
@@ -45,7 +45,7 @@ def conversion(
     session: Session,
     *,
     rekeys: bool = False,
-) -> tuple[Convert | None, Undetermined | None]:
+) -> tuple[Convert | None, UndeterminedEffect | None]:
     """The step that gives rows from before a statement the values of the new type; None if they stay as they are.
 
     Args:
@@ -60,16 +60,16 @@ def conversion(
     assert new is not None
     former = old or assumed_type(before) or (new if before == after == new.lake_type else None)
     if former is None:
-        return Convert(column, None, session), Undetermined(column.name, "its former type is not known")
+        return Convert(column, None, session), UndeterminedEffect(column.name, "its former type is not known")
     why = why_undetermined(former, new, session)
     if why is not None:
-        return Convert(column, former, session), Undetermined(column.name, why)
+        return Convert(column, former, session), UndeterminedEffect(column.name, why)
     alike = after == before or common_type(before, after)[0] == after
     fills = not column.nullable and new.base not in _NO_IMPLICIT_DEFAULT
     if keeps_values(former, new) and alike and not fills and not rekeys:
         return None, None
     unsure = why_ambiguous(former, new)
-    return Convert(column, former, session), Undetermined(column.name, unsure) if unsure is not None else None
+    return Convert(column, former, session), UndeterminedEffect(column.name, unsure) if unsure is not None else None
 
 
 def is_rewritten(before: pa.DataType, after: pa.DataType) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from binlake.decode.changes import SourceTable
-from binlake.schema.rules.undetermined import WHOLE_ROWS, Undetermined
+from binlake.schema.rules.undetermined import WHOLE_ROWS, UndeterminedEffect
 
 _SHADOW = re.compile(r"_+(.+?)(?:_\d{14})?_(new|old|gho|ghc|del)")
 _NOTES_END = "_ghc"
@@ -45,19 +45,19 @@ def has_notes(source: SourceTable, columns: Iterable[str]) -> bool:
     return source.table.endswith(_NOTES_END) and (not known or known == _NOTES_COLUMNS)
 
 
-def swapped_unseen(shadow: SourceTable) -> tuple[Undetermined, ...]:
+def swapped_unseen(shadow: SourceTable) -> tuple[UndeterminedEffect, ...]:
     """What a swap leaves open where the rows of the shadow are not known."""
     return _unseen(shadow, "those that it left out, merged or computed are not known")
 
 
-def renamed_unseen(source: SourceTable) -> tuple[Undetermined, ...]:
+def renamed_unseen(source: SourceTable) -> tuple[UndeterminedEffect, ...]:
     """What a table's new name leaves open where no row came under the former one."""
     return _unseen(source, "those that it had before it got its new name are missing")
 
 
-def _unseen(source: SourceTable, so: str) -> tuple[Undetermined, ...]:
+def _unseen(source: SourceTable, so: str) -> tuple[UndeterminedEffect, ...]:
     what = f"the rows of {source} are not in the lake, so {so}; compare with binlake verify --repair, "
-    return (Undetermined(WHOLE_ROWS, what + "or fetch the table anew with binlake table resync"),)
+    return (UndeterminedEffect(WHOLE_ROWS, what + "or fetch the table anew with binlake table resync"),)
 
 
 def _all_come(shadow: SourceTable, base: SourceTable) -> bool:

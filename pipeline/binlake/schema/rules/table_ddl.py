@@ -10,13 +10,13 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import Action, AddColumn, DropColumn, RenameColumn, UnloggedChange
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.schema.rules.ddl_log import Effect
-from binlake.schema.rules.entries import Entry
-from binlake.schema.rules.judged import Judged, Ruling, TableSchemaState, Verdict, say
+from binlake.schema.rules.entries import DdlEntry
+from binlake.schema.rules.judged import ClauseVerdict, Judgement, Ruling, TableSchemaState, say
 from binlake.schema.rules.partition_clauses import note_cascade
 from binlake.schema.rules.restatement import Refusal, SourceDdl
 from binlake.schema.rules.row_places import has_binlog_place
 from binlake.schema.rules.steps import Step
-from binlake.schema.rules.undetermined import Undetermined
+from binlake.schema.rules.undetermined import UndeterminedEffect
 from binlake.schema.rules.verdicts import define, judge_clauses, judge_definition
 from hudilake.format.definition.column_names import lake_name
 
@@ -24,14 +24,14 @@ _SHOWN = 160
 
 
 @dataclass
-class TableDdl:
+class JudgedDdl:
     """The judged DDL of one source table. ``entries``: all, in order; ``news``: those not recorded yet. ``held``: a
     statement that waits until all rows before it are applied; it and later ones are not among the entries."""
 
-    entries: list[Entry] = field(default_factory=list)
-    news: list[Entry] = field(default_factory=list)
+    entries: list[DdlEntry] = field(default_factory=list)
+    news: list[DdlEntry] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
-    held: Entry | None = None
+    held: DdlEntry | None = None
 
     @property
     def plan(self) -> SourceDdl:
@@ -53,10 +53,10 @@ class TableDdl:
 def judge_table(
     source: SourceTable,
     effects: Sequence[Effect],
-    recorded: Iterable[Entry],
+    recorded: Iterable[DdlEntry],
     state: TableSchemaState,
     reached: int = -1,
-) -> TableDdl:
+) -> JudgedDdl:
     """Judge the statements about the table of ``source``, in order. Recorded verdicts stay, except refusals.
 
     ``reached``: all rows before statements up to this ordering value are applied.
@@ -65,7 +65,7 @@ def judge_table(
     waiting: dict[tuple[int, str], list[Effect]] = {}
     for effect in effects:  # a statement may have several: CREATE OR REPLACE, ALTER with RENAME
         waiting.setdefault((effect.event.order, effect.event.digest), []).append(effect)
-    found, opened = TableDdl(), list[Refusal]()
+    found, opened = JudgedDdl(), list[Refusal]()
     for key in sorted({*known, *waiting}):
         entry, mine = known.get(key), waiting.get(key, [])
         if entry is not None and not (entry.is_refusal and mine):
@@ -89,7 +89,7 @@ def judge_table(
     return found
 
 
-def _is_repeated(effect: Effect, known: Iterable[Entry], state: TableSchemaState) -> bool:
+def _is_repeated(effect: Effect, known: Iterable[DdlEntry], state: TableSchemaState) -> bool:
     """Whether a statement that is ordered by its Kafka offset is a redelivery: it was carried out at a lower offset,
     and the columns already have its effect."""
     event, gone = effect.event, {name.lower() for name in state.gone}
@@ -105,7 +105,7 @@ def _is_repeated(effect: Effect, known: Iterable[Entry], state: TableSchemaState
     return effect.action is not Action.DROP or state.dropped is not None
 
 
-def _take_over(entry: Entry, state: TableSchemaState) -> None:
+def _take_over(entry: DdlEntry, state: TableSchemaState) -> None:
     state.gone, state.dropped = set(entry.gone), entry.dropped
     if entry.rewrite is not None:
         state.key = entry.rewrite.columns
@@ -114,7 +114,7 @@ def _take_over(entry: Entry, state: TableSchemaState) -> None:
 
 
 def _note_refusals(
-    order: int, seconds: int | None, state: TableSchemaState, opened: list[Refusal], found: TableDdl
+    order: int, seconds: int | None, state: TableSchemaState, opened: list[Refusal], found: JudgedDdl
 ) -> None:
     if state.refused and not opened:
         why = "; ".join(why for _, why in state.refused.values())
@@ -128,16 +128,16 @@ def _note_partitions(effects: Iterable[Effect], state: TableSchemaState) -> None
         state.partitions.note(effect.event.order, effect.action, effect.clauses)
 
 
-def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaState) -> Entry:
+def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaState) -> DdlEntry:
     """The statement of these effects, judged."""
     event, rulings, steps = effects[0].event, list[Ruling](), list[Step]()
     texts, deleted, renamed, rewrite = list[str](), None, None, None
-    undetermined: list[Undetermined] = []
+    undetermined: list[UndeterminedEffect] = []
     state.session = replace(state.session, mariadb=event.mariadb, seconds=event.seconds)
     for effect in effects:
         state.empty = effect.unfilled
         judged, removed = _by_action(effect, state)
-        rulings += [Ruling(Verdict.APPLY, effect.note)] if effect.note else []
+        rulings += [Ruling(ClauseVerdict.APPLY, effect.note)] if effect.note else []
         rulings += judged.rulings
         steps += judged.steps
         texts += judged.texts
@@ -145,14 +145,14 @@ def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaSt
         undetermined += effect.undetermined if state.rules.kind != "append" else ()
         deleted, rewrite = removed or deleted, judged.rewrite or rewrite
         renamed = (effect.old or source, effect.to) if effect.to is not None else renamed
-    return Entry(
+    return DdlEntry(
         source=source,
         order=event.order,
         seconds=event.seconds,
         place=event.place,
         digest=event.digest,
         statement=_short(event.text),
-        rulings=tuple(rulings) or (Ruling(Verdict.APPLY, "nothing that concerns the lake"),),
+        rulings=tuple(rulings) or (Ruling(ClauseVerdict.APPLY, "nothing that concerns the lake"),),
         steps=tuple(steps),
         texts=tuple(texts),
         gone=tuple(sorted(state.gone)),
@@ -170,7 +170,7 @@ def _short(text: str) -> str:
     return line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
 
 
-def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[int, int | None] | None]:
+def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judgement, tuple[int, int | None] | None]:
     """The judged statement, and the DROP TABLE (ordering value, time) that deletes rows."""
     order, policy = effect.event.order, state.rules.schema_changes
     if state.by_writer and effect.action is not Action.RENAME:
@@ -183,59 +183,67 @@ def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[i
         state.dropped = (order, effect.event.seconds)
         state.refused.clear()
         if effect.empties and state.rules.kind != "append":
-            return Judged([Ruling(Verdict.DELETE, "a tool's table was dropped: its rows are deleted")]), state.dropped
+            return Judgement(
+                [Ruling(ClauseVerdict.DELETE, "a tool's table was dropped: its rows are deleted")]
+            ), state.dropped
         if policy.drop_table == "delete":
-            return Judged([Ruling(Verdict.DELETE, "the table was dropped: its rows are deleted")]), state.dropped
-        return Judged([Ruling(Verdict.KEEP, "the table was dropped: the lake table stays as it is")]), None
+            return Judgement(
+                [Ruling(ClauseVerdict.DELETE, "the table was dropped: its rows are deleted")]
+            ), state.dropped
+        return Judgement([Ruling(ClauseVerdict.KEEP, "the table was dropped: the lake table stays as it is")]), None
     if effect.action is Action.CREATE and state.dropped is not None:
         return _made_again(effect, state)
     if effect.action is Action.CREATE and not len(state.schema):
         define(effect.clauses, state)
     if effect.action is Action.CREATE and effect.to is not None:
-        return Judged([Ruling(Verdict.FOLLOW, f"another table is now called {effect.to}: its rows go here")]), None
-    judged = Judged()
+        return Judgement(
+            [Ruling(ClauseVerdict.FOLLOW, f"another table is now called {effect.to}: its rows go here")]
+        ), None
+    judged = Judgement()
     for clause in effect.clauses if effect.action is Action.CREATE else ():
         if isinstance(clause, Cascade):
             note_cascade(clause, judged)
     return judged, None
 
 
-def _kept(effect: Effect) -> Judged:
+def _kept(effect: Effect) -> Judgement:
     """The statement about a table that is merged by its writer: nothing that is stored changes."""
-    judged = Judged()
+    judged = Judgement()
     if effect.action is Action.DROP:
-        say(judged, Verdict.KEEP, "the table was dropped: what it gave the lake table stays as it is")
+        say(judged, ClauseVerdict.KEEP, "the table was dropped: what it gave the lake table stays as it is")
     for clause in effect.clauses if effect.action is Action.ALTER else ():
         if isinstance(clause, AddColumn):
             what = f"column {clause.column.name!r} comes with its rows; rows from before have null"
         elif isinstance(clause, RenameColumn):
             what = f"column {clause.old!r} stays, and {clause.new!r} is another column"
         elif isinstance(clause, UnloggedChange):
-            judged.undetermined.append(Undetermined(clause.column, clause.why))
+            judged.undetermined.append(UndeterminedEffect(clause.column, clause.why))
             what = clause.why
         elif isinstance(clause, DropColumn):
             what = f"column {clause.name!r} stays; new rows have null"
         else:
             what = "rows from before the statement stay as they are"
-        say(judged, Verdict.KEEP, f"merged by its writer: {what}")
+        say(judged, ClauseVerdict.KEEP, f"merged by its writer: {what}")
     return judged
 
 
-def _renamed(effect: Effect, state: TableSchemaState) -> Judged:
+def _renamed(effect: Effect, state: TableSchemaState) -> Judgement:
     policy = state.rules.schema_changes.rename_table
     if policy == "follow" or effect.note:
-        return Judged([Ruling(Verdict.FOLLOW, f"rows of {effect.to} go on to this table")])
+        return Judgement([Ruling(ClauseVerdict.FOLLOW, f"rows of {effect.to} go on to this table")])
     if policy == "new":
-        return Judged([Ruling(Verdict.KEEP, f"the table stays as it is; {effect.to} gets one of its own")])
-    return Judged([Ruling(Verdict.REFUSE, f"rows of {effect.to} go to quarantine")])
+        return Judgement([Ruling(ClauseVerdict.KEEP, f"the table stays as it is; {effect.to} gets one of its own")])
+    return Judgement([Ruling(ClauseVerdict.REFUSE, f"rows of {effect.to} go to quarantine")])
 
 
-def _made_again(effect: Effect, state: TableSchemaState) -> tuple[Judged, tuple[int, int | None] | None]:
+def _made_again(effect: Effect, state: TableSchemaState) -> tuple[Judgement, tuple[int, int | None] | None]:
     dropped = state.dropped
     judged = judge_definition(effect.clauses, effect.event.order, state)
     state.dropped = None
     if state.rules.schema_changes.recreate_table == "keep":
-        judged.rulings.append(Ruling(Verdict.KEEP, "the table was made again: the rows of the dropped one stay"))
+        judged.rulings.append(Ruling(ClauseVerdict.KEEP, "the table was made again: the rows of the dropped one stay"))
         return judged, None
-    judged.rulings.append(Ruling(Verdict.DELETE, "the table was made again: the rows of the dropped one are deleted"))
+    judged.rulings.append(
+        Ruling(ClauseVerdict.DELETE, "the table was made again: the rows of the dropped one are deleted")
+    )
     return judged, dropped

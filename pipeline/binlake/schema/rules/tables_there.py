@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.clauses import EVERY_TABLE, Action, TableDdl
+from binlake.decode.ddl.clauses import EVERY_TABLE, Action, TableEffect
 from binlake.decode.schemas.schemas import SchemaVersion
 
 #: Stands for the database of a name that is written without one.
@@ -22,7 +22,7 @@ VersionsOf = Callable[[SourceTable], Sequence[SchemaVersion]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StatementPart:
     """What one record tells of a statement.
 
     Args:
@@ -34,7 +34,7 @@ class Part:
 
     order: int
     database: str
-    done: tuple[TableDdl, ...]
+    done: tuple[TableEffect, ...]
     previous: SourceTable | None = None
 
     @property
@@ -62,7 +62,7 @@ class TablesThere:
     versions_of: VersionsOf
 
     @staticmethod
-    def at_first(known: Iterable[SourceTable], parts: Iterable[Part], versions_of: VersionsOf) -> TablesThere:
+    def at_first(known: Iterable[SourceTable], parts: Iterable[StatementPart], versions_of: VersionsOf) -> TablesThere:
         """Those of the known tables that were there before the first statement: they were defined, or a statement used
         them, before a statement made one of that name."""
         made, used = dict[SourceTable, int](), set[SourceTable]()
@@ -80,7 +80,7 @@ class TablesThere:
                 there.add(name)
         return TablesThere(there, versions_of)
 
-    def databases(self, parts: Sequence[Part]) -> list[str]:
+    def databases(self, parts: Sequence[StatementPart]) -> list[str]:
         """The databases in which the statement of these parts may look up names without one: one that the records
         tell, or else all that have such tables at this position; empty if none is known to."""
         told = set().union(*(part.told() for part in parts))
@@ -91,7 +91,7 @@ class TablesThere:
         known = sorted({table.database for table in self.names})
         return [one for one in known if self._fits(parts, one)]
 
-    def take(self, done: Iterable[TableDdl]) -> bool:
+    def take(self, done: Iterable[TableEffect]) -> bool:
         """Note what a statement does; False if it renames or alters a table that is not there."""
         possible = True
         for ddl in done:
@@ -109,14 +109,14 @@ class TablesThere:
                 possible &= ddl.source in self.names
         return possible
 
-    def _fits(self, parts: Sequence[Part], database: str) -> bool:
+    def _fits(self, parts: Sequence[StatementPart], database: str) -> bool:
         """Whether the statement can have looked its names up in a database."""
         done = [in_database(ddl, database) for part in parts for ddl in part.done]
         return TablesThere(set(self.names), self.versions_of).take(done) and all(
             self._same(ddl, parts[0].order) for ddl in done if not _changes_columns(done, ddl.source)
         )
 
-    def _same(self, ddl: TableDdl, order: int) -> bool:
+    def _same(self, ddl: TableEffect, order: int) -> bool:
         """Whether the definitions before and after allow that a table was only renamed."""
         if ddl.action is not Action.RENAME or ddl.to is None or ddl.source not in self.names:
             return True
@@ -127,7 +127,7 @@ class TablesThere:
         return _definition(before[-1]) == _definition(after[-1])
 
 
-def in_database(ddl: TableDdl, database: str) -> TableDdl:
+def in_database(ddl: TableEffect, database: str) -> TableEffect:
     """The effect with its unwritten names in a database."""
     if not any(name.database == UNWRITTEN for name in _names(ddl)):
         return ddl
@@ -135,7 +135,7 @@ def in_database(ddl: TableDdl, database: str) -> TableDdl:
     return replace(ddl, source=_in(ddl.source, database), to=to, like=like)
 
 
-def _names(ddl: TableDdl) -> Iterator[SourceTable]:
+def _names(ddl: TableEffect) -> Iterator[SourceTable]:
     yield from (name for name in (ddl.source, ddl.to, ddl.like) if name is not None)
 
 
@@ -147,7 +147,7 @@ def _unwritten(name: SourceTable) -> SourceTable:
     return SourceTable(UNWRITTEN, name.table)
 
 
-def _changes_columns(done: Sequence[TableDdl], source: SourceTable) -> bool:
+def _changes_columns(done: Sequence[TableEffect], source: SourceTable) -> bool:
     return any(ddl.source == source and ddl.clauses for ddl in done)
 
 

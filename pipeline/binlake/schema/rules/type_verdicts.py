@@ -11,9 +11,9 @@ from binlake.schema.rules.conversion.declared import without_charset
 from binlake.schema.rules.evolution import TypeChange, common_type
 from binlake.schema.rules.generated import check_expression
 from binlake.schema.rules.judged import (
-    Judged,
+    ClauseVerdict,
+    Judgement,
     TableSchemaState,
-    Verdict,
     is_fixed,
     is_placed,
     known_column,
@@ -25,7 +25,7 @@ from binlake.schema.rules.retyping import conversion, is_rewritten, keeps_key_te
 from binlake.schema.rules.stepping import copied_type
 from binlake.schema.rules.steps import Compute, Convert, Copy
 from binlake.schema.rules.time_defaults import is_time
-from binlake.schema.rules.undetermined import WHOLE_ROWS, Undetermined
+from binlake.schema.rules.undetermined import WHOLE_ROWS, UndeterminedEffect
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.column_names import lake_name
 
@@ -49,7 +49,7 @@ def fits(
     name: str,
     order: int,
     state: TableSchemaState,
-    judged: Judged,
+    judged: Judgement,
     *,
     follows: bool = True,
     emptied: bool = False,
@@ -84,7 +84,7 @@ def _keeps_place(
     after: pa.DataType,
     order: int,
     state: TableSchemaState,
-    judged: Judged,
+    judged: Judgement,
 ) -> bool:
     """Whether rows can be found by a key or partition column in its new type: their texts stay, or they are rekeyed."""
     kind, old = state.schema.field(name).type, state.type_before(column.name, order)
@@ -97,7 +97,7 @@ def _keeps_place(
     new = column.type.lake_type if column.type is not None else kind
     if changes or (pa.types.is_decimal(new) and new.scale != kind.scale):
         return False
-    judged.undetermined.append(Undetermined(column.name, "rows before keep the values that place them"))
+    judged.undetermined.append(UndeterminedEffect(column.name, "rows before keep the values that place them"))
     return True
 
 
@@ -118,11 +118,11 @@ def widen(new: pa.DataType, name: str, state: TableSchemaState) -> None:
         state.schema = state.schema.set(state.schema.get_field_index(name), pa.field(name, common))
 
 
-def modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judged) -> None:
+def modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judgement) -> None:
     """Judge MODIFY COLUMN."""
     name = known_column(column.name, state)
     if name is None or column.type is None or why_left_out(column.name, state) is not None:
-        say(judged, Verdict.APPLY, f"{column.name} becomes {column.type_text}; the lake holds no such values")
+        say(judged, ClauseVerdict.APPLY, f"{column.name} becomes {column.type_text}; the lake holds no such values")
         return
     before, old = state.schema.field(name).type, state.type_before(column.name, order)
     if not fits(column, name, order, state, judged):
@@ -133,7 +133,7 @@ def modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged
     as_text = state.rules.schema_changes.convert == "string" and after == pa.string()
     if as_text and (before != after or column.type.lake_type != after):
         judged.texts.append(column.name)
-        say(judged, Verdict.CONVERT, f"{column.name} becomes {column.type_text}: text in the lake")
+        say(judged, ClauseVerdict.CONVERT, f"{column.name} becomes {column.type_text}: text in the lake")
     elif column.generated and not is_placed(name, state):
         _generate(column, state, judged)
     elif (not is_placed(name, state) or is_rewritten(before, after) or name in judged.rekeyed) and _convert(
@@ -141,26 +141,26 @@ def modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged
     ):
         return
     elif after != before:
-        verdict = Verdict.CONVERT if is_rewritten(before, after) else Verdict.WIDEN
+        verdict = ClauseVerdict.CONVERT if is_rewritten(before, after) else ClauseVerdict.WIDEN
         say(judged, verdict, f"{column.name} becomes {after} in the lake, was {before}")
     elif column.type.lake_type != after:
-        say(judged, Verdict.KEEP, f"{column.name} becomes {column.type_text}: {after} in the lake as before")
+        say(judged, ClauseVerdict.KEEP, f"{column.name} becomes {column.type_text}: {after} in the lake as before")
     else:
-        say(judged, Verdict.APPLY, f"{column.name} becomes {column.type_text}: {after} in the lake as before")
+        say(judged, ClauseVerdict.APPLY, f"{column.name} becomes {column.type_text}: {after} in the lake as before")
 
 
-def _generate(column: ColumnDefinition, state: TableSchemaState, judged: Judged) -> None:
+def _generate(column: ColumnDefinition, state: TableSchemaState, judged: Judgement) -> None:
     """MODIFY of a generated column: rows before hold the values of its expression."""
     try:
         computes(column, state, judged)
-        say(judged, Verdict.FILL, f"{column.name} becomes {column.expression} in rows before")
+        say(judged, ClauseVerdict.FILL, f"{column.name} becomes {column.expression} in rows before")
     except UnsupportedError as error:
-        judged.undetermined.append(Undetermined(column.name, error.what))
+        judged.undetermined.append(UndeterminedEffect(column.name, error.what))
         judged.steps.append(Convert(column, None, state.session))
-        say(judged, Verdict.CONVERT, f"{column.name} is null in rows before, as {error.what}")
+        say(judged, ClauseVerdict.CONVERT, f"{column.name} is null in rows before, as {error.what}")
 
 
-def computes(column: ColumnDefinition, state: TableSchemaState, judged: Judged) -> bool:
+def computes(column: ColumnDefinition, state: TableSchemaState, judged: Judgement) -> bool:
     """Whether rows before get the value of an expression over their columns: adds the step. Raises UnsupportedError for
     an expression that cannot be computed."""
     if not column.expression or is_time(column):
@@ -175,7 +175,7 @@ def _convert(
     old: MysqlType | None,
     lake_types: tuple[pa.DataType, pa.DataType],
     state: TableSchemaState,
-    judged: Judged,
+    judged: Judgement,
 ) -> bool:
     """Whether rows before the statement are converted: adds the step, and what it cannot determine."""
     before, after = lake_types
@@ -186,14 +186,14 @@ def _convert(
     judged.steps.append(step)
     what = f"{column.name} becomes {column.type_text}, {after} in the lake"
     if undetermined is None:
-        say(judged, Verdict.CONVERT, f"{what}: rows before are converted")
+        say(judged, ClauseVerdict.CONVERT, f"{what}: rows before are converted")
     else:
         judged.undetermined.append(undetermined)
-        say(judged, Verdict.CONVERT, f"{what}: rows before hold null, {undetermined}")
+        say(judged, ClauseVerdict.CONVERT, f"{what}: rows before hold null, {undetermined}")
     return True
 
 
-def convert_charset(clause: ConvertCharset, order: int, state: TableSchemaState, judged: Judged) -> None:
+def convert_charset(clause: ConvertCharset, order: int, state: TableSchemaState, judged: Judgement) -> None:
     """CONVERT TO CHARACTER SET: every text column of the source is converted, as by MODIFY."""
     texts = {**state.types_before(order), **state.types}
     for name, kind in texts.items():
@@ -203,8 +203,14 @@ def convert_charset(clause: ConvertCharset, order: int, state: TableSchemaState,
             column = ColumnDefinition(lake or name, text, parse_type(text))
             modify(column, order, state, judged)
     if not texts and not clause.charset.startswith("utf8mb4"):
-        judged.undetermined.append(Undetermined(WHOLE_ROWS, f"text becomes {clause.charset}, and no column is known"))
-        say(judged, Verdict.KEEP, f"text becomes {clause.charset} in the source; no column is known, the rows stay")
+        judged.undetermined.append(
+            UndeterminedEffect(WHOLE_ROWS, f"text becomes {clause.charset}, and no column is known")
+        )
+        say(
+            judged,
+            ClauseVerdict.KEEP,
+            f"text becomes {clause.charset} in the source; no column is known, the rows stay",
+        )
 
 
 def copied_lake_type(clause: RenameColumn, old: str, order: int, state: TableSchemaState) -> pa.DataType | None:
@@ -222,7 +228,7 @@ def copy_column(
     lake_types: tuple[pa.DataType, pa.DataType],
     former: MysqlType | None,
     state: TableSchemaState,
-    judged: Judged,
+    judged: Judgement,
 ) -> None:
     """Judge a rename whose values are carried over, and converted if the column gets another type."""
     what, column = f"{clause.old} becomes {clause.new}", clause.column
@@ -231,7 +237,7 @@ def copy_column(
         step, undetermined = conversion(column, former, *lake_types, state.session)
     copied = Copy(clause.old, clause.new, column if step is None else None, move=not state.key)
     judged.steps += [copied] if step is None else [copied, step]
-    say(judged, Verdict.COPY, f"{what}: rows before get {clause.new} from {clause.old}")
+    say(judged, ClauseVerdict.COPY, f"{what}: rows before get {clause.new} from {clause.old}")
     if undetermined is not None:
         judged.undetermined.append(undetermined)
-        say(judged, Verdict.CONVERT, f"{clause.new} is null in rows before, {undetermined}")
+        say(judged, ClauseVerdict.CONVERT, f"{clause.new} is null in rows before, {undetermined}")

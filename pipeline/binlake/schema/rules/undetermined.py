@@ -18,7 +18,7 @@ _FOREIGN_KEY = "the foreign key to "
 
 
 @dataclass(frozen=True, slots=True)
-class Undetermined:
+class UndeterminedEffect:
     """A column (source name; ``WHOLE_ROWS`` for rows as a whole) whose values a statement leaves open, and why."""
 
     column: str
@@ -33,9 +33,9 @@ class Undetermined:
         return f"not determined: {self.column or 'rows'}: {self.why}"
 
 
-def undetermined_by(foreign_key: Cascade) -> Undetermined:
+def undetermined_by(foreign_key: Cascade) -> UndeterminedEffect:
     """What a foreign key leaves open: the rows, or the columns that lose their value."""
-    return Undetermined(
+    return UndeterminedEffect(
         WHOLE_ROWS if foreign_key.removes else ", ".join(foreign_key.columns),
         f"{_FOREIGN_KEY}{foreign_key.parent} ({', '.join(foreign_key.actions)}) changes rows without an event",
     )
@@ -65,7 +65,7 @@ class _Statement(Protocol):
     @property
     def statement(self) -> str: ...
     @property
-    def undetermined(self) -> tuple[Undetermined, ...]: ...
+    def undetermined(self) -> tuple[UndeterminedEffect, ...]: ...
 
 
 def undetermined_columns(entries: Iterable[_Statement], verified: int = -1) -> list[UndeterminedColumn]:

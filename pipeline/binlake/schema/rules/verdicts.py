@@ -22,9 +22,9 @@ from binlake.decode.ddl.constants import constant_of
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.schema.rules.judged import (
-    Judged,
+    ClauseVerdict,
+    Judgement,
     TableSchemaState,
-    Verdict,
     is_fixed,
     known_column,
     refuse,
@@ -50,19 +50,19 @@ from binlake.schema.rules.type_verdicts import (
     settle,
     widen,
 )
-from binlake.schema.rules.undetermined import Undetermined
+from binlake.schema.rules.undetermined import UndeterminedEffect
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.column_names import lake_name
 
 
 def judge_clauses(
     clauses: Sequence[Clause], order: int, state: TableSchemaState, keys: SourceKeys | None = None
-) -> Judged:
+) -> Judgement:
     """Judge a statement's clauses in order, and update the state.
 
     ``keys``: the source's key before and after the statement, where its definitions tell them.
     """
-    judged = Judged()
+    judged = Judgement()
     key: ChangeKey | None = None
     before = state.key
     for clause in sorted(clauses, key=lambda one: not isinstance(one, DropColumn)):  # a dropped name is free for others
@@ -102,7 +102,7 @@ def _judge_key(
     before: tuple[str, ...],
     order: int,
     state: TableSchemaState,
-    judged: Judged,
+    judged: Judgement,
 ) -> None:
     """Judge what a statement does to the record key. ``keys`` as above; ``key``: its clause about the key, if it has
     one; ``before``: the key before it."""
@@ -125,9 +125,9 @@ def define(clauses: Sequence[Clause], state: TableSchemaState) -> None:
             state.key = tuple(map(lake_name, clause.columns))
 
 
-def judge_definition(clauses: Sequence[Clause], order: int, state: TableSchemaState) -> Judged:
+def judge_definition(clauses: Sequence[Clause], order: int, state: TableSchemaState) -> Judgement:
     """Judge a table that is created again: compare its columns with the lake's. Rows before it are not its rows."""
-    judged, named, key = Judged(), set[str](), None
+    judged, named, key = Judgement(), set[str](), None
     emptied = state.rules.schema_changes.recreate_table == "delete"
     for clause in clauses:
         if isinstance(clause, ChangeKey):
@@ -147,21 +147,21 @@ def judge_definition(clauses: Sequence[Clause], order: int, state: TableSchemaSt
             change_key(key or ChangeKey(()), state.key, order, state, judged)
     if judged.rewrite is not None:
         judged.rewrite = replace(judged.rewrite, held=state.rules.schema_changes.recreate_table == "keep")
-    judged.rulings = [r for r in judged.rulings if r.verdict in (Verdict.REFUSE, Verdict.REWRITE)]
+    judged.rulings = [r for r in judged.rulings if r.verdict in (ClauseVerdict.REFUSE, ClauseVerdict.REWRITE)]
     return judged
 
 
-def _add(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judged) -> None:
+def _add(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judgement) -> None:
     policy, name = state.rules.schema_changes, known_column(column.name, state)
     left_out = why_left_out(column.name, state)
     if left_out is not None:
-        say(judged, Verdict.ADD, f"{column.name} is new; {left_out}")
+        say(judged, ClauseVerdict.ADD, f"{column.name} is new; {left_out}")
         return
     if policy.add == "refuse":
         refuse(lake_name(column.name), f"column {column.name} is new", order, state, judged)
         return
     if column.type is None:
-        say(judged, Verdict.ADD, f"{column.name} is new; its type {column.type_text} has no place in the lake")
+        say(judged, ClauseVerdict.ADD, f"{column.name} is new; its type {column.type_text} has no place in the lake")
         return
     returns = name in state.gone if name is not None else False
     replaced = returns and name is not None and replace_type(column.type.lake_type, name, state)
@@ -169,24 +169,24 @@ def _add(column: ColumnDefinition, order: int, state: TableSchemaState, judged: 
         return
     settle(column, name, state)
     if policy.add == "null":
-        say(judged, Verdict.ADD, f"{column.name} is null in rows before")
+        say(judged, ClauseVerdict.ADD, f"{column.name} is null in rows before")
         return
     try:
         if computes(column, state, judged):
-            say(judged, Verdict.FILL, f"{column.name} is {column.expression} in rows before")
+            say(judged, ClauseVerdict.FILL, f"{column.name} is {column.expression} in rows before")
             return
         column = with_session(column, state.session)
         constant = constant_of(column)
     except UnsupportedError as error:
-        judged.undetermined.append(Undetermined(column.name, error.what))
+        judged.undetermined.append(UndeterminedEffect(column.name, error.what))
         judged.steps += [Convert(column, None, state.session)] if returns else []
-        say(judged, Verdict.ADD, f"{column.name} is null in rows before, as {error.what}")
+        say(judged, ClauseVerdict.ADD, f"{column.name} is null in rows before, as {error.what}")
         return
     if constant.is_valid or returns:
         judged.steps.append(Fill(column))
-        say(judged, Verdict.FILL, f"{column.name} is {_shown(constant)} in rows before")
+        say(judged, ClauseVerdict.FILL, f"{column.name} is {_shown(constant)} in rows before")
     else:
-        say(judged, Verdict.ADD, f"{column.name} is null in rows before")
+        say(judged, ClauseVerdict.ADD, f"{column.name} is null in rows before")
 
 
 def _shown(constant: pa.Scalar) -> str:
@@ -194,7 +194,7 @@ def _shown(constant: pa.Scalar) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _drop(column: str, order: int, state: TableSchemaState, judged: Judged) -> None:
+def _drop(column: str, order: int, state: TableSchemaState, judged: Judgement) -> None:
     name = known_column(column, state)
     if is_fixed(name, state):
         refuse(str(name), f"key or partition column {column} is dropped", order, state, judged)
@@ -205,21 +205,21 @@ def _drop(column: str, order: int, state: TableSchemaState, judged: Judged) -> N
         if name is not None:
             state.gone.add(name)
             state.key = tuple(other for other in state.key if other != name)
-        say(judged, Verdict.KEEP, f"{column} stays, null in new rows")
+        say(judged, ClauseVerdict.KEEP, f"{column} stays, null in new rows")
 
 
-def _note_unlogged(clause: UnloggedChange, state: TableSchemaState, judged: Judged) -> None:
+def _note_unlogged(clause: UnloggedChange, state: TableSchemaState, judged: Judgement) -> None:
     """Note what the log does not say of rows. A key of one column is left out: no two of its rows hold 0, none null."""
     name = known_column(clause.column, state) if clause.column else None
     if not clause.column or (name is not None and state.key != (name,)):
-        judged.undetermined.append(Undetermined(clause.column, clause.why))
-        say(judged, Verdict.KEEP, f"{clause.column or 'rows'}: {clause.why}")
+        judged.undetermined.append(UndeterminedEffect(clause.column, clause.why))
+        say(judged, ClauseVerdict.KEEP, f"{clause.column or 'rows'}: {clause.why}")
 
 
-def _rename_same(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judged) -> None:
+def _rename_same(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judgement) -> None:
     """Judge a rename whose new name is the old one in the lake: it differs in case, or in signs that Avro lacks."""
     what = f"{clause.old} becomes {clause.new}"
-    say(judged, Verdict.APPLY, f"{what}: the lake's name is the same")
+    say(judged, ClauseVerdict.APPLY, f"{what}: the lake's name is the same")
     former = state.type_before(clause.old, order)
     if former is not None:
         state.types[clause.new.lower()] = former
@@ -227,7 +227,7 @@ def _rename_same(clause: RenameColumn, order: int, state: TableSchemaState, judg
         modify(clause.column, order, state, judged)
 
 
-def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judged) -> None:
+def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judgement) -> None:
     policy, old = state.rules.schema_changes, known_column(clause.old, state)
     what = f"{clause.old} becomes {clause.new}"
     if old is not None and known_column(clause.new, state) == old:
@@ -248,7 +248,7 @@ def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: J
         return
     left_out = kept_from or why_left_out(clause.new, state)
     if old is None or left_out is not None:
-        say(judged, Verdict.APPLY, f"{what}; {left_out or 'the lake has no such column'}")
+        say(judged, ClauseVerdict.APPLY, f"{what}; {left_out or 'the lake has no such column'}")
         return
     kind = copied_lake_type(clause, old, order, state)
     if old in state.key and kind is None:
@@ -263,7 +263,7 @@ def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: J
         why = (
             "" if kind is not None else f", as the values cannot be had as {clause.column and clause.column.type_text}"
         )
-        say(judged, Verdict.KEEP, f"{what}: rows before keep {clause.old}, and have {clause.new} null{why}")
+        say(judged, ClauseVerdict.KEEP, f"{what}: rows before keep {clause.old}, and have {clause.new} null{why}")
         kind = clause.column.type.lake_type if clause.column and clause.column.type else kind
     else:
         copy_column(clause, (state.schema.field(old).type, kind), former, state, judged)

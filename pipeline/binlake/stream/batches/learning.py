@@ -8,7 +8,7 @@ and the batch runs again. This is rare, and simpler than predicting them.
 from __future__ import annotations
 
 from binlake.decode.changes import ControlKind, SourceTable
-from binlake.rows.tasks.plan import TableReport
+from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.fanout import destination
 from binlake.rows.upsert.shape import first_spellings
 from binlake.schema.apply.keeper import DdlKeeper
@@ -59,7 +59,7 @@ class Lessons:
             again |= self._registry.wait_for_news()
         return again
 
-    def _take_in_table(self, source: SourceTable, report: TableReport) -> bool:
+    def _take_in_table(self, source: SourceTable, report: TaskTableReport) -> bool:
         rules, again = self._settings.table_rules(source), self._take_in_names(source, report)
         if report.before_images and not report.origins <= self.before_of:
             self.before_of |= report.origins
@@ -69,7 +69,7 @@ class Lessons:
             again = True
         return again
 
-    def _take_in_names(self, source: SourceTable, report: TableReport) -> bool:
+    def _take_in_names(self, source: SourceTable, report: TaskTableReport) -> bool:
         table = self._lake.opened(self._settings.table_rules(source).path)
         known = table.table.schema.names if table is not None else self.columns.get(source, ())
         names = first_spellings(known, report.columns.names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from binlake.decode.changes import SourceTable
-from binlake.rows.tasks.plan import TableReport, TaskReport
+from binlake.rows.tasks.plan import TaskReport, TaskTableReport
 from binlake.rows.upsert.prepare import UNCOUNTED_REASONS
 from binlake.schema.apply.keeper import DdlOutcome
 from binlake.settings import QuarantineSettings
@@ -40,7 +40,7 @@ def check_threshold(rules: QuarantineSettings, report: TaskReport, ranges: Range
 
 
 def table_progress(
-    report: TableReport,
+    report: TaskTableReport,
     outcome: TableOutcome,
     trigger_ms: int,
     error: BinlakeError | None,
@@ -90,7 +90,7 @@ def ddl_progress(notes: Sequence[DdlOutcome]) -> tuple[DdlProgress, ...]:
     return tuple(progress)
 
 
-def count_records(table: TableReport, source: SourceTable, report: TaskReport) -> None:
+def count_records(table: TaskTableReport, source: SourceTable, report: TaskReport) -> None:
     """Add the records that became no row to the table's counts."""
     counts = table.counts
     counts.quarantined = sum(q.source == source for q in report.quarantined)

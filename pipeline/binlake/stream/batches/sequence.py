@@ -58,7 +58,7 @@ _OUTAGE = (StorageError, CommitUnknownError)
 
 
 @dataclass(frozen=True)
-class Applied:
+class BatchResult:
     """The result of a batch. ``failed``: the tables that could not commit -> the error; all others have committed."""
 
     event: ProgressEvent
@@ -150,7 +150,7 @@ class BatchSequence:
         self._stop_unsure()
         return self._planner.take_notes()
 
-    def apply(self, batch: Batch, engine: Engine) -> Applied:
+    def apply(self, batch: Batch, engine: Engine) -> BatchResult:
         """Apply a batch to every table it has records for. Raises BinlakeError; no data is lost then."""
         started, began_ms = monotonic_s(), now_ms()
         self._registry.refresh()
@@ -192,7 +192,7 @@ class BatchSequence:
             event = dataclasses.replace(event, notices=notices)
         self._policy.ledger.climb(heights)
         self._policy.advance(batch, outcome, failed)
-        return Applied(event, failed)
+        return BatchResult(event, failed)
 
     def _keep_names(self) -> None:
         """Write what the source calls the tables, once those of a batch or of statements have committed."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from binlake.decode.changes import Control, ControlKind, Quarantined, SourceTable
-from binlake.rows.tasks.plan import BatchPlan, Item, TableFailed, TableState, TaskFailed, TaskReport, Written
+from binlake.decode.changes import Control, ControlKind, QuarantinedRecord, SourceTable
+from binlake.rows.tasks.plan import BatchPlan, Item, TableFailure, TableState, TaskFailure, TaskReport, WrittenFile
 from binlake.rows.upsert.fanout import truncates_of
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.prepare import TABLE_REFUSED
@@ -31,8 +31,8 @@ class Outcome:
 
     report: TaskReport = field(default_factory=TaskReport)
     parcels: dict[str, list[Parcel]] = field(default_factory=dict)
-    written: dict[str, list[Written]] = field(default_factory=dict)
-    failed: list[TableFailed] = field(default_factory=list)
+    written: dict[str, list[WrittenFile]] = field(default_factory=dict)
+    failed: list[TableFailure] = field(default_factory=list)
 
     @staticmethod
     def of(items: Sequence[Item]) -> Outcome:
@@ -41,11 +41,11 @@ class Outcome:
         for item in items:
             if isinstance(item, Parcel):
                 outcome.parcels.setdefault(item.table, []).append(item)
-            elif isinstance(item, Written):
+            elif isinstance(item, WrittenFile):
                 outcome.written.setdefault(item.table, []).append(item)
-            elif isinstance(item, TableFailed):
+            elif isinstance(item, TableFailure):
                 outcome.failed.append(item)
-            elif isinstance(item, TaskFailed):
+            elif isinstance(item, TaskFailure):
                 raise item.error
             else:
                 outcome.report.add(item)
@@ -60,7 +60,7 @@ def take_refused(outcome: Outcome, plan: BatchPlan, accepted: AcceptedRules) -> 
     """
     report = outcome.report
     refused: dict[SourceTable, BinlakeError] = {}
-    kept: list[Quarantined] = []
+    kept: list[QuarantinedRecord] = []
     for record in report.quarantined:
         source = record.source
         if record.reason != TABLE_REFUSED or source is None or source in report.tables or _refuses(plan, source):

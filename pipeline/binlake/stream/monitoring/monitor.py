@@ -34,7 +34,7 @@ _NAMED = 5
 
 
 @dataclass
-class _Known:
+class _OpenStream:
     """The lake and the ledger of an open stream."""
 
     lake: Lake
@@ -64,7 +64,7 @@ class Monitor:
     def __init__(self, stalled_s: float, clock: Callable[[], float] = monotonic_s) -> None:
         self._stalled_s = stalled_s
         self._clock = clock
-        self._known: _Known | None = None
+        self._known: _OpenStream | None = None
         self._at = _Moment(clock())
         self._sizes_s: dict[str, float] = {}
         self._lock = threading.RLock()  # guards the last reading
@@ -73,7 +73,7 @@ class Monitor:
     def attach(self, lake: Lake, ledger: Ledger) -> None:
         """Attach the lake and the ledger of an open stream: its positions and tables are known from now on."""
         with self._lock:
-            self._known = _Known(lake, ledger)
+            self._known = _OpenStream(lake, ledger)
             self._look(finished=False)
 
     def update(self, event: ProgressEvent) -> None:

@@ -20,7 +20,7 @@ from binlake.settings import Settings
 from binlake.source.offsets import NO_OFFSETS, Offsets
 from binlake.source.positions import end_offsets, first_offsets, retention_ms
 from binlake.stream.monitoring.held import KafkaFacts
-from binlake.tables.buckets.bucket_sizes import BucketAdvice, Wanted, bucket_advice, proposed
+from binlake.tables.buckets.bucket_sizes import BucketAdvice, BucketChange, bucket_advice, proposed
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds
 from hudilake.clock import now_ms, parse_instant
@@ -168,7 +168,7 @@ class TableStatus:
     writers: list[Writer] = field(default_factory=list)
     reverts: tuple[Revert, ...] = ()
     advice: BucketAdvice | None = None
-    resizes: list[Wanted] = field(default_factory=list)
+    resizes: list[BucketChange] = field(default_factory=list)
     target_bytes: int = 0
     undetermined: list[str] = field(default_factory=list)
     unmatched: int = 0

@@ -19,10 +19,10 @@ from binlake.stream.spark.frames import TableScan, frame_of_tasks, metastore_of
 from hudilake.errors import ConfigError
 from hudilake.query.join.aggregates import Aggregate
 from hudilake.query.join.bucket_aggregate import BucketAggregate, needed_columns
-from hudilake.query.join.engine import Bounds
+from hudilake.query.join.engine import JoinLimits
 from hudilake.query.join.pairs import groups_of, packed
 
-__all__ = ["Aggregate", "Bounds", "TableScan", "bucket_aggregate"]
+__all__ = ["Aggregate", "JoinLimits", "TableScan", "bucket_aggregate"]
 
 
 def bucket_aggregate(
@@ -30,7 +30,7 @@ def bucket_aggregate(
     table: TableScan,
     by: Sequence[str],
     aggregates: Sequence[Aggregate],
-    bounds: Bounds | None = None,
+    bounds: JoinLimits | None = None,
 ) -> DataFrame:
     """A row for each group of a table as of now: the columns of ``by``, then the aggregates.
 
@@ -52,7 +52,7 @@ def bucket_aggregate(
         raise ConfigError("there is no aggregate", do_next="give at least one, Aggregate('count') for example")
     columns = needed_columns(by, aggregates)
     scan = replace(table, columns=columns).plan([], with_key=True, service=metastore_of(spark))
-    whole = BucketAggregate(scan, tuple(by), tuple(aggregates), bounds or Bounds())
+    whole = BucketAggregate(scan, tuple(by), tuple(aggregates), bounds or JoinLimits())
     slots = spark.sparkContext.defaultParallelism
     tasks = packed(groups_of(scan, slots), slots)
     if whole.is_whole:

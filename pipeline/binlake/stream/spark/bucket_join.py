@@ -18,12 +18,12 @@ from binlake.stream.spark.frames import TableScan, frame_of_tasks, metastore_of
 from hudilake.errors import ConfigError
 from hudilake.query.join.bucket_join import BucketJoin, JoinSide
 from hudilake.query.join.columns import join_columns
-from hudilake.query.join.engine import Bounds
+from hudilake.query.join.engine import JoinLimits
 from hudilake.query.join.how import JoinHow, check_how
 from hudilake.query.join.keys import ColumnPair, JoinKeys
 from hudilake.query.join.pairs import packed, pairs_of
 
-__all__ = ["Bounds", "TableScan", "bucket_join"]
+__all__ = ["JoinLimits", "TableScan", "bucket_join"]
 
 
 def bucket_join(
@@ -33,7 +33,7 @@ def bucket_join(
     on: Sequence[str | ColumnPair],
     how: JoinHow = "inner",
     suffixes: tuple[str, str] = ("_left", "_right"),
-    bounds: Bounds | None = None,
+    bounds: JoinLimits | None = None,
 ) -> DataFrame:
     """The joined rows of two tables as of now; every action on the DataFrame reads the same file slices.
 
@@ -64,5 +64,5 @@ def bucket_join(
     columns = join_columns(one.schema, other.schema, pairs_on, kind, suffixes)
     slots = spark.sparkContext.defaultParallelism
     tasks = packed(pairs_of(one, other, keys, kind, slots), slots)
-    plan = BucketJoin(JoinSide(one, keys.left), JoinSide(other, keys.right), columns, bounds or Bounds())
+    plan = BucketJoin(JoinSide(one, keys.left), JoinSide(other, keys.right), columns, bounds or JoinLimits())
     return frame_of_tasks(spark, tasks, plan.read, columns.schema)

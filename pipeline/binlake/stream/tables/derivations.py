@@ -25,7 +25,7 @@ from hudilake.errors import BinlakeError
 
 if TYPE_CHECKING:
     from binlake.hbase.derive.derivation import Deriver
-    from binlake.hbase.derive.run import Derived
+    from binlake.hbase.derive.run import DerivationResult
     from binlake.hbase.derive.sweep import Sweeper
 
 _log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class Derivations:
             raise
 
     def _news_of(
-        self, pairs: Iterable[DerivedPair], how: Callable[[DerivedPair], Derived] | None = None
+        self, pairs: Iterable[DerivedPair], how: Callable[[DerivedPair], DerivationResult] | None = None
     ) -> list[TableProgress]:
         """Derive between two batches: the progress of those wide tables that had rows to derive, or failed."""
         began_ms = now_ms()
@@ -111,7 +111,7 @@ class Derivations:
         return [one for one in progress if one is not None and (one.error or (one.derived and one.derived.rows))]
 
     def _one(
-        self, pair: DerivedPair, trigger_ms: int, how: Callable[[DerivedPair], Derived] | None = None
+        self, pair: DerivedPair, trigger_ms: int, how: Callable[[DerivedPair], DerivationResult] | None = None
     ) -> TableProgress | None:
         """Derive a wide table unless it is held back. ``how``: None to bring it up to date."""
         if not self._policy.derives(pair.wide):
@@ -135,7 +135,7 @@ def took_ms(tables: Sequence[TableProgress]) -> float:
     return sum(one.derived.took_ms for one in tables if one.derived is not None)
 
 
-def _progress(done: Derived, trigger_ms: int) -> TableProgress:
+def _progress(done: DerivationResult, trigger_ms: int) -> TableProgress:
     committed = bool(done.instants)
     oldest, newest = done.source_ms or (0, 0)
     why = f"every row was derived: {done.why}" if done.why else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hudilake.format.definition.bucketing import bucket_or_none
 from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.files.view import FileSlice
 from hudilake.table.table import HudiTable
 
@@ -59,7 +59,7 @@ def bucket_advice(
 
     Raises CorruptDataError, StorageError.
     """
-    if not table.config.kind.has(Operation.REBUCKET):
+    if not table.config.kind.has(TableOperation.REBUCKET):
         return None
     sizes: dict[str, int] = {}
     for piece in table.file_slices() if slices is None else slices:
@@ -78,7 +78,7 @@ def bucket_advice(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BucketChange:
     """A bucket of a partition to split, or neighbouring buckets to merge.
 
     Args:
@@ -90,7 +90,7 @@ class Wanted:
     buckets: tuple[int, ...]
 
 
-def proposed(table: HudiTable, target_bytes: int, slices: Iterable[FileSlice] | None = None) -> list[Wanted]:
+def proposed(table: HudiTable, target_bytes: int, slices: Iterable[FileSlice] | None = None) -> list[BucketChange]:
     """What the sizes of the buckets call for; a partition keeps its first number of buckets. Nothing for a table
     without hash rings. A file group of no bucket does not count: writers refuse it.
 
@@ -112,17 +112,17 @@ def proposed(table: HudiTable, target_bytes: int, slices: Iterable[FileSlice] | 
     return [one for path in sorted(sizes) for one in _proposed(bucketing.ring(path), sizes[path], target_bytes)]
 
 
-def _proposed(ring: HashingMetadata, sizes: dict[int, int], target_bytes: int) -> list[Wanted]:
+def _proposed(ring: HashingMetadata, sizes: dict[int, int], target_bytes: int) -> list[BucketChange]:
     path, count = ring.partition_path, len(ring.nodes)
-    splits = [Wanted(path, (n,)) for n in range(count) if sizes.get(n, 0) > SPLIT_OVER * target_bytes]
-    spare, merges, at = count - ring.num_buckets, list[Wanted](), 0
+    splits = [BucketChange(path, (n,)) for n in range(count) if sizes.get(n, 0) > SPLIT_OVER * target_bytes]
+    spare, merges, at = count - ring.num_buckets, list[BucketChange](), 0
     while at + 1 < count and spare > 0:
         end, total = at, sizes.get(at, 0)
         while end + 1 < count and spare > end - at and total + sizes.get(end + 1, 0) <= MERGE_UNDER * target_bytes:
             end += 1
             total += sizes.get(end, 0)
         if end > at:
-            merges.append(Wanted(path, tuple(range(at, end + 1))))
+            merges.append(BucketChange(path, tuple(range(at, end + 1))))
             spare -= end - at
         at = end + 1
     return [*splits, *merges]

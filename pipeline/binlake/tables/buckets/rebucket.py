@@ -35,22 +35,22 @@ from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets, bu
 from hudilake.format.definition.consistent import HashingMetadata
 from hudilake.format.definition.hashing_config import hashing_config, hashing_config_path
 from hudilake.format.definition.key_change import says_key
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
 from hudilake.services.compaction import CompactionConfig
 from hudilake.services.compaction.task import CompactionContext, CompletedInstants
-from hudilake.services.rebucket import MoveContext, MovedUnit, Unit, begin_bucket, move, units
+from hudilake.services.rebucket import MoveContext, MovedUnit, RebucketUnit, begin_bucket, move, units
 
 #: How often changed units are moved again without the lock.
 _ROUNDS = 3
 
 #: Runs a function over units, one task each, and returns the results.
-MapUnits: TypeAlias = Callable[[Callable[[Unit], MovedUnit], Sequence[Unit]], list[MovedUnit]]
+MapUnits: TypeAlias = Callable[[Callable[[RebucketUnit], MovedUnit], Sequence[RebucketUnit]], list[MovedUnit]]
 
 
 @dataclass(frozen=True)
-class Rebucketed:
+class RebucketResult:
     """What was done.
 
     Args:
@@ -76,7 +76,7 @@ def rebucket_stream(name: str) -> str:
     return f"{name}.rebucket"
 
 
-def plan_rebucket(table: LakeTable, wanted: Bucketing) -> list[Unit]:
+def plan_rebucket(table: LakeTable, wanted: Bucketing) -> list[RebucketUnit]:
     """What would be moved. Raises UnsupportedError for a table without computed buckets, CorruptDataError,
     StorageError."""
     refuse_unmovable(table)
@@ -86,7 +86,7 @@ def plan_rebucket(table: LakeTable, wanted: Bucketing) -> list[Unit]:
 def refuse_unmovable(table: LakeTable) -> None:
     """Raise UnsupportedError for a table whose rows have no bucket of their own."""
     config = table.table.config
-    config.kind.refuse(Operation.REBUCKET, table.rules.path)
+    config.kind.refuse(TableOperation.REBUCKET, table.rules.path)
     if not says_key(config):
         raise UnsupportedError(
             "the table is between two record keys, so its rows have no bucket",
@@ -97,7 +97,7 @@ def refuse_unmovable(table: LakeTable) -> None:
 
 def rebucket(
     table: LakeTable, wanted: Bucketing, stream: str, config: CompactionConfig, map_units: MapUnits
-) -> Rebucketed:
+) -> RebucketResult:
     """Move a table to other bucket counts.
 
     Args:
@@ -114,16 +114,16 @@ def rebucket(
     refuse_unmovable(table)
     table.refresh(rebucket_stream(stream))
     if table.table.config.bucketing == wanted:
-        return Rebucketed(None)
+        return RebucketResult(None)
     instant = table.table.begin_replace()
 
-    def planned() -> list[Unit]:
+    def planned() -> list[RebucketUnit]:
         return units(table.table.file_slices(), table.table.config.bucketing, wanted)
 
     return carry_out(Mover(table, wanted, instant, config, map_units, planned), stream)
 
 
-def carry_out(mover: Mover, stream: str) -> Rebucketed:
+def carry_out(mover: Mover, stream: str) -> RebucketResult:
     """Steps 2 to 5. Errors as ``rebucket``."""
     table, instant = mover.table, mover.instant
     with table.undone_on_error(instant):
@@ -163,7 +163,7 @@ class Mover:
     instant: str
     config: CompactionConfig
     map_units: MapUnits
-    planned: Callable[[], list[Unit]]
+    planned: Callable[[], list[RebucketUnit]]
     rings: tuple[HashingMetadata, ...] = ()
     moved: dict[tuple[str, int], MovedUnit] = field(default_factory=dict)
     begun: list[WriteResult] = field(default_factory=list)
@@ -182,7 +182,7 @@ class Mover:
             self._delete(self.moved.pop(place).results, ())
         return len(stale)
 
-    def _is_moved(self, unit: Unit) -> bool:
+    def _is_moved(self, unit: RebucketUnit) -> bool:
         known = self.moved.get(unit.place)
         return known is not None and known.unit.sources == unit.sources
 
@@ -265,10 +265,10 @@ class Mover:
         table.commit(self._write_context(), self._results(), record, replacement=replacement)
         confirm_rings(table.storage, self.rings)
 
-    def done(self, locked_s: float) -> Rebucketed:
+    def done(self, locked_s: float) -> RebucketResult:
         """What was done."""
         results = self._results()
-        return Rebucketed(
+        return RebucketResult(
             self.instant,
             replaced=sum(len(one.unit.sources) for one in self.moved.values()),
             made=len({(result.partition_path, result.file_id) for result in results}),

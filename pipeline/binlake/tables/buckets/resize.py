@@ -10,29 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from binlake.tables.buckets.bucket_sizes import Wanted
-from binlake.tables.buckets.rebucket import MapUnits, Mover, Rebucketed, carry_out, rebucket_stream
+from binlake.tables.buckets.bucket_sizes import BucketChange
+from binlake.tables.buckets.rebucket import MapUnits, Mover, RebucketResult, carry_out, rebucket_stream
 from binlake.tables.lake_table import LakeTable
 from hudilake.clock import new_uuid
 from hudilake.commit.commit import OvertakenError
 from hudilake.errors import ConfigError
 from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.services.compaction import CompactionConfig
-from hudilake.services.rebucket import Resize, Unit, resize_plan, resize_units, rings_after
+from hudilake.services.rebucket import RebucketUnit, Resize, resize_plan, resize_units, rings_after
 
 
 def rings_of(table: LakeTable) -> ConsistentBuckets:
     """The hash rings of a table. Raises UnsupportedError for a table without."""
     config = table.table.config
-    config.kind.refuse(Operation.SPLIT, table.rules.path)
+    config.kind.refuse(TableOperation.SPLIT, table.rules.path)
     assert isinstance(config.bucketing, ConsistentBuckets)
     return config.bucketing
 
 
 def resize(
-    table: LakeTable, wanted: Sequence[Wanted], stream: str, config: CompactionConfig, map_units: MapUnits
-) -> Rebucketed:
+    table: LakeTable, wanted: Sequence[BucketChange], stream: str, config: CompactionConfig, map_units: MapUnits
+) -> RebucketResult:
     """Split and merge buckets in one commit. Arguments and errors as ``rebucket``.
 
     ``wanted``: none of them share a bucket. Raises ConfigError for buckets that cannot be split or merged,
@@ -42,12 +42,12 @@ def resize(
     bucketing = rings_of(table)
     changes = resizes(table, wanted)
     if not changes:
-        return Rebucketed(None)
+        return RebucketResult(None)
     hudi = table.table
     instant = hudi.begin_replace(resize_plan(hudi.file_slices(), changes))
     after = rings_after(changes, instant)
 
-    def planned() -> list[Unit]:
+    def planned() -> list[RebucketUnit]:
         current = rings_of(table)
         if any(current.ring(one.ring.partition_path) != one.ring for one in changes):
             raise OvertakenError(
@@ -62,7 +62,7 @@ def resize(
     return carry_out(Mover(table, new, instant, config, map_units, planned, tuple(after.values())), stream)
 
 
-def resizes(table: LakeTable, wanted: Sequence[Wanted]) -> list[Resize]:
+def resizes(table: LakeTable, wanted: Sequence[BucketChange]) -> list[Resize]:
     """The changes of the rings. Raises ConfigError for buckets that cannot be split or merged, UnsupportedError for a
     table without hash rings."""
     bucketing, taken, found = rings_of(table), set[tuple[str, int]](), list[Resize]()
@@ -76,7 +76,7 @@ def resizes(table: LakeTable, wanted: Sequence[Wanted]) -> list[Resize]:
     return found
 
 
-def _resize(table: LakeTable, ring: HashingMetadata, wanted: Wanted) -> Resize:
+def _resize(table: LakeTable, ring: HashingMetadata, wanted: BucketChange) -> Resize:
     if len(wanted.buckets) == 1:
         halves = ring.split(wanted.buckets[0], (new_uuid(), new_uuid()))
         if halves is None:
@@ -88,7 +88,7 @@ def _resize(table: LakeTable, ring: HashingMetadata, wanted: Wanted) -> Resize:
     return Resize(ring, wanted.buckets, children)
 
 
-def _impossible(table: LakeTable, wanted: Wanted, why: str) -> ConfigError:
+def _impossible(table: LakeTable, wanted: BucketChange, why: str) -> ConfigError:
     numbers = ", ".join(map(str, wanted.buckets))
     return ConfigError(
         f"buckets {numbers} cannot be {'split' if len(wanted.buckets) == 1 else 'merged'}: {why}",

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from binlake.rows.merging.engines.heights import FactHeights
-from binlake.rows.tasks.plan import TableWriter, Written
+from binlake.rows.tasks.plan import TableWriter, WrittenFile
 from binlake.rows.upsert.merge import Place
 from binlake.tables.definition import base_file_form
 from binlake.tables.kinds.rows import TableRows, Wrote
@@ -45,7 +45,7 @@ class AppendedRows(TableRows):
         writer = self._writer(context)
         parts = writer.keyed(_DRIVER, {path: rows for (path, _), rows in groups.items()})
         written = pool.map(lambda part: writer.write(self.storage, part), parts)
-        return Wrote([Written(self.rules.path, result, 0) for results in written for result in results])
+        return Wrote([WrittenFile(self.rules.path, result, 0) for results in written for result in results])
 
     def task_writer(self, context: WriteContext, heights: FactHeights) -> TableWriter:
         """What tasks need to add rows."""

@@ -11,7 +11,7 @@ from binlake.rows.merging.engines.heights import FactHeights
 from binlake.rows.merging.mergers import CopyMerger
 from binlake.rows.merging.states import Merger
 from binlake.rows.merging.write import write_merged
-from binlake.rows.tasks.plan import Written
+from binlake.rows.tasks.plan import WrittenFile
 from binlake.rows.upsert.merge import Place
 from binlake.tables.kinds.rows import TableRows, Wrote
 from hudilake.commit.intent import GroupIntent, Intent
@@ -44,11 +44,11 @@ class BucketRows(TableRows):
         """Merge the rows of every file group into it."""
         writer, merger = self.group_writer(context), self.merger(context.arrow_schema, heights)
 
-        def write(place: Place, rows: pa.Table) -> list[Written]:
+        def write(place: Place, rows: pa.Table) -> list[WrittenFile]:
             name = self.names.of(*place)
             merged = merger.merge(place, name, rows)
             results = write_merged(self.storage, writer, merged)
-            return Written.of(self.rules.path, GroupIntent(place[0], name), merged, results)
+            return WrittenFile.of(self.rules.path, GroupIntent(place[0], name), merged, results)
 
         written = [pool.submit(write, place, rows) for place, rows in groups.items() if len(rows)]
         wait(written)  # if one fails, the instant is rolled back: none may write a file after that

@@ -14,9 +14,9 @@ from binlake.rows.merging.engines.heights import FactHeights
 from binlake.rows.merging.tombstones import TombstoneFiles
 from binlake.rows.tagging.deletes import keep_deletes, keep_removed
 from binlake.rows.tagging.events import joined
-from binlake.rows.tagging.tag import Tagged, Tagger
+from binlake.rows.tagging.tag import TaggedEvents, Tagger
 from binlake.rows.tagging.writing import TaggedWriter
-from binlake.rows.tasks.plan import Written
+from binlake.rows.tasks.plan import WrittenFile
 from binlake.rows.upsert.merge import Place, records
 from binlake.rows.upsert.parcel import LOOKED_UP_BUCKET
 from binlake.tables.kinds.rows import TableRows, Wrote
@@ -81,7 +81,7 @@ class LookedUpRows(TableRows):
         keep_deletes(self.table, context.instant, tagged.events, tagged.placed)
         superseded = sum(map(records, by_path.values())) - tagged.applied
         path = self.rules.path
-        done = [Written(path, None, superseded), *(Written(path, result, 0) for result in results)]
+        done = [WrittenFile(path, None, superseded), *(WrittenFile(path, result, 0) for result in results)]
         return Wrote(done, {"tag": tag_ms})
 
     def keep_keys(self, instant: str, results: Sequence[WriteResult]) -> None:
@@ -94,7 +94,7 @@ class LookedUpRows(TableRows):
         keep_removed(self.table, instant, removed)
 
 
-def _log_lookup(path: str, tagged: Tagged, tag_ms: float) -> None:
+def _log_lookup(path: str, tagged: TaggedEvents, tag_ms: float) -> None:
     cost = {name: value for name, value in asdict(tagged.cost).items() if name != "seconds"}
     moves, new = len(tagged.placed.moves), len(tagged.placed.inserts)
     fields = {"event": "tagged", "table": path, "tag_ms": round(tag_ms, 1), "moves": moves, **cost}

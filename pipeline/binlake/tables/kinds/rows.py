@@ -19,7 +19,7 @@ from binlake.rows.merging.row_states import SliceRowStates
 from binlake.rows.merging.state_cache import StateCache
 from binlake.rows.merging.states import Merger
 from binlake.rows.merging.stitch import Partial
-from binlake.rows.tasks.plan import TableWriter, Written
+from binlake.rows.tasks.plan import TableWriter, WrittenFile
 from binlake.rows.upsert.kind_rules import first_bucketing
 from binlake.rows.upsert.merge import Place
 from binlake.settings import TableRules
@@ -40,7 +40,7 @@ from hudilake.write.group_writer import BaseWriter, GroupWriter, LogWriter
 class Wrote:
     """What ``TableRows.write`` wrote, and the times of stages of its own in milliseconds by name."""
 
-    done: Sequence[Written]
+    done: Sequence[WrittenFile]
     stage_ms: Mapping[str, float] = field(default_factory=dict)
 
 

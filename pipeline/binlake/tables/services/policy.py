@@ -15,13 +15,13 @@ from binlake.settings import ClusteringSettings, CompactionSettings, RetentionSe
 from binlake.tables.definition import bloom_fpp, order_of_files
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.services.kept_cells import KeptCells
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.merging import Merging
 from hudilake.format.timeline.instant import Instant
 from hudilake.services import cleaning
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig
-from hudilake.services.clustering.completion import Clustered
+from hudilake.services.clustering.completion import ClusteringResult
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.service import Clustering
 from hudilake.services.compaction import Compaction, CompactionConfig
@@ -53,7 +53,11 @@ def clusters(rules: TableRules) -> bool:
 def clusters_here(table: LakeTable) -> bool:
     """Whether the process that commits a table clusters it."""
     rules = table.rules
-    return clusters(rules) and rules.clustering.mode != "process" and table.table.config.kind.has(Operation.CLUSTERING)
+    return (
+        clusters(rules)
+        and rules.clustering.mode != "process"
+        and table.table.config.kind.has(TableOperation.CLUSTERING)
+    )
 
 
 def clustering_config(rules: TableRules) -> ClusteringConfig:
@@ -84,7 +88,7 @@ def compacts_here(table: LakeTable) -> bool:
     """Whether the process that commits a table compacts it. Every commit of a copy-on-write table is what a compaction
     is elsewhere."""
     compacts = table.rules.compaction is not None and not left_to_others(table.rules)
-    return compacts and table.table.config.kind.has(Operation.COMPACTION)
+    return compacts and table.table.config.kind.has(TableOperation.COMPACTION)
 
 
 def compaction_of(table: LakeTable, map_tasks: MapTasks, *, inline: bool = True) -> Compaction:
@@ -100,7 +104,7 @@ def compaction_of(table: LakeTable, map_tasks: MapTasks, *, inline: bool = True)
 def clustering_of(table: LakeTable, map_tasks: MapTasks, *, of_hudi: bool = False) -> Clustering:
     """The clustering of a table by its rules. ``of_hudi``: whether plans of Hudi that wait are carried out too."""
 
-    def log(done: Clustered) -> None:
+    def log(done: ClusteringResult) -> None:
         path, fields = table.rules.path, {"event": "clustered", "table": table.rules.path, **vars(done)}
         text = "%s: clustering %s: %d file groups became %d, %d rows; %d units gave way to commits"
         _log.info(text, path, done.instant, done.replaced, done.made, done.rows, done.gave_way, extra=fields)

@@ -37,7 +37,7 @@ from hudilake.format.files.file_group_write import FileGroupWrite, WriteResult
 from hudilake.format.files.view import FileSlice
 from hudilake.format.timeline.instant import COMPLETED_ACTIONS
 from hudilake.read.slice import read_deletes, read_file_slice
-from hudilake.services.clustering.job import ClusteringJob, LaidOut
+from hudilake.services.clustering.job import ClusteringJob, UnitResult
 from hudilake.services.compaction import CompactedFile, CompactionJob
 from hudilake.services.planned import MapTasks, PlannedService, ServiceReport, ServiceSteps, run_planned
 from hudilake.write.group_writer import GroupWriter
@@ -164,7 +164,9 @@ class TableServices:
     compaction: StreamService[CompactionJob, list[CompactedFile]] = field(
         default_factory=lambda: StreamService("compaction")
     )
-    clustering: StreamService[ClusteringJob, list[LaidOut]] = field(default_factory=lambda: StreamService("clustering"))
+    clustering: StreamService[ClusteringJob, list[UnitResult]] = field(
+        default_factory=lambda: StreamService("clustering")
+    )
     #: Table's root -> completion time of its newest commit when a clustering had nothing to lay out.
     _in_order: dict[str, str] = field(default_factory=dict)
     _paused_until: dict[str, float] = field(default_factory=dict)

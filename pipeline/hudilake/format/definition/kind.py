@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from hudilake.errors import UnsupportedError
-from hudilake.format.definition.kind_support import Operation, Refusal
-from hudilake.format.definition.placement import NO_LOGS, Appended, InBuckets, LookedUp, OnRing, Placement
+from hudilake.format.definition.kind_support import KindRefusal, TableOperation
+from hudilake.format.definition.placement import NO_LOGS, InBuckets, LookedUp, OnRing, OpenGroups, Placement
 from hudilake.policies import GLOBAL_INDEXES, IndexType, TableType
 
 #: The index of a table whose properties do not say it: another writer made the table.
@@ -48,7 +48,7 @@ _KEPT: Final = frozenset({"in_memory", "record_index", "partitioned_record_index
 _PLACEMENTS: Final[Mapping[str, Placement]] = {
     "bucket": InBuckets(),
     "consistent_bucket": OnRing(),
-    "none": Appended(),
+    "none": OpenGroups(),
     UNKNOWN: Placement(),
 }
 _LOOKED_UP: Final = LookedUp()
@@ -97,17 +97,17 @@ class TableKind:
         """Whether commits of rows may write rows of other commits anew. Deletes are then kept beside the files."""
         return self.action in self.rewriting
 
-    def refusal(self, operation: Operation) -> Refusal | None:
+    def refusal(self, operation: TableOperation) -> KindRefusal | None:
         """Why tables of this kind do not have an operation; None if they have it."""
-        if operation is Operation.COMPACTION:
+        if operation is TableOperation.COMPACTION:
             return NO_LOGS if self.copies else None
         return self.placement.refusal(operation, self.index)
 
-    def has(self, operation: Operation) -> bool:
+    def has(self, operation: TableOperation) -> bool:
         """Whether tables of this kind have an operation."""
         return self.refusal(operation) is None
 
-    def refuse(self, operation: Operation, table: str) -> None:
+    def refuse(self, operation: TableOperation, table: str) -> None:
         """Raise UnsupportedError if tables of this kind do not have an operation. ``table``: its name."""
         if (why := self.refusal(operation)) is not None:
             raise UnsupportedError(why.why, do_next=why.do_next, table=table)

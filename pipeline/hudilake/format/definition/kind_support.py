@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Operation(StrEnum):
+class TableOperation(StrEnum):
     """An operation that some kinds of tables do not have."""
 
     COMPACTION = "compaction"
@@ -24,7 +24,7 @@ class Operation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class KindRefusal:
     """Why a kind of table does not have an operation, and what to do instead."""
 
     why: str

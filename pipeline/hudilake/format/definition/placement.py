@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from hudilake.format.definition.kind_support import Operation, Refusal
+from hudilake.format.definition.kind_support import KindRefusal, TableOperation
 
 
 class Placement:
@@ -26,21 +26,21 @@ class Placement:
     #: Whether a compaction restates the deletes of its log files, so that older rows that come late do not return.
     restates_deletes: ClassVar[bool] = True
     #: The operations that the tables do not have.
-    refused: ClassVar[Mapping[Operation, Refusal]] = {}
+    refused: ClassVar[Mapping[TableOperation, KindRefusal]] = {}
 
-    def refusal(self, operation: Operation, index: str) -> Refusal | None:
+    def refusal(self, operation: TableOperation, index: str) -> KindRefusal | None:
         """Why the tables do not have an operation; None if they have it. ``index``: its name, for the text."""
         match operation:
-            case Operation.CLUSTERING:
+            case TableOperation.CLUSTERING:
                 return self._clustering()
-            case Operation.REBUCKET:
+            case TableOperation.REBUCKET:
                 return _no_buckets(index)
-            case Operation.SPLIT:
+            case TableOperation.SPLIT:
                 return _no_ring(index)
             case _:
                 return self.refused.get(operation)
 
-    def _clustering(self) -> Refusal | None:
+    def _clustering(self) -> KindRefusal | None:
         return _UNKNOWN_INDEX
 
 
@@ -49,11 +49,11 @@ class InBuckets(Placement):
 
     computed = True
 
-    def refusal(self, operation: Operation, index: str) -> Refusal | None:
+    def refusal(self, operation: TableOperation, index: str) -> KindRefusal | None:
         """Its buckets can be counted anew."""
-        return None if operation is Operation.REBUCKET else super().refusal(operation, index)
+        return None if operation is TableOperation.REBUCKET else super().refusal(operation, index)
 
-    def _clustering(self) -> Refusal | None:
+    def _clustering(self) -> KindRefusal | None:
         return _IN_BUCKETS
 
 
@@ -62,12 +62,12 @@ class OnRing(InBuckets):
 
     hashes = True
 
-    def refusal(self, operation: Operation, index: str) -> Refusal | None:
+    def refusal(self, operation: TableOperation, index: str) -> KindRefusal | None:
         """Its nodes are split and merged one by one."""
         match operation:
-            case Operation.SPLIT:
+            case TableOperation.SPLIT:
                 return None
-            case Operation.REBUCKET:
+            case TableOperation.REBUCKET:
                 return _no_buckets(index)
             case _:
                 return super().refusal(operation, index)
@@ -79,17 +79,17 @@ class LookedUp(Placement):
     looks_up = True
     restates_deletes = False  # they are kept for the whole table: the next row of a key may go to any file group
 
-    def refusal(self, operation: Operation, index: str) -> Refusal | None:
+    def refusal(self, operation: TableOperation, index: str) -> KindRefusal | None:
         """The text names the index."""
         if (why := _OF_LOOKUP.get(operation)) is not None:
-            return Refusal(f"{why.why} (index {index})", why.do_next)
+            return KindRefusal(f"{why.why} (index {index})", why.do_next)
         return super().refusal(operation, index)
 
     def _clustering(self) -> None:
         return
 
 
-class Appended(Placement):
+class OpenGroups(Placement):
     """Rows have no key and go to any open file group."""
 
     appends = True
@@ -99,58 +99,58 @@ class Appended(Placement):
         return
 
 
-_IN_BUCKETS = Refusal(
+_IN_BUCKETS = KindRefusal(
     "rows may not leave their bucket", "set compaction.order_by: compaction lays out the rows of each base file"
 )
-_UNKNOWN_INDEX = Refusal(
+_UNKNOWN_INDEX = KindRefusal(
     "the table does not say its index, and rows of buckets may not leave them",
     "open it with settings that name its index",
 )
-Appended.refused = {
-    Operation.BACKFILL: Refusal(
+OpenGroups.refused = {
+    TableOperation.BACKFILL: KindRefusal(
         "rows of a table without a key cannot be found by a backfill",
         "give the table a key at the source, or compute the column in the settings (columns.computed)",
     ),
-    Operation.REVERT: Refusal(
+    TableOperation.REVERT: KindRefusal(
         "the rows have no key, so they cannot be told apart",
         "leave the table out: name the others by --table",
     ),
-    Operation.VERIFY: Refusal(
+    TableOperation.VERIFY: KindRefusal(
         "it is an append table: its rows have no key and stay when those of the source are changed",
         "compare the counts with a query at the source",
     ),
-    Operation.RESYNC: Refusal(
+    TableOperation.RESYNC: KindRefusal(
         "an append table cannot be fetched anew: its rows have no key, and none of them would be replaced",
         "load it again under a new path",
     ),
 }
 _OF_LOOKUP: Final = {
-    Operation.BACKFILL: Refusal(
+    TableOperation.BACKFILL: KindRefusal(
         "a backfill finds rows by their buckets, and this table looks keys up",
         "compute the column in the settings (columns.computed), or send the rows through the stream",
     ),
-    Operation.REVERT: Refusal(
+    TableOperation.REVERT: KindRefusal(
         "a revert finds rows by their buckets, and this table looks keys up",
         "leave the table out: name the others by --table",
     ),
-    Operation.KEY_CHANGE: Refusal(
+    TableOperation.KEY_CHANGE: KindRefusal(
         "this table looks keys up, and its index holds the former keys", "load the table again under a new path"
     ),
 }
 #: Of every copy-on-write table.
-NO_LOGS: Final = Refusal(
+NO_LOGS: Final = KindRefusal(
     "a copy-on-write table has no log files to compact", "leave the table out: its commits write base files"
 )
 
 
-def _no_buckets(index: str) -> Refusal:
-    return Refusal(
+def _no_buckets(index: str) -> KindRefusal:
+    return KindRefusal(
         f"the table has no fixed buckets (index {index})", "only tables with the index bucket have a bucket count"
     )
 
 
-def _no_ring(index: str) -> Refusal:
-    return Refusal(
+def _no_ring(index: str) -> KindRefusal:
+    return KindRefusal(
         f"the table has no hash ring (index {index})",
         "give --buckets, or make the table with the index consistent_bucket",
     )

@@ -55,7 +55,7 @@ def _flat(keys: Keys) -> tuple[UInt8s, npt.NDArray[np.int64]]:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class _MixedKeys:
     """Keys sorted by length, their words already mixed: what all seeds share.
 
     ``words[w]`` holds the mixed word w of the keys from ``first[w]`` on (those long enough to have it).
@@ -69,7 +69,7 @@ class _Prepared:
     tail_factor: UInt32s
 
 
-def _prepare(raw: UInt8s, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> _Prepared:
+def _prepare(raw: UInt8s, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> _MixedKeys:
     order = np.argsort(lengths, kind="stable")
     starts, lengths = starts[order], lengths[order]
     full = lengths >> 2
@@ -87,7 +87,7 @@ def _prepare(raw: UInt8s, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np
         words.append(word)
         first.append(begin)
     tail, factor = _tails(raw, starts + lengths, lengths & 3)
-    return _Prepared(order, lengths.astype(np.uint32), words, first, tail, factor)
+    return _MixedKeys(order, lengths.astype(np.uint32), words, first, tail, factor)
 
 
 def _tails(raw: UInt8s, ends: npt.NDArray[np.int64], remaining: npt.NDArray[np.int64]) -> tuple[UInt32s, UInt32s]:
@@ -99,7 +99,7 @@ def _tails(raw: UInt8s, ends: npt.NDArray[np.int64], remaining: npt.NDArray[np.i
     return tail, np.where(remaining > 0, _M, np.uint32(1))
 
 
-def _hash(keys: _Prepared, seeds: UInt32s) -> UInt32s:
+def _hash(keys: _MixedKeys, seeds: UInt32s) -> UInt32s:
     """Murmur2 of the prepared keys, one seed each."""
     h = seeds ^ keys.lengths
     for word, begin in zip(keys.words, keys.first, strict=True):

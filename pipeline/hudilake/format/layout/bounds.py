@@ -32,7 +32,7 @@ _Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnBounds:
+class OrderColumnBounds:
     """The ranges of a column. Picklable.
 
     Args:
@@ -67,7 +67,7 @@ class ColumnBounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class OrderBounds:
     """The ranges of an order's columns. Picklable.
 
     Args:
@@ -75,7 +75,7 @@ class Bounds:
         bits: of a value's number.
     """
 
-    columns: dict[str, ColumnBounds]
+    columns: dict[str, OrderColumnBounds]
     bits: int
 
     def numbers(self, rows: pa.Table) -> Ulongs:
@@ -98,7 +98,7 @@ class Bounds:
         return numbers
 
 
-def bounds_of(order: Order, sketches: Sequence[Sketch]) -> Bounds | None:
+def bounds_of(order: Order, sketches: Sequence[Sketch]) -> OrderBounds | None:
     """The ranges of an order's columns; None if the order does not number values by ranges.
 
     Args:
@@ -114,10 +114,10 @@ def bounds_of(order: Order, sketches: Sequence[Sketch]) -> Bounds | None:
         chunks = [chunk for one in taken for chunk in one.sample.column(name).chunks]
         candidates = pa.chunked_array(chunks, chunks[0].type if chunks else pa.uint64())
         columns[name] = column_bounds(candidates, weights, _MOST_RANGES)
-    return Bounds(columns, min(_MOST_BITS, max(_LEAST_BITS, _WORD_BITS // len(order.columns))))
+    return OrderBounds(columns, min(_MOST_BITS, max(_LEAST_BITS, _WORD_BITS // len(order.columns))))
 
 
-def column_bounds(candidates: pa.ChunkedArray, weights: _Doubles, most: int) -> ColumnBounds:
+def column_bounds(candidates: pa.ChunkedArray, weights: _Doubles, most: int) -> OrderColumnBounds:
     """Ranges that hold about equally many rows.
 
     A value that has more rows than its share is a range of its own, and so are nulls. The others are packed into ranges
@@ -137,12 +137,12 @@ def column_bounds(candidates: pa.ChunkedArray, weights: _Doubles, most: int) -> 
     starts = np.flatnonzero(new)
     null_weight = float(weights.sum() - weights[valid].sum())
     if not len(starts):
-        return ColumnBounds(ordered, False, np.array([0.5]))
+        return OrderColumnBounds(ordered, False, np.array([0.5]))
     nulls = len(valid) < len(candidates)
     held = np.add.reduceat(weights[valid][order.to_numpy()], starts)
     firsts = _packed(held, most - nulls)
     held = np.concatenate(([null_weight] if nulls else [], np.add.reduceat(held, firsts)))
-    return ColumnBounds(ordered.take(pa.array(starts[firsts[1:]])), nulls, (held.cumsum() - held / 2) / held.sum())
+    return OrderColumnBounds(ordered.take(pa.array(starts[firsts[1:]])), nulls, (held.cumsum() - held / 2) / held.sum())
 
 
 def _packed(weights: _Doubles, most: int) -> _Longs:

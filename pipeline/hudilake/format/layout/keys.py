@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from hudilake.format.layout.bounds import Bounds
+from hudilake.format.layout.bounds import OrderBounds
 from hudilake.format.layout.curves import hilbert, z_order
 from hudilake.format.layout.direct import Ulongs, direct
 from hudilake.format.layout.order import Order
@@ -28,7 +28,7 @@ def linear_keys(order: Order, rows: pa.Table) -> pa.Table:
     return keys
 
 
-def curve_keys(order: Order, rows: pa.Table, bounds: Bounds | None) -> pa.Table:
+def curve_keys(order: Order, rows: pa.Table, bounds: OrderBounds | None) -> pa.Table:
     """The places of n rows on the order's curve: uint64 columns that have the names ``key_0``, ``key_1``...
 
     Args:

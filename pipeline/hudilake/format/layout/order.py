@@ -17,7 +17,7 @@ from hudilake.errors import CorruptDataError
 from hudilake.policies import OrderPolicy
 
 if TYPE_CHECKING:
-    from hudilake.format.layout.bounds import Bounds
+    from hudilake.format.layout.bounds import OrderBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Order:
         return self.policy.curve != "linear" and self.policy.values == "sampled"
 
 
-def sort_keys(order: Order, rows: pa.Table, bounds: Bounds | None = None) -> pa.Table:
+def sort_keys(order: Order, rows: pa.Table, bounds: OrderBounds | None = None) -> pa.Table:
     """Columns that sort rows into an order: ascending by the first one, equal values by the next; nulls first.
 
     Args:

@@ -41,7 +41,7 @@ class Make(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class BaseFile:
+class MetadataBaseFile:
     """An HFile and its size in bytes."""
 
     name: BaseFileName
@@ -49,7 +49,7 @@ class BaseFile:
 
 
 @dataclass(frozen=True, slots=True)
-class LogFile:
+class MetadataLogFile:
     """A log file and its size in bytes."""
 
     name: LogFileName
@@ -64,8 +64,8 @@ class FileGroup:
     storage: Storage
     partition: MetadataPartition
     index: int
-    base: BaseFile | None = None
-    logs: list[LogFile] = field(default_factory=list)
+    base: MetadataBaseFile | None = None
+    logs: list[MetadataLogFile] = field(default_factory=list)
     owner: str | None = None
     _tail: dict[bytes, list[bytes | None]] | None = field(default=None, repr=False)
     _reader: HFileReader | None = field(default=None, repr=False)
@@ -113,7 +113,7 @@ class FileGroup:
         for _ in self.entries():
             pass
 
-    def append(self, log: LogFile, records: Records) -> None:
+    def append(self, log: MetadataLogFile, records: Records) -> None:
         """Add a log file that was just written, with its records."""
         self.logs.append(log)
         if self._tail is None and len(self.logs) == 1:
@@ -121,7 +121,7 @@ class FileGroup:
         if self._tail is not None:
             _extend(self._tail, records)
 
-    def drop_log(self, instant: str) -> list[LogFile]:
+    def drop_log(self, instant: str) -> list[MetadataLogFile]:
         """Remove the log files of an instant; returns them."""
         removed = [log for log in self.logs if log.name.instant == instant]
         if removed:
@@ -129,7 +129,7 @@ class FileGroup:
             self._tail = None
         return removed
 
-    def replace_base(self, base: BaseFile) -> None:
+    def replace_base(self, base: MetadataBaseFile) -> None:
         """Begin a new slice with a base file that holds all records so far."""
         self.base, self.logs = base, []
         self.forget()
@@ -239,8 +239,8 @@ def load_file_groups(
 
     A file group with an owner exists only with a visible file: the commit that makes it may be rolled back.
     """
-    bases: dict[tuple[str | None, int], list[BaseFile]] = {}
-    logs: dict[tuple[str | None, int], list[LogFile]] = {}
+    bases: dict[tuple[str | None, int], list[MetadataBaseFile]] = {}
+    logs: dict[tuple[str | None, int], list[MetadataLogFile]] = {}
     for info in storage.list(partition.value):
         text = info.path.rpartition("/")[2]
         name = parse_log_name(text) or parse_base_name(text)
@@ -254,15 +254,17 @@ def load_file_groups(
         if hidden:
             continue
         if isinstance(name, LogFileName):
-            groups[1].append(LogFile(name, info.size))
+            groups[1].append(MetadataLogFile(name, info.size))
         else:
-            groups[0].append(BaseFile(name, info.size))
+            groups[0].append(MetadataBaseFile(name, info.size))
     keys = sorted(bases, key=lambda key: (key[0] or "", key[1]))
     made = [(make(storage, partition, index, owner=owner), (owner, index)) for owner, index in keys]
     return [_newest_slice(group, bases[key], logs[key], timeline) for group, key in made]
 
 
-def _newest_slice(group: FileGroup, bases: list[BaseFile], logs: list[LogFile], timeline: Timeline) -> FileGroup:
+def _newest_slice(
+    group: FileGroup, bases: list[MetadataBaseFile], logs: list[MetadataLogFile], timeline: Timeline
+) -> FileGroup:
     """A log file belongs to the newest slice whose base was requested before the log's commit completed."""
     group.base = max(bases, key=lambda file: file.name.instant, default=None)
     since = group.base.name.instant if group.base is not None else ""

@@ -30,7 +30,7 @@ from hudilake.format.files.hfile.layout import MAX_RECORD_KEY, MIN_RECORD_KEY, P
 from hudilake.format.files.hfile.reader import HFileReader
 from hudilake.format.files.hfile.writer import HFileWriter
 from hudilake.format.files.log_file import BlockType, Header, LogBlock, encode_block, encode_delete_block, whole_blocks
-from hudilake.metadata.records.file_group import FileGroup, LogFile, unsupported_block
+from hudilake.metadata.records.file_group import FileGroup, MetadataLogFile, unsupported_block
 from hudilake.metadata.records.places import of_schema
 from hudilake.metadata.records.records import record_schema
 
@@ -63,7 +63,7 @@ class KeyGroup(FileGroup):
             self._runs = runs
         return self._runs
 
-    def add(self, log: LogFile, entries: Entries) -> None:
+    def add(self, log: MetadataLogFile, entries: Entries) -> None:
         """Add a log file that was just written, with its records."""
         self.logs.append(log)
         if self._runs is None and len(self.logs) == 1:
@@ -71,7 +71,7 @@ class KeyGroup(FileGroup):
         if self._runs is not None:
             _add(self._runs, entries)
 
-    def drop_log(self, instant: str) -> list[LogFile]:
+    def drop_log(self, instant: str) -> list[MetadataLogFile]:
         """Remove the log files of an instant; returns them."""
         removed = super().drop_log(instant)
         if removed:

@@ -16,7 +16,7 @@ from hudilake.format.files.log_file import BlockType, Header, encode_block, enco
 from hudilake.format.files.names import LogFileName
 from hudilake.format.timeline.commit_metadata import WriteStat
 from hudilake.metadata.records.delta import KeyedRecords
-from hudilake.metadata.records.file_group import FileGroup, LogFile, Records
+from hudilake.metadata.records.file_group import FileGroup, MetadataLogFile, Records
 from hudilake.metadata.records.reader import split_by_group
 from hudilake.metadata.records.records import record_schema
 
@@ -41,9 +41,9 @@ class GroupLog:
         return self.group.path(self.name)
 
     @property
-    def log_file(self) -> LogFile:
+    def log_file(self) -> MetadataLogFile:
         """Its entry in the file group."""
-        return LogFile(self.name, len(self.data))
+        return MetadataLogFile(self.name, len(self.data))
 
     def stat(self) -> WriteStat:
         """Its entry in the metadata table's commit."""

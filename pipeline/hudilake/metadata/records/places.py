@@ -33,14 +33,14 @@ _TAIL = bytes(2)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileGroupPlace:
     """A file group of the data table: its partition path and its file id."""
 
     partition_path: str
     file_id: str
 
 
-def encode_place(place: Place, instant: str) -> bytes:
+def encode_place(place: FileGroupPlace, instant: str) -> bytes:
     """The value of the keys that an instant puts into a file group."""
     match = _UUID.match(place.file_id)
     if match is None:
@@ -65,7 +65,7 @@ def encode_place(place: Place, instant: str) -> bytes:
 
 
 @lru_cache(maxsize=65536)
-def decode_place(data: bytes) -> Place:
+def decode_place(data: bytes) -> FileGroupPlace:
     """The file group that a value of the current schema names. Raises CorruptDataError for bytes that are no such
     record."""
     try:
@@ -120,7 +120,7 @@ def located(values: pa.Array) -> tuple[pa.Array, pa.Array]:
     return paths.take(values.indices), ids.take(values.indices)
 
 
-def _decoded(cursor: Cursor) -> Place:
+def _decoded(cursor: Cursor) -> FileGroupPlace:
     for _ in range(_META_FIELDS):  # Hudi Spark's compaction puts the file's name in
         cursor.optional_text()
     cursor.bytes()
@@ -133,13 +133,13 @@ def _decoded(cursor: Cursor) -> Place:
     return _place(partition, high, low, index, text, cursor.long())
 
 
-def _place(partition: str, high: int, low: int, index: int, text: str, encoding: int) -> Place:
+def _place(partition: str, high: int, low: int, index: int, text: str, encoding: int) -> FileGroupPlace:
     if encoding == _AS_TEXT:
-        return Place(partition, text)
+        return FileGroupPlace(partition, text)
     if encoding != _AS_UUID:
         raise ValueError(f"its file id has encoding {encoding}")
     name = str(uuid.UUID(int=(high & (1 << 64) - 1) << 64 | low & (1 << 64) - 1))
-    return Place(partition, name if index == _NO_INDEX else f"{name}-{index}")
+    return FileGroupPlace(partition, name if index == _NO_INDEX else f"{name}-{index}")
 
 
 def _signed(number: int) -> int:

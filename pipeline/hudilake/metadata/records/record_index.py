@@ -21,7 +21,7 @@ from hudilake.metadata.records.key_group import KeyGroup, deletions, encode_key_
 from hudilake.metadata.records.keys import file_group_indices
 from hudilake.metadata.records.layout import first_log_file
 from hudilake.metadata.records.log_write import GroupLog
-from hudilake.metadata.records.places import Place, encode_place, located
+from hudilake.metadata.records.places import FileGroupPlace, encode_place, located
 from hudilake.storage.base import Storage
 
 Longs = npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ _PARALLEL = 4
 
 
 @dataclass(frozen=True)
-class Found:
+class RecordIndexLocations:
     """Where n keys are.
 
     Args:
@@ -76,7 +76,7 @@ class RecordIndexGroups:
                 )
             self._owned.setdefault(group.owner, []).append(group)
 
-    def locate(self, keys: pa.Array, partition_paths: pa.Array) -> Found:
+    def locate(self, keys: pa.Array, partition_paths: pa.Array) -> RecordIndexLocations:
         """Where the rows of some keys are.
 
         Args:
@@ -95,7 +95,7 @@ class RecordIndexGroups:
             out[np.concatenate(rows)] = np.arange(sum(map(len, rows)))
         picked = pa.array(out, mask=out < 0)
         places = [_chained([part[i] for part in parts]).take(picked) for i in range(2)]
-        return Found(places[0], places[1], len(shares))
+        return RecordIndexLocations(places[0], places[1], len(shares))
 
     def _shares(self, keys: pa.Array, paths: pa.Array | None) -> list[tuple[KeyGroup, Longs]]:
         """The indexes of the keys by file group that may have them; no keys of partitions without file groups."""
@@ -173,7 +173,7 @@ def split_changes(changes: Sequence[tuple[str, KeyChanges]], count: int) -> list
     Raises CorruptDataError if a key is inserted twice.
     """
     inserted = [(instant, change) for instant, change in changes if len(change.inserted)]
-    values = [encode_place(Place(c.partition_path, c.file_id), instant) for instant, c in inserted]
+    values = [encode_place(FileGroupPlace(c.partition_path, c.file_id), instant) for instant, c in inserted]
     codes = np.repeat(np.arange(len(inserted), dtype=np.int32), [len(change.inserted) for _, change in inserted])
     keys = _keys([change.inserted for _, change in inserted])
     gone = _keys([change.deleted for _, change in changes]).unique()

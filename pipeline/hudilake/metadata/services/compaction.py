@@ -13,14 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 
 from hudilake.commit.commit import publish
-from hudilake.commit.compaction_plan import CompactionPlan, Operation, metrics_of, pending_compactions
+from hudilake.commit.compaction_plan import CompactionOperation, CompactionPlan, metrics_of, pending_compactions
 from hudilake.errors import CorruptDataError
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.files.names import BaseFileName
 from hudilake.format.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudilake.format.timeline.instant import COMMIT, COMPACTION, Instant, State
 from hudilake.metadata.records.base_write import encode_base
-from hudilake.metadata.records.file_group import BaseFile, FileGroup
+from hudilake.metadata.records.file_group import FileGroup, MetadataBaseFile
 from hudilake.metadata.records.keys import ALL_PARTITIONS
 from hudilake.metadata.records.record_reader import decode_record
 from hudilake.metadata.records.records import RecordType, encode_listing, table_schema
@@ -102,7 +102,7 @@ def _execute(table: MetadataTable, requested: Instant, groups: list[FileGroup]) 
         group.replace_base(base)
 
 
-def _rewrite(table: MetadataTable, group: FileGroup, instant: str) -> tuple[BaseFile, WriteStat]:
+def _rewrite(table: MetadataTable, group: FileGroup, instant: str) -> tuple[MetadataBaseFile, WriteStat]:
     data, count = _merged_base(group)
     name = BaseFileName(group.file_id, instant, extension="hfile")
     table.storage.write(group.path(name), data)
@@ -117,7 +117,7 @@ def _rewrite(table: MetadataTable, group: FileGroup, instant: str) -> tuple[Base
         total_log_files_compacted=len(group.logs),
         total_log_size_compacted=group.log_bytes,
     )
-    return BaseFile(name, len(data)), stat
+    return MetadataBaseFile(name, len(data)), stat
 
 
 def _merged_base(group: FileGroup) -> tuple[bytes, int]:
@@ -127,11 +127,11 @@ def _merged_base(group: FileGroup) -> tuple[bytes, int]:
 
         assert isinstance(group, KeyGroup)
         return encode_key_base(group.merged())
-    counted = _Counted(group)
+    counted = _CountedEntries(group)
     return encode_base(counted), counted.count
 
 
-class _Counted:
+class _CountedEntries:
     """A group's merged entries, counted on the way, without tombstones of files that no longer exist."""
 
     def __init__(self, group: FileGroup) -> None:
@@ -156,9 +156,9 @@ def _settled(key: bytes, value: bytes) -> bytes:
     return encode_listing(kind, {name: size for name, size in listing.items() if size is not None})
 
 
-def _operation(group: FileGroup) -> Operation:
+def _operation(group: FileGroup) -> CompactionOperation:
     base, log_bytes = group.base, group.log_bytes
-    return Operation(
+    return CompactionOperation(
         group.partition.value,
         group.file_id,
         base.name.instant if base is not None else group.logs[0].name.instant,

@@ -12,7 +12,7 @@ from duckdb import DuckDBPyConnection
 from hudilake.errors import ConfigError
 from hudilake.query.join.aggregates import Aggregate
 from hudilake.query.join.bucketed import BucketedScan
-from hudilake.query.join.engine import BUILD_BYTES_A_MB, ArrowStream, Bounds, bounded_connection, quoted, run
+from hudilake.query.join.engine import BUILD_BYTES_A_MB, ArrowStream, JoinLimits, bounded_connection, quoted, run
 from hudilake.query.join.keys import HashedKey
 from hudilake.query.join.pairs import Pair
 from hudilake.query.join.parts import HashedRows
@@ -35,7 +35,7 @@ class BucketAggregate:
     scan: BucketedScan
     by: tuple[str, ...]
     aggregates: tuple[Aggregate, ...]
-    bounds: Bounds
+    bounds: JoinLimits
 
     def __post_init__(self) -> None:
         names = [name.casefold() for name in self.schema.names]

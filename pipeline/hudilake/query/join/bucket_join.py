@@ -11,7 +11,7 @@ from duckdb import DuckDBPyConnection
 
 from hudilake.query.join.bucketed import BucketedScan
 from hudilake.query.join.columns import JoinColumns
-from hudilake.query.join.engine import BUILD_BYTES_A_MB, ArrowStream, Bounds, bounded_connection, run
+from hudilake.query.join.engine import BUILD_BYTES_A_MB, ArrowStream, JoinLimits, bounded_connection, run
 from hudilake.query.join.keys import HashedKey
 from hudilake.query.join.pairs import BucketSlice, Pair
 from hudilake.query.join.parts import HashedRows
@@ -44,7 +44,7 @@ class BucketJoin:
     left: JoinSide
     right: JoinSide
     columns: JoinColumns
-    bounds: Bounds
+    bounds: JoinLimits
 
     def read(self, pairs: Iterable[Pair]) -> Iterator[pa.RecordBatch]:
         """The rows of some pairs, one pair after the other, in no promised order. Errors as ``rows.rows_of`` and

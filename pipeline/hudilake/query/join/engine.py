@@ -26,7 +26,7 @@ ALONE: Final[Mapping[str, bool]] = {
 
 
 @dataclass(frozen=True)
-class Bounds:
+class JoinLimits:
     """What one task may take.
 
     Args:
@@ -66,7 +66,7 @@ class ArrowStream:
 
 
 @contextmanager
-def bounded_connection(bounds: Bounds) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
+def bounded_connection(bounds: JoinLimits) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
     """A connection in memory: one thread, times in UTC, no extensions, no files but those that it spills; and a
     directory for other files. All are deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="binlake-spill-", dir=bounds.spill_path) as spilled:

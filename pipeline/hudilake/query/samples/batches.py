@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudilake.query.samples.position import Place, Position, Shard
+from hudilake.query.samples.position import LastRow, SamplePosition, Shard
 from hudilake.query.samples.states import GroupRows
-from hudilake.query.samples.steps import Step
+from hudilake.query.samples.steps import SampleStep
 
 
 @dataclass(frozen=True)
@@ -18,38 +18,38 @@ class SampleBatch:
     """Samples, and the position after them.
 
     Example:
-        >>> batch = next(hudilake.Samples(orders.uri, columns=["id"], since=hudilake.Position()).batches())
+        >>> batch = next(hudilake.Samples(orders.uri, columns=["id"], since=hudilake.SamplePosition()).batches())
         >>> batch.rows.schema.names, type(batch.position).__name__
         (['id'], 'Position')
     """
 
     rows: pa.RecordBatch
-    position: Position
+    position: SamplePosition
 
 
 @dataclass(frozen=True)
-class Given:
+class GroupSamples:
     """The new samples of a file group in a step. ``found`` is None at the end of a step."""
 
-    step: Step
+    step: SampleStep
     found: GroupRows | None
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _PendingRows:
     """Rows that wait for their batch. ``keys``: None for an end of a step, which has no rows."""
 
-    step: Step
+    step: SampleStep
     group: tuple[str, str]
     keys: pa.Array | None
     rows: pa.Table
 
-    def position(self, taken: int, shard: Shard) -> Position:
+    def position(self, taken: int, shard: Shard) -> SamplePosition:
         """The position after the first ``taken`` rows."""
         if self.keys is None:
-            return Position(self.step.end, shard=shard)
-        place = Place(*self.group, self.keys[taken - 1].as_py())
-        return Position(self.step.begin, self.step.end, place, shard=shard)
+            return SamplePosition(self.step.end, shard=shard)
+        place = LastRow(*self.group, self.keys[taken - 1].as_py())
+        return SamplePosition(self.step.begin, self.step.end, place, shard=shard)
 
 
 class Batches:
@@ -62,19 +62,19 @@ class Batches:
         position: before the first row.
     """
 
-    def __init__(self, schema: pa.Schema, most: int, shard: Shard, position: Position) -> None:
+    def __init__(self, schema: pa.Schema, most: int, shard: Shard, position: SamplePosition) -> None:
         self._schema, self._shard, self.most = schema, shard, most
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_PendingRows] = deque()
         self._rows = 0
         self.position = position
 
-    def add(self, given: Given) -> Iterator[SampleBatch]:
+    def add(self, given: GroupSamples) -> Iterator[SampleBatch]:
         """Add rows; the batches that are full now."""
         found = given.found
         if found is None:
-            self._waiting.append(_Waiting(given.step, ("", ""), None, self._schema.empty_table()))
+            self._waiting.append(_PendingRows(given.step, ("", ""), None, self._schema.empty_table()))
         elif found.rows.num_rows:
-            self._waiting.append(_Waiting(given.step, found.group, found.keys, found.rows))
+            self._waiting.append(_PendingRows(given.step, found.group, found.keys, found.rows))
             self._rows += found.rows.num_rows
         while self._rows >= self.most:
             yield self._take(self.most)
@@ -95,7 +95,7 @@ class Batches:
             parts.append(first.rows.slice(0, taken))
             left -= taken
             if taken < first.rows.num_rows and first.keys is not None:
-                rest = _Waiting(first.step, first.group, first.keys.slice(taken), first.rows.slice(taken))
+                rest = _PendingRows(first.step, first.group, first.keys.slice(taken), first.rows.slice(taken))
                 self._waiting.appendleft(rest)
         self._rows -= count
         self._skip_ends()

@@ -39,7 +39,7 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class LastRow:
     """The last given row of a step. Rows of a step are given by partition, file group and record key."""
 
     partition_path: str
@@ -48,7 +48,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Shuffled:
+class ShuffleState:
     """The shuffle buffer that is being given, and what is needed to fill it with the same rows again.
 
     Args:
@@ -69,7 +69,7 @@ class Shuffled:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class SamplePosition:
     """A place between two batches of one shard.
 
     Args:
@@ -80,19 +80,19 @@ class Position:
         shard: the part of the table that this position belongs to.
 
     Example:
-        >>> samples = hudilake.Samples(orders.uri, columns=["id"], since=hudilake.Position())
+        >>> samples = hudilake.Samples(orders.uri, columns=["id"], since=hudilake.SamplePosition())
         >>> sum(batch.num_rows for batch in samples)
         3
         >>> kept = samples.position.to_json()
-        >>> again = hudilake.Samples(orders.uri, columns=["id"], since=hudilake.Position.from_json(kept))
+        >>> again = hudilake.Samples(orders.uri, columns=["id"], since=hudilake.SamplePosition.from_json(kept))
         >>> sum(batch.num_rows for batch in again)
         0
     """
 
     completed: str = ""
     step: str | None = None
-    after: Place | None = None
-    shuffled: Shuffled | None = None
+    after: LastRow | None = None
+    shuffled: ShuffleState | None = None
     shard: Shard = Shard()
 
     def to_json(self) -> str:
@@ -100,7 +100,7 @@ class Position:
         return json.dumps({name: value for name, value in asdict(self).items() if value is not None})
 
     @classmethod
-    def from_json(cls, text: str) -> Position:
+    def from_json(cls, text: str) -> SamplePosition:
         """The position of a text from ``to_json``. Raises ConfigError for any other text."""
         try:
             told: dict[str, Any] = json.loads(text)
@@ -108,8 +108,8 @@ class Position:
             return cls(
                 told["completed"],
                 told.get("step"),
-                None if after is None else Place(**after),
-                None if shuffled is None else Shuffled(**shuffled),
+                None if after is None else LastRow(**after),
+                None if shuffled is None else ShuffleState(**shuffled),
                 Shard(**told["shard"]),
             )
         except (ValueError, LookupError, TypeError, AttributeError) as error:

@@ -24,12 +24,12 @@ import pyarrow as pa
 
 from hudilake.errors import ConfigError, TransientError, UnsupportedError
 from hudilake.format.definition.merging import Merging
-from hudilake.query.samples.batches import Batches, Given, SampleBatch
+from hudilake.query.samples.batches import Batches, GroupSamples, SampleBatch
 from hudilake.query.samples.completeness import Completeness
-from hudilake.query.samples.position import Place, Position, Shard, Shuffled
+from hudilake.query.samples.position import LastRow, SamplePosition, Shard, ShuffleState
 from hudilake.query.samples.shuffle import ShuffleBuffer
 from hudilake.query.samples.states import States
-from hudilake.query.samples.steps import Step, expired, last_completion, next_step, refuse_archived
+from hudilake.query.samples.steps import SampleStep, expired, last_completion, next_step, refuse_archived
 from hudilake.read.query import instant_of
 from hudilake.storage import Storage, StorageNotFoundError, open_storage
 from hudilake.table.table import HudiTable
@@ -46,7 +46,8 @@ class Samples:
         columns: the returned columns; None for all but hidden and meta ones.
         complete: True for rows that every column group of a stitched table knows, of a plain table rows without nulls
             in ``columns``; names of column groups for rows that these know; False for all rows.
-        since: the position to go on from. None begins with the table as it is; ``Position()`` with its first commit.
+        since: the position to go on from. None begins with the table as it is; ``SamplePosition()`` with its first
+        commit.
         until: no commits that completed later (a moment as ``binlake query`` takes it); None for no limit.
         changes: whether a complete row is given again whenever a commit has written it.
         follow: whether the iteration waits for new commits instead of ending.
@@ -61,7 +62,7 @@ class Samples:
         stop: ends an iteration that follows the table.
 
     Example:
-        >>> samples = hudilake.Samples(orders.uri, columns=["id", "qty"], since=hudilake.Position(), batch_rows=2)
+        >>> samples = hudilake.Samples(orders.uri, columns=["id", "qty"], since=hudilake.SamplePosition(), batch_rows=2)
         >>> [batch.num_rows for batch in samples]
         [2, 1]
     """
@@ -69,7 +70,7 @@ class Samples:
     source: str | Storage
     columns: Sequence[str] | None = None
     complete: bool | Collection[str] = True
-    since: Position | None = None
+    since: SamplePosition | None = None
     until: str | None = None
     changes: bool = False
     follow: bool = False
@@ -146,10 +147,10 @@ class Samples:
             )
         return replace(self, since=since, shard=(part.index, part.count), stop=self.stop)
 
-    def _first_position(self) -> Position:
+    def _first_position(self) -> SamplePosition:
         if self.since is None:
             moment = last_completion(self._table.timeline, self._until)
-            return Position("", moment or None, shard=self._shard)
+            return SamplePosition("", moment or None, shard=self._shard)
         if self.since.shard != self._shard:
             raise ConfigError(
                 f"the position belongs to shard {self.since.shard.index} of {self.since.shard.count}",
@@ -162,7 +163,7 @@ class Samples:
             refuse_archived(self._table.timeline, self.since.completed, whole=True)
         return self.since
 
-    def _refuse_other_buffer(self, shuffled: Shuffled) -> None:
+    def _refuse_other_buffer(self, shuffled: ShuffleState) -> None:
         """Raise ConfigError if the buffer of the position cannot be filled with the same rows again."""
         why = ""
         if not self.shuffle_rows:
@@ -178,7 +179,7 @@ class Samples:
                 table=self._table.config.name,
             )
 
-    def _given(self, start: Position, filled: Shuffled | None) -> Iterator[Given | None]:
+    def _given(self, start: SamplePosition, filled: ShuffleState | None) -> Iterator[GroupSamples | None]:
         """The new rows, step by step; None whenever there are no more for now.
 
         Args:
@@ -188,17 +189,17 @@ class Samples:
         position = start
         for step in self._steps_of(start, filled) if filled is not None and filled.end else ():
             yield from self._rows_of(step, position.after)
-            position = Position(step.end, shard=self._shard)
+            position = SamplePosition(step.end, shard=self._shard)
         while True:
             for step in self._steps_now(position):
                 yield from self._rows_of(step, position.after)
-                position = Position(step.end, shard=self._shard)
+                position = SamplePosition(step.end, shard=self._shard)
             yield None
             if not self.follow or not self._wait(position):
                 return
             refuse_archived(self._table.timeline, position.completed, whole=False)
 
-    def _steps_of(self, start: Position, filled: Shuffled) -> Iterator[Step]:
+    def _steps_of(self, start: SamplePosition, filled: ShuffleState) -> Iterator[SampleStep]:
         """The steps by which a shuffle buffer was filled. Raises PositionExpiredError if one of them is gone."""
         completed, end = start.completed, start.step
         while completed < filled.end:
@@ -208,7 +209,7 @@ class Samples:
             yield step
             completed, end = step.end, None
 
-    def _steps_now(self, start: Position) -> Iterator[Step]:
+    def _steps_now(self, start: SamplePosition) -> Iterator[SampleStep]:
         """The steps up to the last commit of now: whoever comes later does not change them."""
         last = last_completion(self._table.timeline, self._until)
         completed, end = start.completed, start.step
@@ -216,13 +217,13 @@ class Samples:
             yield step
             completed, end = step.end, None
 
-    def _rows_of(self, step: Step, after: Place | None) -> Iterator[Given]:
+    def _rows_of(self, step: SampleStep, after: LastRow | None) -> Iterator[GroupSamples]:
         for attempt in range(1, _READ_ATTEMPTS + 1):
             try:
                 for found in self._states.completed_in(step, after):
-                    yield Given(step, found)
+                    yield GroupSamples(step, found)
                     if len(found.keys):
-                        after = Place(*found.group, found.keys[-1].as_py())
+                        after = LastRow(*found.group, found.keys[-1].as_py())
                 break
             except StorageNotFoundError as error:  # cleaned since it was listed
                 if attempt == _READ_ATTEMPTS:
@@ -233,9 +234,9 @@ class Samples:
                         path=str(error),
                     ) from error
                 self._refresh()
-        yield Given(step, None)
+        yield GroupSamples(step, None)
 
-    def _wait(self, position: Position) -> bool:
+    def _wait(self, position: SamplePosition) -> bool:
         """Wait for a commit after a position; False if the iteration shall end."""
         if last_completion(self._table.timeline, self._until) > position.completed:
             return True  # it came while rows were read

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hudilake.errors import ConfigError
 from hudilake.query.samples.batches import SampleBatch
-from hudilake.query.samples.position import Position, Shuffled
+from hudilake.query.samples.position import SamplePosition, ShuffleState
 
 
 @dataclass
@@ -35,7 +35,7 @@ class ShuffleBuffer:
     commits: int
     rule: int
     batch_rows: int
-    start: Position
+    start: SamplePosition
     _batches: list[SampleBatch] = field(default_factory=list)
     _rows: int = 0
 
@@ -68,11 +68,11 @@ class ShuffleBuffer:
             chosen = rows.take(pa.array(order[low:high])).combine_chunks()
             yield SampleBatch(chosen.to_batches()[0], position)
 
-    def _filled(self, end: Position) -> Shuffled:
+    def _filled(self, end: SamplePosition) -> ShuffleState:
         """What a position says of this buffer. ``end``: the position after its last row."""
         again = self.start.shuffled
         if again is None:
-            return Shuffled(self._rows, 0, end.step or end.completed, self.commits, self.seed, self.rule)
+            return ShuffleState(self._rows, 0, end.step or end.completed, self.commits, self.seed, self.rule)
         if self._rows != again.rows:
             raise ConfigError(
                 f"the position is inside a shuffle buffer of {again.rows} rows, now there are {self._rows}",

@@ -16,8 +16,8 @@ from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.view import FileSlice, partition_paths
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.query.samples.completeness import Completeness
-from hudilake.query.samples.position import Place, Shard
-from hudilake.query.samples.steps import GroupName, Step, expired
+from hudilake.query.samples.position import LastRow, Shard
+from hudilake.query.samples.steps import GroupName, SampleStep, expired
 from hudilake.read.listing import slices_for
 from hudilake.read.query import Incremental
 from hudilake.read.slice import GrowingSlice, SliceReader
@@ -75,7 +75,7 @@ class States:
         """Forget the listings: the table was refreshed."""
         self._files.clear()
 
-    def completed_in(self, step: Step, after: Place | None) -> Iterator[GroupRows]:
+    def completed_in(self, step: SampleStep, after: LastRow | None) -> Iterator[GroupRows]:
         """The rows that are complete at the step's end and were not at its begin, by file group and record key.
 
         ``after``: leave out rows up to this one. Raises PositionExpiredError if files of that time may be deleted,
@@ -90,11 +90,11 @@ class States:
             if self.shard.holds(*group) and (after is None or group >= (after.partition_path, after.file_id)):
                 yield self._new_rows(group, begin, end, window, after)
 
-    def _groups(self, step: Step) -> frozenset[GroupName] | None:
+    def _groups(self, step: SampleStep) -> frozenset[GroupName] | None:
         return None if step.groups is None else frozenset(g for g in step.groups if self.shard.holds(*g))
 
     def _new_rows(
-        self, group: GroupName, begin: _Moment | None, end: _Moment, window: CommitWindow, after: Place | None
+        self, group: GroupName, begin: _Moment | None, end: _Moment, window: CommitWindow, after: LastRow | None
     ) -> GroupRows:
         given = None  # read before the rows of the end: the slice only grows
         if begin is not None and not self.changes and group in begin.slices:
@@ -126,7 +126,7 @@ class States:
         while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > KEPT_BYTES:
             self._kept.popitem(last=False)
 
-    def _at(self, time: str, paths: Sequence[str], step: Step) -> _Moment:
+    def _at(self, time: str, paths: Sequence[str], step: SampleStep) -> _Moment:
         table = self.table
         files = {path: self._listed(path) for path in paths}
         try:

@@ -16,7 +16,7 @@ GroupName = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Step:
+class SampleStep:
     """The commits that completed after ``begin`` and up to ``end``. ``groups``: the file groups (partition path, file
     id) that they wrote; None for all of the table."""
 
@@ -25,7 +25,7 @@ class Step:
     groups: frozenset[GroupName] | None
 
 
-def next_step(timeline: Timeline, begin: str, end: str | None, until: str | None, commits: int) -> Step | None:
+def next_step(timeline: Timeline, begin: str, end: str | None, until: str | None, commits: int) -> SampleStep | None:
     """The next step after a completion time.
 
     Args:
@@ -48,9 +48,9 @@ def next_step(timeline: Timeline, begin: str, end: str | None, until: str | None
     chosen = later if end is not None else later[:commits]
     last = end or chosen[-1].completion_time or ""
     if not begin:
-        return Step(begin, last, None)
+        return SampleStep(begin, last, None)
     stats = [stat for commit in chosen for stat in timeline.commit_metadata(commit).stats]
-    return Step(begin, last, frozenset((stat.partition_path, stat.file_id) for stat in stats))
+    return SampleStep(begin, last, frozenset((stat.partition_path, stat.file_id) for stat in stats))
 
 
 def _after_clusterings(timeline: Timeline, begin: str, writes: list[Instant]) -> tuple[str, list[Instant]]:

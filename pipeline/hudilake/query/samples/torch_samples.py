@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudilake.errors import ConfigError
-from hudilake.query.samples.position import Position, Shard
+from hudilake.query.samples.position import SamplePosition, Shard
 from hudilake.query.samples.samples import Samples
 
 try:
@@ -41,12 +41,12 @@ class TorchSamples(IterableDataset):  # type: ignore[misc]
         self,
         source: str,
         *,
-        since: Position | Sequence[Position] | None = None,
+        since: SamplePosition | Sequence[SamplePosition] | None = None,
         shard: tuple[int, int] = (0, 1),
         **arguments: Any,  # noqa: ANN401 - checked by Samples
     ) -> None:
         self._source, self._shard, self._arguments = source, Shard(*shard), arguments
-        self._since = [since] if isinstance(since, Position) else list(since or [])
+        self._since = [since] if isinstance(since, SamplePosition) else list(since or [])
 
     def __iter__(self) -> Iterator[tuple[dict[str, Column], str]]:
         """The batches of this worker's part. Raises as ``Samples``."""
@@ -57,14 +57,14 @@ class TorchSamples(IterableDataset):  # type: ignore[misc]
         for batch in samples.batches():
             yield columns_of(batch.rows), batch.position.to_json()
 
-    def _position(self, part: Shard) -> Position | None:
+    def _position(self, part: Shard) -> SamplePosition | None:
         if not self._since:
             return None
         for position in self._since:
             if position.shard == part:
                 return position
             if position.shard == self._shard and position.step is None:
-                return Position(position.completed, shard=part)
+                return SamplePosition(position.completed, shard=part)
         raise ConfigError(
             f"there is no position for shard {part.index} of {part.count}",
             do_next="give the last position of each worker, and as many workers as before",

@@ -63,7 +63,7 @@ class QueryNeeds:
     def __init__(self, query: QueryText, schemas: Mapping[int, pa.Schema]) -> None:
         self._query = query
         self._schemas = schemas
-        self._names = _Named(query.tree)
+        self._names = _QueryNames(query.tree)
         try:
             self._scopes = {id(scope.expression): scope for scope in traverse_scope(query.tree)}
         except SqlglotError:
@@ -140,7 +140,7 @@ def _samples(select: exp.Select, table: exp.Table) -> bool:
     return bool(select.args.get("sample") or table.args.get("sample") or isinstance(table.parent, exp.TableSample))
 
 
-class _Named:
+class _QueryNames:
     """The names in a query that may be columns.
 
     A name that follows the name of a table's rows (``o.id``) is a column of that table alone; any other may be one of

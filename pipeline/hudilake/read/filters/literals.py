@@ -28,7 +28,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class LiteralPosition:
     """``value`` (of the column's type, valid) is the literal if ``exact``, else the greatest value below it; None
     where there is none below."""
 
@@ -36,7 +36,7 @@ class Position:
     exact: bool
 
 
-def position(kind: pa.DataType, value: Value) -> Position:
+def position(kind: pa.DataType, value: Value) -> LiteralPosition:
     """The literal's position in a column type.
 
     Raises UnsupportedError for a literal that does not compare with that type (text with a number...).
@@ -50,7 +50,7 @@ def position(kind: pa.DataType, value: Value) -> Position:
     return literal_position
 
 
-def _position_of(kind: pa.DataType, value: Value) -> Position | None:
+def _position_of(kind: pa.DataType, value: Value) -> LiteralPosition | None:
     if pa.types.is_boolean(kind):
         return _exactly(kind, value) if isinstance(value, bool) else None
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -65,11 +65,11 @@ def _position_of(kind: pa.DataType, value: Value) -> Position | None:
     return _number(kind, value)
 
 
-def _exactly(kind: pa.DataType, value: Value) -> Position:
-    return Position(pa.scalar(value, kind), exact=True)
+def _exactly(kind: pa.DataType, value: Value) -> LiteralPosition:
+    return LiteralPosition(pa.scalar(value, kind), exact=True)
 
 
-def _number(kind: pa.DataType, value: int | float | Decimal) -> Position | None:
+def _number(kind: pa.DataType, value: int | float | Decimal) -> LiteralPosition | None:
     if pa.types.is_floating(kind):
         return _floating(kind, value)
     if pa.types.is_integer(kind):
@@ -79,7 +79,7 @@ def _number(kind: pa.DataType, value: int | float | Decimal) -> Position | None:
         high = 10**kind.precision - 1
         steps = _exact_number(value, -high, high, 10**kind.scale)
         on_grid = _on_grid(pa.decimal256(76, 0), steps, -high, high)
-        return Position(None if on_grid.value is None else _scaled(kind, on_grid.value.as_py()), on_grid.exact)
+        return LiteralPosition(None if on_grid.value is None else _scaled(kind, on_grid.value.as_py()), on_grid.exact)
     return None
 
 
@@ -108,12 +108,12 @@ def _scaled(kind: pa.DataType, steps: Decimal) -> pa.Scalar:
     return pa.scalar(steps.scaleb(-kind.scale, _WIDE), kind)
 
 
-def _on_grid(kind: pa.DataType, number: Fraction, low: int, high: int) -> Position:
+def _on_grid(kind: pa.DataType, number: Fraction, low: int, high: int) -> LiteralPosition:
     """``number`` counts steps of the type from zero."""
     floor = min(math.floor(number), high)
     if floor < low:
-        return Position(None, exact=False)
-    return Position(_step(kind, floor), exact=floor == number)
+        return LiteralPosition(None, exact=False)
+    return LiteralPosition(_step(kind, floor), exact=floor == number)
 
 
 def _step(kind: pa.DataType, steps: int) -> pa.Scalar:
@@ -154,20 +154,20 @@ def _unit(kind: pa.DataType) -> str:
     return "ms" if pa.types.is_date64(kind) else str(kind.unit)
 
 
-def _floating(kind: pa.DataType, value: int | float | Decimal) -> Position:
+def _floating(kind: pa.DataType, value: int | float | Decimal) -> LiteralPosition:
     make = np.float32 if kind == pa.float32() else np.float64
     if not _is_finite(value):
-        return Position(pa.scalar(float(value), kind), exact=True)
+        return LiteralPosition(pa.scalar(float(value), kind), exact=True)
     number = _fraction(value)
     with np.errstate(over="ignore"):
         near = make(_nearest(number))
     if math.isinf(near):
         near = make(math.copysign(np.finfo(make).max, near))
         below = near if number > 0 else make(-math.inf)
-        return Position(pa.scalar(float(below), kind), exact=False)
+        return LiteralPosition(pa.scalar(float(below), kind), exact=False)
     if Fraction(float(near)) > number:
         near = np.nextafter(near, make(-math.inf))
-    return Position(pa.scalar(float(near), kind), exact=Fraction(float(near)) == number)
+    return LiteralPosition(pa.scalar(float(near), kind), exact=Fraction(float(near)) == number)
 
 
 def _nearest(number: Fraction) -> float:

@@ -12,8 +12,8 @@ from hudilake.format.files.pages.page_index import RowRanges
 from hudilake.format.files.view import BaseFile
 from hudilake.read.filters.bounds import may_match
 from hudilake.read.filters.expressions import Filter, columns_of
-from hudilake.read.inside.contested import Contested
-from hudilake.read.inside.pieces import Pieces, pages, row_groups
+from hudilake.read.inside.contested import ContestedRows
+from hudilake.read.inside.pieces import RowGroupPieces, pages, row_groups
 from hudilake.read.inside.tally import ReadTally
 from hudilake.storage.base import Storage
 
@@ -23,7 +23,7 @@ def wanted_rows(
     base: BaseFile,
     schema: pa.Schema,
     condition: Filter,
-    held_back: Contested | None,
+    held_back: ContestedRows | None,
     tally: ReadTally | None = None,
 ) -> pa.Table:
     """The rows of a base file that may pass a condition, or may keep a row of the log back; others may be among them.
@@ -47,7 +47,7 @@ def wanted_rows(
 
 
 def chosen_rows(
-    file: ChunkedFile, schema: pa.Schema, condition: Filter, held_back: Contested | None
+    file: ChunkedFile, schema: pa.Schema, condition: Filter, held_back: ContestedRows | None
 ) -> dict[int, RowRanges | None]:
     """The rows of a base file to read: row group -> ranges, None for all. Arguments and errors as ``wanted_rows``."""
     rows = file.group_rows
@@ -63,7 +63,7 @@ def chosen_rows(
 
 
 def _wanted(
-    pieces: Pieces, condition: Filter, held_back: Contested, rows: Sequence[int]
+    pieces: RowGroupPieces, condition: Filter, held_back: ContestedRows, rows: Sequence[int]
 ) -> dict[int, RowRanges | None]:
     count = len(pieces.group)
     wanted = may_match(condition, pieces.bounds, count) | held_back.may_be_in(pieces.bounds, count)

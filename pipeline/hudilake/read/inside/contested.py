@@ -31,7 +31,7 @@ from hudilake.read.filters.expressions import Filter
 
 
 @dataclass(frozen=True)
-class Contested:
+class ContestedRows:
     """n rows of the log that pass the condition, and that newer rows of the base file would keep back.
 
     Args:
@@ -68,10 +68,10 @@ class Contested:
 
 
 #: No row of the log is kept back by rows of the base file.
-NOT_HELD_BACK = Contested(pa.array([], pa.string()), np.zeros(0, dtype=np.int64), "")
+NOT_HELD_BACK = ContestedRows(pa.array([], pa.string()), np.zeros(0, dtype=np.int64), "")
 
 
-def contested(log: MergedLog, condition: Filter, ordering_field: str) -> Contested | None:
+def contested(log: MergedLog, condition: Filter, ordering_field: str) -> ContestedRows | None:
     """The rows of the log that base rows may keep back; None if no base row may be skipped.
 
     Args:
@@ -89,4 +89,4 @@ def contested(log: MergedLog, condition: Filter, ordering_field: str) -> Contest
         returned = returned[matches(condition, log.rows.table)[winners.row[returned]]]
     keys = winners.keys.take(pa.array(returned))
     order = pc.array_sort_indices(keys)
-    return Contested(keys.take(order), winners.ordering[returned][order.to_numpy()], ordering_field)
+    return ContestedRows(keys.take(order), winners.ordering[returned][order.to_numpy()], ordering_field)

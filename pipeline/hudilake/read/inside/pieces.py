@@ -24,7 +24,7 @@ _FLOATS_MAY_BE_NAN = True
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class RowGroupPieces:
     """n pieces, row group after row group.
 
     Args:
@@ -52,7 +52,7 @@ class Pieces:
         return found
 
 
-def row_groups(file: ChunkedFile, schema: pa.Schema, columns: Iterable[str]) -> Pieces:
+def row_groups(file: ChunkedFile, schema: pa.Schema, columns: Iterable[str]) -> RowGroupPieces:
     """A piece for each row group.
 
     Args:
@@ -66,10 +66,10 @@ def row_groups(file: ChunkedFile, schema: pa.Schema, columns: Iterable[str]) -> 
     held = set(file.held(columns))
     bounds = {name: _bounds(schema.field(name).type, file.group_ranges(name), name in held) for name in columns}
     count = len(rows)
-    return Pieces(np.arange(count), np.zeros(count, dtype=np.int64), np.array(rows, dtype=np.int64), bounds)
+    return RowGroupPieces(np.arange(count), np.zeros(count, dtype=np.int64), np.array(rows, dtype=np.int64), bounds)
 
 
-def pages(file: ChunkedFile, schema: pa.Schema, columns: Sequence[str], groups: Sequence[int]) -> Pieces:
+def pages(file: ChunkedFile, schema: pa.Schema, columns: Sequence[str], groups: Sequence[int]) -> RowGroupPieces:
     """The pieces of some row groups, cut at the edges of pages. Arguments and errors as ``row_groups``; the columns
     that the file has can be left out page by page (``ChunkedFile.can_pick_pages``)."""
     held = file.held(columns)
@@ -79,7 +79,7 @@ def pages(file: ChunkedFile, schema: pa.Schema, columns: Sequence[str], groups: 
     group = np.repeat(np.array(groups, dtype=np.int64), [len(edges[one]) - 1 for one in groups])
     start = np.concatenate([edges[one][:-1] for one in groups])
     stop = np.concatenate([edges[one][1:] for one in groups])
-    return Pieces(group, start, stop, bounds)
+    return RowGroupPieces(group, start, stop, bounds)
 
 
 def _edges(file: ChunkedFile, group: int, columns: Iterable[str]) -> Longs:

@@ -14,10 +14,10 @@ from hudilake.policies import ClusteringPolicy, CompactionPolicy, FileSizePolicy
 from hudilake.read import TableReader
 from hudilake.read.slice_files import SliceFiles
 from hudilake.services.advice.overlap import ColumnOverlap, overlaps
-from hudilake.services.advice.proposal import Search, Tried, assumed_queries, distinct_values, sortable
+from hudilake.services.advice.proposal import OrderTrial, Search, assumed_queries, distinct_values, sortable
 from hudilake.services.advice.queries import AskedQuery, LeftOut, asked_queries, filtered_columns
 from hudilake.services.advice.sample import Sample, draw
-from hudilake.services.advice.simulation import Together, clustered, in_buckets
+from hudilake.services.advice.simulation import SortedSample, clustered, in_buckets
 from hudilake.write.form import BaseFileForm
 
 #: So many columns are tried where no query is given.
@@ -31,7 +31,7 @@ _CLEARLY_LESS: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class AdviceSettings:
     """What the settings say of a table, and how much is read.
 
     Args:
@@ -113,12 +113,12 @@ class Advice:
     queries: tuple[QueryAdvice, ...]
     left_out: tuple[LeftOut, ...]
     assumed: bool
-    tried: tuple[Tried, ...]
+    tried: tuple[OrderTrial, ...]
     order: OrderPolicy | None
     trouble: str | None
 
 
-def advise(reader: TableReader, statements: Sequence[str], names: Sequence[str], given: Given) -> Advice:
+def advise(reader: TableReader, statements: Sequence[str], names: Sequence[str], given: AdviceSettings) -> Advice:
     """Look at a table's ranges, draw rows and try orders on them.
 
     Args:
@@ -180,7 +180,7 @@ def _distinct(sample: Sample, columns: Sequence[str]) -> dict[str, int]:
     return {name: distinct_values(sample.rows.column(name), rows) for name in columns}
 
 
-def _together(kind: TableKind, sample: Sample, given: Given) -> list[Together]:
+def _together(kind: TableKind, sample: Sample, given: AdviceSettings) -> list[SortedSample]:
     if kind.computed:
         form = BaseFileForm(row_group_rows=given.compaction.row_group_rows, order=_SOME_ORDER)
         return in_buckets(sample, form.at_once[0])
@@ -211,7 +211,7 @@ def _share(now: Sequence[_Now]) -> float:
     return sum(one.share * one.query.times for one in now) / max(sum(one.query.times for one in now), 1)
 
 
-def _with_proposal(now: Sequence[_Now], search: Search, best: Tried | None) -> Iterator[QueryAdvice]:
+def _with_proposal(now: Sequence[_Now], search: Search, best: OrderTrial | None) -> Iterator[QueryAdvice]:
     """The queries with what they would read; those of one text are one, with their mean."""
     pieces = None if best is None else search.pieces(best.order)
     by_text: dict[str, list[_Now]] = {}

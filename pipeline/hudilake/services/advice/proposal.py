@@ -16,7 +16,7 @@ from hudilake.policies import Curve, OrderPolicy
 from hudilake.read.filters.expressions import Ge, Le, all_of
 from hudilake.services.advice.queries import AskedQuery
 from hudilake.services.advice.sample import Sample
-from hudilake.services.advice.simulation import Pieces, Together, pieces_of
+from hudilake.services.advice.simulation import SimulatedFiles, SortedSample, pieces_of
 
 #: Columns of a proposed order: with more of them, each has few bits, and files overlap again.
 MOST_COLUMNS: Final = 4
@@ -27,7 +27,7 @@ _RANGE, _PLACES = 0.01, (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class OrderTrial:
     """An order that was tried. ``share``: of the files that the queries read on average, 0 to 1."""
 
     order: OrderPolicy
@@ -45,29 +45,29 @@ class Search:
         seed: of orders by sampled ranges.
     """
 
-    together: Sequence[Together]
+    together: Sequence[SortedSample]
     queries: Sequence[AskedQuery]
     columns: Sequence[str]
     seed: int = 0
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[OrderTrial] = field(default_factory=list)
 
-    def pieces(self, policy: OrderPolicy | None) -> Pieces:
+    def pieces(self, policy: OrderPolicy | None) -> SimulatedFiles:
         """The files under an order; None for the rows as they are."""
         return pieces_of(self.together, None if policy is None else Order(policy, self.seed), self.columns)
 
-    def share(self, pieces: Pieces) -> float:
+    def share(self, pieces: SimulatedFiles) -> float:
         """The share of the files that the queries read, on average over all times they are asked."""
         asked = sum(query.times for query in self.queries)
         read = sum(query.times * pieces.read(query.condition) for query in self.queries)
         return read / max(asked * pieces.total, 1)
 
-    def best(self, candidates: Sequence[str]) -> Tried | None:
+    def best(self, candidates: Sequence[str]) -> OrderTrial | None:
         """The best order found: the best column first, then further ones as long as each saves enough.
 
         Args:
             candidates: columns, in the order in which equal ones are preferred.
         """
-        best: Tried | None = None
+        best: OrderTrial | None = None
         chosen: tuple[str, ...] = ()
         while len(chosen) < MOST_COLUMNS:
             rest = [name for name in candidates if name not in chosen]
@@ -81,8 +81,8 @@ class Search:
             chosen = best.order.columns
         return best
 
-    def _try(self, policy: OrderPolicy) -> Tried:
-        tried = Tried(policy, self.share(self.pieces(policy)))
+    def _try(self, policy: OrderPolicy) -> OrderTrial:
+        tried = OrderTrial(policy, self.share(self.pieces(policy)))
         self.tried.append(tried)
         return tried
 
@@ -93,7 +93,7 @@ def _orders(columns: tuple[str, ...]) -> Iterator[OrderPolicy]:
         yield OrderPolicy(columns=columns, curve=curve)
 
 
-def _simplest(tries: Sequence[Tried], least: Tried) -> Tried:
+def _simplest(tries: Sequence[OrderTrial], least: OrderTrial) -> OrderTrial:
     """Of the curves over the same columns the first that is as good as the best one."""
     same = [one for one in tries if one.order.columns == least.order.columns]
     return next(one for one in same if one.share <= least.share * (1 + _WORTH))

@@ -16,7 +16,7 @@ Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class SliceSample:
     """Rows of one file slice, in the order in which it holds them.
 
     Args:
@@ -41,7 +41,7 @@ class Sample:
     """
 
     schema: pa.Schema
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[SliceSample, ...]
     stands_for: float
 
     @property
@@ -73,7 +73,7 @@ def draw(reader: TableReader, columns: Sequence[str], rows: int, most_slices: in
         whole = pa.Table.from_batches(list(plan.scan.read(piece)), plan.scan.schema)
         wanted = min(whole.num_rows, max(1, round(rows * _bytes(piece) / size)))
         places = np.sort(chance.choice(whole.num_rows, wanted, replace=False)) if wanted else np.zeros(0, np.int64)
-        drawn.append(Drawn(piece, whole.take(pa.array(places)), whole.num_rows))
+        drawn.append(SliceSample(piece, whole.take(pa.array(places)), whole.num_rows))
     return Sample(plan.scan.schema, tuple(drawn), plan.size / size if size else 1.0)
 
 

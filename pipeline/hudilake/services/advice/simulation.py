@@ -30,7 +30,7 @@ _ROWS_A_PIECE: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class SortedSample:
     """Drawn rows that are sorted together.
 
     Args:
@@ -45,10 +45,10 @@ class Together:
     at_seams: bool
 
 
-def clustered(sample: Sample, target_bytes: int, group_bytes: int) -> list[Together]:
+def clustered(sample: Sample, target_bytes: int, group_bytes: int) -> list[SortedSample]:
     """The rows that a clustering sorts together: file slices of one partition, up to ``group_bytes``; files of
     ``target_bytes``."""
-    out: list[Together] = []
+    out: list[SortedSample] = []
     by_path: dict[str, list[int]] = {}
     for number, one in enumerate(sample.drawn):
         by_path.setdefault(one.piece.partition_path, []).append(number)
@@ -59,14 +59,14 @@ def clustered(sample: Sample, target_bytes: int, group_bytes: int) -> list[Toget
             mine = [sample.drawn[number] for number in group.tolist()]
             size = sum(_size(one.piece) for one in mine) * sample.stands_for
             files = max(1, math.ceil(size / target_bytes))
-            out.append(Together(pa.concat_tables([one.rows for one in mine]), files, at_seams=True))
+            out.append(SortedSample(pa.concat_tables([one.rows for one in mine]), files, at_seams=True))
     return out
 
 
-def in_buckets(sample: Sample, row_group_rows: int) -> list[Together]:
+def in_buckets(sample: Sample, row_group_rows: int) -> list[SortedSample]:
     """The rows of each file slice, which stay in it; row groups of ``row_group_rows``."""
     return [
-        Together(one.rows, math.ceil(one.total / row_group_rows) * sample.stands_for, at_seams=False)
+        SortedSample(one.rows, math.ceil(one.total / row_group_rows) * sample.stands_for, at_seams=False)
         for one in sample.drawn
         if one.rows.num_rows
     ]
@@ -77,7 +77,7 @@ def _size(piece: FileSlice) -> int:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class SimulatedFiles:
     """The simulated files (or row groups).
 
     Args:
@@ -98,7 +98,7 @@ class Pieces:
         return float(self.weights[may_match(condition, self.bounds, len(self.weights))].sum())
 
 
-def pieces_of(together: Sequence[Together], order: Order | None, columns: Sequence[str]) -> Pieces:
+def pieces_of(together: Sequence[SortedSample], order: Order | None, columns: Sequence[str]) -> SimulatedFiles:
     """The files that rows become.
 
     Args:
@@ -116,10 +116,12 @@ def pieces_of(together: Sequence[Together], order: Order | None, columns: Sequen
         weights += [one.pieces / count] * count
         tables.append(rows)
     rows, number = pa.concat_tables(tables), pa.array(np.concatenate(numbers))
-    return Pieces({name: _bounds(rows.column(name), number, len(weights)) for name in columns}, np.array(weights))
+    return SimulatedFiles(
+        {name: _bounds(rows.column(name), number, len(weights)) for name in columns}, np.array(weights)
+    )
 
 
-def _cut(one: Together, order: Order | None, count: int) -> tuple[pa.Table, Longs]:
+def _cut(one: SortedSample, order: Order | None, count: int) -> tuple[pa.Table, Longs]:
     """The rows in an order, and where the pieces but the first one begin."""
     even = np.arange(1, count) * one.rows.num_rows // count
     if order is None:

@@ -18,8 +18,8 @@ from hudilake.commit.commit import OvertakenError, withdraw
 from hudilake.errors import BinlakeError, CommitUnknownError, LostOwnershipError
 from hudilake.format.files.file_group_write import WriteResult
 from hudilake.format.layout.order import order_extra
-from hudilake.services.clustering.job import ClusteringJob, LaidOut, holding
-from hudilake.services.clustering.plan import Unit
+from hudilake.services.clustering.job import ClusteringJob, UnitResult, holding
+from hudilake.services.clustering.plan import ClusteringUnit
 from hudilake.table.table import HudiTable
 
 #: Tells the index of a table which keys the files of an instant have, before the instant completes.
@@ -27,7 +27,7 @@ Keep = Callable[[str, Sequence[WriteResult]], None]
 
 
 @dataclass(frozen=True)
-class Clustered:
+class ClusteringResult:
     """What a clustering has done.
 
     Args:
@@ -61,7 +61,9 @@ class Clustered:
         return {name: value for name, value in vars(self).items() if name not in ("instant", "completed")}
 
 
-def complete(table: HudiTable, job: ClusteringJob, made: Sequence[LaidOut], keep: Keep | None = None) -> Clustered:
+def complete(
+    table: HudiTable, job: ClusteringJob, made: Sequence[UnitResult], keep: Keep | None = None
+) -> ClusteringResult:
     """Publish the units of a clustering that still hold; if there are none, the clustering is rolled back.
 
     Args:
@@ -114,7 +116,7 @@ def _check_properties(table: HudiTable, time: str) -> None:
         )
 
 
-def _publish(table: HudiTable, job: ClusteringJob, made: Sequence[LaidOut], keep: Keep | None) -> Clustered:
+def _publish(table: HudiTable, job: ClusteringJob, made: Sequence[UnitResult], keep: Keep | None) -> ClusteringResult:
     sound = {unit.groups for unit in holding(table, job.units, job.time)}
     held = [one for one in made if one.unit.groups in sound]
     for one in made:
@@ -124,13 +126,13 @@ def _publish(table: HudiTable, job: ClusteringJob, made: Sequence[LaidOut], keep
     gave_way = job.planned - len(held)
     if not held:
         table.abort(job.time)
-        return Clustered(job.time, completed=False, gave_way=gave_way)
+        return ClusteringResult(job.time, completed=False, gave_way=gave_way)
     results = [result for one in held for result in one.results]
     table.rebase(job.time, whole=False)
     if keep is not None:
         keep(job.time, results)
     table.commit(job.time, results, order_extra(job.context.order), replaced=_replaced(one.unit for one in held))
-    return Clustered(
+    return ClusteringResult(
         job.time,
         completed=True,
         replaced=sum(len(one.unit.sources) for one in held),
@@ -141,7 +143,7 @@ def _publish(table: HudiTable, job: ClusteringJob, made: Sequence[LaidOut], keep
     )
 
 
-def _replaced(units: Iterable[Unit]) -> Mapping[str, tuple[str, ...]]:
+def _replaced(units: Iterable[ClusteringUnit]) -> Mapping[str, tuple[str, ...]]:
     by_path: dict[str, list[str]] = {}
     for unit in units:
         by_path.setdefault(unit.partition_path, []).extend(source.file_id for source in unit.sources)

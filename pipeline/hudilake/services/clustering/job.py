@@ -35,7 +35,7 @@ from hudilake.format.timeline.instant import CLUSTERING, Instant, State
 from hudilake.format.timeline.timeline import FileGroupId
 from hudilake.services.clustering.config import ClusteringConfig, LayOutContext
 from hudilake.services.clustering.output import write_files
-from hudilake.services.clustering.plan import Unit, holds, order_of, units_of
+from hudilake.services.clustering.plan import ClusteringUnit, holds, order_of, units_of
 from hudilake.services.clustering.scheduling import busy
 from hudilake.services.clustering.sources import with_bounds
 from hudilake.services.clustering.spill import spilled
@@ -46,10 +46,10 @@ from hudilake.table.table import HudiTable
 
 
 @dataclass(frozen=True)
-class LaidOut:
+class UnitResult:
     """The files that were written for a unit; none if no row of it lives."""
 
-    unit: Unit
+    unit: ClusteringUnit
     results: tuple[WriteResult, ...]
 
 
@@ -77,7 +77,7 @@ def context_of(table: HudiTable, instant: str, config: ClusteringConfig, order: 
     return LayOutContext(merging, table.config.name, within(order, write.arrow_schema), config, kind.keeps_keys)
 
 
-def lay_out(storage: Storage, context: LayOutContext, unit: Unit) -> LaidOut:
+def lay_out(storage: Storage, context: LayOutContext, unit: ClusteringUnit) -> UnitResult:
     """Write the rows of a unit to new file groups.
 
     Args:
@@ -91,7 +91,7 @@ def lay_out(storage: Storage, context: LayOutContext, unit: Unit) -> LaidOut:
     with tempfile.TemporaryDirectory(prefix="binlake-clustering-") as name:
         directory = Path(name)
         rows = spilled(storage, context, unit, directory)
-        return LaidOut(unit, tuple(write_files(storage, context, unit, rows, directory)))
+        return UnitResult(unit, tuple(write_files(storage, context, unit, rows, directory)))
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class ClusteringJob:
     instant: Instant
     storage: Storage
     context: LayOutContext
-    units: tuple[Unit, ...]
+    units: tuple[ClusteringUnit, ...]
     planned: int
 
     @property
@@ -168,7 +168,7 @@ def prepare(table: HudiTable, requested: Instant, config: ClusteringConfig) -> C
         return ClusteringJob(inflight, table.storage, context, tuple(sound), len(units))
 
 
-def _create(table: HudiTable, inflight: Instant, units: Sequence[Unit]) -> None:
+def _create(table: HudiTable, inflight: Instant, units: Sequence[ClusteringUnit]) -> None:
     """Create the inflight file. It is empty as Hudi's; over a plan of Hudi it says that binlake executes it, so that it
     is rolled back if this process dies."""
     ours = any(one.ours for one in table.planned() if one.instant.requested_time == inflight.requested_time)
@@ -184,13 +184,13 @@ def _create(table: HudiTable, inflight: Instant, units: Sequence[Unit]) -> None:
         ) from error
 
 
-def execute(job: ClusteringJob, map_tasks: MapTasks) -> list[LaidOut]:
+def execute(job: ClusteringJob, map_tasks: MapTasks) -> list[UnitResult]:
     """Sample the values where the order needs it, then write the files, one task a unit. Errors as ``lay_out``."""
     units = with_bounds(job.storage, job.context, job.units, map_tasks)
     return map_tasks(partial(lay_out, job.storage, job.context), units)
 
 
-def holding(table: HudiTable, units: Sequence[Unit], time: str) -> list[Unit]:
+def holding(table: HudiTable, units: Sequence[ClusteringUnit], time: str) -> list[ClusteringUnit]:
     """The units of a clustering whose file groups are as they were planned, as of the table's last refresh: no commit
     has written to them, nobody has replaced them, and no other plan has them. Raises CorruptDataError, StorageError.
 

@@ -19,8 +19,8 @@ from hudilake.format.files.file_group_write import KeyChanges, WriteResult
 from hudilake.format.files.names import BaseFileName, in_partition, marker_path
 from hudilake.format.files.parquet_file import encode_parquet
 from hudilake.services.clustering.config import FILE_NAME, PARTITION_PATH, LayOutContext
-from hudilake.services.clustering.plan import Unit
-from hudilake.services.clustering.spill import Longs, Spilled
+from hudilake.services.clustering.plan import ClusteringUnit
+from hudilake.services.clustering.spill import Longs, SpilledRows
 from hudilake.storage.base import Storage
 from hudilake.write.aside import AsideRows
 from hudilake.write.base_sink import BaseFileSink, mapped
@@ -33,7 +33,7 @@ _CONSTANT: Final = pa.dictionary(pa.int32(), pa.string())
 
 
 def write_files(
-    storage: Storage, context: LayOutContext, unit: Unit, rows: Spilled, directory: Path
+    storage: Storage, context: LayOutContext, unit: ClusteringUnit, rows: SpilledRows, directory: Path
 ) -> list[WriteResult]:
     """Write the rows in their order, several files at once. Arguments and errors as ``lay_out``."""
     if not len(rows.order):
@@ -49,8 +49,8 @@ def write_files(
 class _Output:
     storage: Storage
     context: LayOutContext
-    unit: Unit
-    rows: Spilled
+    unit: ClusteringUnit
+    rows: SpilledRows
     aside: AsideRows
     directory: Path
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hudilake.commit.compaction_plan import Operation
+from hudilake.commit.compaction_plan import CompactionOperation
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition import kind_support
 from hudilake.format.files.names import parse_base_name, parse_log_name
@@ -27,13 +27,13 @@ from hudilake.services.compaction.scheduling import logs_before
 from hudilake.table.table import HudiTable
 
 if TYPE_CHECKING:
-    from hudilake.format.layout.bounds import Bounds
+    from hudilake.format.layout.bounds import OrderBounds
 
 _SUMMED = ("TOTAL_LOG_FILES", "TOTAL_LOG_FILES_SIZE", "TOTAL_IO_READ_MB", "TOTAL_IO_WRITE_MB", "TOTAL_IO_MB")
 
 
 @dataclass(frozen=True)
-class Unit:
+class ClusteringUnit:
     """File groups of one partition that are laid out together, by one task. Picklable.
 
     Args:
@@ -45,10 +45,10 @@ class Unit:
     """
 
     partition_path: str
-    sources: tuple[Operation, ...]
+    sources: tuple[CompactionOperation, ...]
     size: int
     outputs: int
-    bounds: Bounds | None = None
+    bounds: OrderBounds | None = None
 
     @property
     def groups(self) -> frozenset[FileGroupId]:
@@ -56,7 +56,9 @@ class Unit:
         return frozenset(source.group for source in self.sources)
 
 
-def plan(table: HudiTable, config: ClusteringConfig, busy: Collection[FileGroupId] = (), time: str = "~") -> list[Unit]:
+def plan(
+    table: HudiTable, config: ClusteringConfig, busy: Collection[FileGroupId] = (), time: str = "~"
+) -> list[ClusteringUnit]:
     """What a clustering would lay out now; nothing if no file would become better.
 
     Args:
@@ -67,19 +69,19 @@ def plan(table: HudiTable, config: ClusteringConfig, busy: Collection[FileGroupI
 
     Raises UnsupportedError for a table whose rows may not leave their file group, CorruptDataError, StorageError.
     """
-    table.config.kind.refuse(kind_support.Operation.CLUSTERING, table.config.name)
+    table.config.kind.refuse(kind_support.TableOperation.CLUSTERING, table.config.name)
     slices = [piece for piece in table.file_slices() if (piece.partition_path, piece.file_id) not in busy]
     settled = [piece for piece in slices if logs_before(table.timeline, piece.log_files, time) == piece.log_files]
     return [_unit(taken, config) for taken in selected(table, settled, config)]
 
 
-def _unit(taken: Taken, config: ClusteringConfig) -> Unit:
-    sources = tuple(Operation.of(piece, piece.log_files) for piece in taken)
+def _unit(taken: Taken, config: ClusteringConfig) -> ClusteringUnit:
+    sources = tuple(CompactionOperation.of(piece, piece.log_files) for piece in taken)
     size = sum(map(bytes_of, taken))
-    return Unit(taken[0].partition_path, sources, size, config.outputs(size))
+    return ClusteringUnit(taken[0].partition_path, sources, size, config.outputs(size))
 
 
-def plan_of(units: Sequence[Unit], config: ClusteringConfig) -> ClusteringPlan:
+def plan_of(units: Sequence[ClusteringUnit], config: ClusteringConfig) -> ClusteringPlan:
     """The plan that Hudi can execute too: by the same columns, along the curve that its writer is given."""
     order = config.order
     params = {SORT_COLUMNS: ",".join(order.columns)} if order is not None else {}
@@ -87,14 +89,16 @@ def plan_of(units: Sequence[Unit], config: ClusteringConfig) -> ClusteringPlan:
     return ClusteringPlan(groups, SORT_AND_SIZE, params, order_extra(order))
 
 
-def planned_group(sources: Sequence[Operation], outputs: int, extra: Mapping[str, str] | None = None) -> PlannedGroup:
+def planned_group(
+    sources: Sequence[CompactionOperation], outputs: int, extra: Mapping[str, str] | None = None
+) -> PlannedGroup:
     """Slices that become ``outputs`` file groups. ``extra``: further keys of the strategy."""
     slices = tuple(PlannedSlice(s.partition_path, s.file_id, s.base_file, s.log_files) for s in sources)
     metrics = {name: sum(source.metrics.get(name, 0.0) for source in sources) for name in _SUMMED}
     return PlannedGroup(slices, outputs, extra or {}, metrics)
 
 
-def units_of(planned: ClusteringPlan) -> list[Unit]:
+def units_of(planned: ClusteringPlan) -> list[ClusteringUnit]:
     """The units of a plan, ours or Hudi's.
 
     Raises UnsupportedError for a plan that binlake does not execute, CorruptDataError for files that are no data files.
@@ -110,11 +114,12 @@ def units_of(planned: ClusteringPlan) -> list[Unit]:
             do_next="execute it with Hudi, or plan it again with hoodie.clustering.preserve.commit.metadata=true",
         )
     return [
-        Unit(group.partition_path, tuple(map(_operation, group.slices)), 0, group.outputs) for group in planned.groups
+        ClusteringUnit(group.partition_path, tuple(map(_operation, group.slices)), 0, group.outputs)
+        for group in planned.groups
     ]
 
 
-def _operation(piece: PlannedSlice) -> Operation:
+def _operation(piece: PlannedSlice) -> CompactionOperation:
     base = parse_base_name(piece.base_file) if piece.base_file is not None else None
     logs = [parse_log_name(name) for name in piece.log_files]
     instants = [base.instant] if base is not None else [log.instant for log in logs if log is not None]
@@ -124,7 +129,7 @@ def _operation(piece: PlannedSlice) -> Operation:
             do_next="roll the clustering back with the writer that made it",
             file_group=piece.file_id,
         )
-    return Operation(piece.partition_path, piece.file_id, instants[0], piece.base_file, piece.log_files)
+    return CompactionOperation(piece.partition_path, piece.file_id, instants[0], piece.base_file, piece.log_files)
 
 
 def order_of(planned: ClusteringPlan) -> Order | None:
@@ -136,11 +141,11 @@ def order_of(planned: ClusteringPlan) -> Order | None:
     return Order(OrderPolicy(columns=tuple(name.strip() for name in columns.split(","))))
 
 
-def holds(unit: Unit, slices: Mapping[FileGroupId, FileSlice]) -> bool:
+def holds(unit: ClusteringUnit, slices: Mapping[FileGroupId, FileSlice]) -> bool:
     """Whether the file groups of a unit are as they were planned. ``slices``: the newest ones."""
     return all(source.group in slices and _as_planned(source, slices[source.group]) for source in unit.sources)
 
 
-def _as_planned(source: Operation, piece: FileSlice) -> bool:
+def _as_planned(source: CompactionOperation, piece: FileSlice) -> bool:
     base = str(piece.base_file.name) if piece.base_file is not None else None
     return base == source.base_file and {str(log.name) for log in piece.log_files} == set(source.log_files)

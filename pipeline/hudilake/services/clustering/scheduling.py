@@ -12,7 +12,7 @@ from hudilake.commit.announced import intent_extra, pending_intent
 from hudilake.commit.commit import request
 from hudilake.commit.compaction_plan import pending_compactions, read_plan
 from hudilake.commit.planned import groups_of, planned_intent
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.files.append import open_groups
 from hudilake.format.timeline.instant import CLUSTERING, REPLACE_COMMIT, Instant, State
 from hudilake.format.timeline.timeline import FileGroupId
@@ -43,7 +43,7 @@ def schedule(table: HudiTable, config: ClusteringConfig) -> Instant | None:
     LockHeldError, CorruptDataError, StorageError.
     """
     table.config.check_writable()
-    table.config.kind.refuse(Operation.CLUSTERING, table.config.name)
+    table.config.kind.refuse(TableOperation.CLUSTERING, table.config.name)
     with table.exclusively():
         for attempt in range(_ATTEMPTS):
             try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.timeline.instant import Instant
-from hudilake.services.clustering.completion import Clustered, Keep, complete, give_up
+from hudilake.services.clustering.completion import ClusteringResult, Keep, complete, give_up
 from hudilake.services.clustering.config import ClusteringConfig
-from hudilake.services.clustering.job import ClusteringJob, LaidOut, execute, prepare, waiting
+from hudilake.services.clustering.job import ClusteringJob, UnitResult, execute, prepare, waiting
 from hudilake.services.clustering.plan import plan
 from hudilake.services.clustering.scheduling import busy, due, schedule
 from hudilake.services.planned import MapTasks
@@ -36,12 +36,12 @@ class Clustering:
     map_tasks: MapTasks
     keep: Keep | None = None
     of_hudi: bool = False
-    ended: Callable[[Clustered], None] = lambda _: None
+    ended: Callable[[ClusteringResult], None] = lambda _: None
     in_order: dict[str, str] = field(default_factory=dict)
 
     def refusal(self) -> str | None:
         """Why tables whose rows may not leave their file group have none."""
-        refused = self.table.config.kind.refusal(Operation.CLUSTERING)
+        refused = self.table.config.kind.refusal(TableOperation.CLUSTERING)
         return refused.why if refused is not None else None
 
     def waiting(self) -> list[Instant]:
@@ -74,11 +74,11 @@ class Clustering:
         """The units of the plan that hold; None if none does, and the plan was rolled back."""
         return prepare(self.table, requested, self.config)
 
-    def execute(self, job: ClusteringJob) -> list[LaidOut]:
+    def execute(self, job: ClusteringJob) -> list[UnitResult]:
         """Write the new files."""
         return execute(job, self.map_tasks)
 
-    def complete(self, job: ClusteringJob, made: list[LaidOut]) -> Clustered:
+    def complete(self, job: ClusteringJob, made: list[UnitResult]) -> ClusteringResult:
         """Publish the units that still hold; on an error the clustering is rolled back."""
         done = complete(self.table, job, made, self.keep)
         self.ended(done)

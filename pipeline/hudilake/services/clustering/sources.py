@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hudilake.commit.compaction_plan import Operation
+from hudilake.commit.compaction_plan import CompactionOperation
 from hudilake.format.files.append import rows_never_merge
 from hudilake.format.files.base_file import open_base_file
 from hudilake.format.files.stored_rows import aligned
 from hudilake.services.clustering.config import LayOutContext
-from hudilake.services.clustering.plan import Unit
+from hudilake.services.clustering.plan import ClusteringUnit
 from hudilake.services.compaction.task import merged_rows, read_log
 from hudilake.services.planned import MapTasks
 from hudilake.storage.base import Storage, StorageNotFoundError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hudilake.format.layout.sketch import Sketch
 
 
-def rows_of(storage: Storage, context: LayOutContext, source: Operation) -> Iterator[pa.Table]:
+def rows_of(storage: Storage, context: LayOutContext, source: CompactionOperation) -> Iterator[pa.Table]:
     """The live rows of a slice in any order, in the columns of ``context.stored``. Errors as ``lay_out``."""
     merging = context.merging
     if not source.log_files:
@@ -42,7 +42,7 @@ def rows_of(storage: Storage, context: LayOutContext, source: Operation) -> Iter
 
 
 def columns_of(
-    storage: Storage, context: LayOutContext, source: Operation, columns: Sequence[str]
+    storage: Storage, context: LayOutContext, source: CompactionOperation, columns: Sequence[str]
 ) -> Iterator[pa.Table]:
     """Some columns of the rows in a slice's files, not merged: of a changed row each version. Errors as ``lay_out``."""
     schema = pa.schema([context.stored.field(name) for name in columns])
@@ -52,7 +52,7 @@ def columns_of(
             yield rows.select(columns)
 
 
-def _base_rows(storage: Storage, source: Operation, schema: pa.Schema) -> Iterator[pa.Table]:
+def _base_rows(storage: Storage, source: CompactionOperation, schema: pa.Schema) -> Iterator[pa.Table]:
     if source.base_file is None:
         return
     path = source.path(source.base_file)
@@ -65,7 +65,7 @@ def _base_rows(storage: Storage, source: Operation, schema: pa.Schema) -> Iterat
 
 
 @dataclass(frozen=True, slots=True)
-class _Sampled:
+class _SampleTask:
     """A task's part: a slice of a unit.
 
     Args:
@@ -76,11 +76,13 @@ class _Sampled:
 
     unit: int
     number: int
-    source: Operation
+    source: CompactionOperation
     size: int
 
 
-def with_bounds(storage: Storage, context: LayOutContext, units: Sequence[Unit], map_tasks: MapTasks) -> list[Unit]:
+def with_bounds(
+    storage: Storage, context: LayOutContext, units: Sequence[ClusteringUnit], map_tasks: MapTasks
+) -> list[ClusteringUnit]:
     """The units with the bounds of their values' ranges, if the order numbers values by sampled ranges.
 
     Slices whose samples are too small for their rows are sampled again.
@@ -101,7 +103,7 @@ def with_bounds(storage: Storage, context: LayOutContext, units: Sequence[Unit],
 
     sketches = _sketches(storage, context, _every(units, sample_size), map_tasks)
     again = [
-        _Sampled(number, place, unit.sources[place], size)
+        _SampleTask(number, place, unit.sources[place], size)
         for number, unit in enumerate(units)
         for place, size in heavy([sketches[number, n] for n in range(len(unit.sources))]).items()
     ]
@@ -112,21 +114,21 @@ def with_bounds(storage: Storage, context: LayOutContext, units: Sequence[Unit],
     ]
 
 
-def _every(units: Sequence[Unit], size: Callable[[int], int]) -> Iterator[_Sampled]:
+def _every(units: Sequence[ClusteringUnit], size: Callable[[int], int]) -> Iterator[_SampleTask]:
     for number, unit in enumerate(units):
         for place, source in enumerate(unit.sources):
-            yield _Sampled(number, place, source, size(len(unit.sources)))
+            yield _SampleTask(number, place, source, size(len(unit.sources)))
 
 
 def _sketches(
-    storage: Storage, context: LayOutContext, parts: Iterable[_Sampled], map_tasks: MapTasks
+    storage: Storage, context: LayOutContext, parts: Iterable[_SampleTask], map_tasks: MapTasks
 ) -> dict[tuple[int, int], Sketch]:
     wanted = list(parts)
     made = map_tasks(partial(_sketch, storage, context), wanted) if wanted else []
     return {(part.unit, part.number): one for part, one in zip(wanted, made, strict=True)}
 
 
-def _sketch(storage: Storage, context: LayOutContext, part: _Sampled) -> Sketch:
+def _sketch(storage: Storage, context: LayOutContext, part: _SampleTask) -> Sketch:
     """Sample a slice. Rows that its log files change count twice: a bound moves by little, and no row is lost by it."""
     assert context.order is not None
     from hudilake.format.layout.sketch import sketch

@@ -19,7 +19,7 @@ from hudilake.format.definition.schema import COMMIT_TIME_FIELD
 from hudilake.format.files.base_file import rows_at_once
 from hudilake.format.layout.order import places, sort_keys
 from hudilake.services.clustering.config import LayOutContext
-from hudilake.services.clustering.plan import Unit
+from hudilake.services.clustering.plan import ClusteringUnit
 from hudilake.services.clustering.sources import rows_of
 from hudilake.storage.base import Storage
 from hudilake.write.form import BaseFileForm
@@ -33,7 +33,7 @@ _CODE: Final = pa.int32()
 
 
 @dataclass(frozen=True)
-class Spilled:
+class SpilledRows:
     """The n live rows of a unit.
 
     Args:
@@ -68,7 +68,7 @@ class _Times:
 
 
 @dataclass
-class _Waiting:
+class _WorkNumbers:
     """The numbers from 0 to ``count``, each given once. Safe to use from several threads."""
 
     count: int
@@ -99,7 +99,9 @@ class _Lane:
     sources: list[int] = field(default_factory=list)
     weights: list[Weights] = field(default_factory=list)
 
-    def fill(self, storage: Storage, context: LayOutContext, unit: Unit, numbers: Iterable[int], times: _Times) -> None:
+    def fill(
+        self, storage: Storage, context: LayOutContext, unit: ClusteringUnit, numbers: Iterable[int], times: _Times
+    ) -> None:
         """Put the rows of some sources aside, one source after the other."""
         i = context.stored.get_field_index(COMMIT_TIME_FIELD)
         coded = context.stored.set(i, pa.field(COMMIT_TIME_FIELD, _CODE))
@@ -132,7 +134,7 @@ class _Keys:
         return rows.take(order)
 
 
-def spilled(storage: Storage, context: LayOutContext, unit: Unit, directory: Path) -> Spilled:
+def spilled(storage: Storage, context: LayOutContext, unit: ClusteringUnit, directory: Path) -> SpilledRows:
     """Read the sources of a unit, several at once, and put their live rows aside.
 
     Args:
@@ -143,7 +145,7 @@ def spilled(storage: Storage, context: LayOutContext, unit: Unit, directory: Pat
 
     Errors as ``lay_out``.
     """
-    times, waiting = _Times(), _Waiting(len(unit.sources))
+    times, waiting = _Times(), _WorkNumbers(len(unit.sources))
     count = min(context.config.threads, len(unit.sources))
     lanes = [_Lane(directory / f"rows-{number}", directory / f"keys-{number}") for number in range(count)]
     with ThreadPoolExecutor(count) as pool:
@@ -151,7 +153,7 @@ def spilled(storage: Storage, context: LayOutContext, unit: Unit, directory: Pat
             pass
     weights = np.concatenate([np.empty(0, dtype=np.uint32), *(part for lane in lanes for part in lane.weights)])
     order, marks = _order(lanes, context)
-    return Spilled(tuple(lane.rows for lane in lanes), tuple(times.numbers), order, weights, marks)
+    return SpilledRows(tuple(lane.rows for lane in lanes), tuple(times.numbers), order, weights, marks)
 
 
 def _order(lanes: Sequence[_Lane], context: LayOutContext) -> tuple[Longs, Seams]:

@@ -10,7 +10,7 @@ table's lock. Step 2 may run in another thread or process while the table's writ
 processes that the compaction is running.
 """
 
-from hudilake.commit.compaction_plan import CompactionPlan, Operation
+from hudilake.commit.compaction_plan import CompactionOperation, CompactionPlan
 from hudilake.services.compaction.completion import (
     OlderWriterError,
     UnsoundPlanError,
@@ -35,10 +35,10 @@ __all__ = [
     "CompactionConfig",
     "CompactionContext",
     "CompactionJob",
+    "CompactionOperation",
     "CompactionPlan",
     "MapTasks",
     "OlderWriterError",
-    "Operation",
     "UnsoundPlanError",
     "abandoned",
     "compact_file_group",

@@ -18,7 +18,7 @@ from typing import Final
 
 from hudilake.clock import monotonic_s
 from hudilake.commit.commit import check_still_inflight, drop_markers, publish
-from hudilake.commit.compaction_plan import Operation
+from hudilake.commit.compaction_plan import CompactionOperation
 from hudilake.errors import CorruptDataError, TransientError
 from hudilake.format.definition.schema import avro_schema
 from hudilake.format.layout.order import order_extra
@@ -122,7 +122,7 @@ def _check_settled(table: HudiTable, time: str) -> None:
         )
 
 
-def _check_sound(table: HudiTable, time: str, operations: Iterable[Operation]) -> None:
+def _check_sound(table: HudiTable, time: str, operations: Iterable[CompactionOperation]) -> None:
     planned = {operation.group: set(operation.log_files) for operation in operations}
     for file_slice in table.file_slices():
         names = planned.get((file_slice.partition_path, file_slice.file_id))

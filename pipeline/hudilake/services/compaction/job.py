@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from hudilake.commit.compaction_plan import CompactionPlan, Operation, read_plan
+from hudilake.commit.compaction_plan import CompactionOperation, CompactionPlan, read_plan
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.merging import Merging
 from hudilake.format.definition.schema import avro_schema
@@ -30,7 +30,9 @@ from hudilake.table.table import HudiTable
 _log = logging.getLogger(__name__)
 
 #: Runs a function over operations, one task each, and returns the results: a thread pool's or Spark's map.
-MapTasks: TypeAlias = Callable[[Callable[[Operation], CompactedFile], Sequence[Operation]], list[CompactedFile]]
+MapTasks: TypeAlias = Callable[
+    [Callable[[CompactionOperation], CompactedFile], Sequence[CompactionOperation]], list[CompactedFile]
+]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hudilake.commit.commit import request
-from hudilake.commit.compaction_plan import CompactionPlan, Operation, pending_compactions, read_plan
+from hudilake.commit.compaction_plan import CompactionOperation, CompactionPlan, pending_compactions, read_plan
 from hudilake.commit.planned import groups_of
 from hudilake.format.definition import kind_support
 from hudilake.format.files.view import FileSlice, LogFile
@@ -46,7 +46,7 @@ def schedule(table: HudiTable, config: CompactionConfig, *, all_groups: bool = F
     LockHeldError, CorruptDataError, StorageError.
     """
     table.config.check_writable()
-    table.config.kind.refuse(kind_support.Operation.COMPACTION, table.config.name)
+    table.config.kind.refuse(kind_support.TableOperation.COMPACTION, table.config.name)
     with table.exclusively():
         return _schedule(table, config, all_groups=all_groups)
 
@@ -119,16 +119,18 @@ def _is_compaction(timeline: Timeline, instant: str) -> bool:
     return completed is not None and timeline.is_compaction(completed)
 
 
-def _chosen(candidates: list[tuple[FileSlice, tuple[LogFile, ...]]], config: CompactionConfig) -> list[Operation]:
+def _chosen(
+    candidates: list[tuple[FileSlice, tuple[LogFile, ...]]], config: CompactionConfig
+) -> list[CompactionOperation]:
     """The slices within the limits; those with the most log bytes for their base file are first."""
     ordered = sorted(
         candidates, key=lambda c: (-c[0].log_size / (c[0].base_size + 1), c[0].partition_path, c[0].file_id)
     )
-    chosen: list[Operation] = []
+    chosen: list[CompactionOperation] = []
     total = 0
     for file_slice, logs in ordered[: config.max_file_groups]:
         total += 2 * file_slice.base_size + sum(log.size for log in logs)
         if chosen and config.max_io_bytes is not None and total > config.max_io_bytes:
             break
-        chosen.append(Operation.of(file_slice, logs))
+        chosen.append(CompactionOperation.of(file_slice, logs))
     return sorted(chosen, key=lambda operation: operation.group)

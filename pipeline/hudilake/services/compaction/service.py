@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hudilake.commit.compaction_plan import pending_compactions
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.timeline.instant import Instant
 from hudilake.services.compaction.config import CompactionConfig
 from hudilake.services.compaction.job import CompactionJob, MapTasks, execute, prepare
@@ -52,7 +52,7 @@ class Compaction:
 
     def refusal(self) -> str | None:
         """Why a copy-on-write table has none."""
-        refused = self.table.config.kind.refusal(Operation.COMPACTION)
+        refused = self.table.config.kind.refusal(TableOperation.COMPACTION)
         return refused.why if refused is not None else None
 
     def waiting(self) -> list[Instant]:

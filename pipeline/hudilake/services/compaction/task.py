@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hudilake.commit.compaction_plan import Operation
+from hudilake.commit.compaction_plan import CompactionOperation
 from hudilake.format.definition.schema import META_FIELDS
 from hudilake.format.files.append import rows_never_merge
 from hudilake.format.files.column_stats import column_ranges
@@ -30,9 +30,9 @@ from hudilake.format.timeline.instant import WRITE_ACTIONS
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.records.delta import AddedFile
 from hudilake.services.compaction.config import CompactionConfig
-from hudilake.services.compaction.tombstones import Restated, restate
+from hudilake.services.compaction.tombstones import SliceTombstones, restate
 from hudilake.storage.base import Storage, StorageNotFoundError
-from hudilake.write.base_sink import Written, mapped
+from hudilake.write.base_sink import BaseFileStatistics, mapped
 from hudilake.write.base_write import BaseOutline, merge_in_any_order, write_bases, write_joined
 from hudilake.write.merge import Counts, SortedLog
 from hudilake.write.retention import KeptRows
@@ -96,7 +96,7 @@ class CompactedFile:
     is one, and the counts of the commit. ``order``: of the rows in the base file, None for that of the keys.
     ``horizon_ms``: readings as of an earlier time may lack rows; None if no row was left out for its age."""
 
-    operation: Operation
+    operation: CompactionOperation
     base: AddedFile
     base_stat: WriteStat
     tombstones: AddedFile | None = None
@@ -125,7 +125,7 @@ class LogRead:
     count: int = 0
 
 
-def compact_file_group(storage: Storage, context: CompactionContext, operation: Operation) -> CompactedFile:
+def compact_file_group(storage: Storage, context: CompactionContext, operation: CompactionOperation) -> CompactedFile:
     """Write the base file of a file group, and the log file of the tombstones that stay.
 
     Args:
@@ -180,13 +180,13 @@ def _retention(context: CompactionContext, log: SortedLog | None) -> tuple[int |
 
 
 def merged_rows(
-    storage: Storage, context: CompactionContext, operation: Operation, log: SortedLog
+    storage: Storage, context: CompactionContext, operation: CompactionOperation, log: SortedLog
 ) -> Iterator[pa.Table]:
     """The live rows of a slice in any order, with the columns of a base file. Errors as ``compact_file_group``."""
     return merge_in_any_order(storage, _base_of(storage, operation), log, context.outline)
 
 
-def read_log(storage: Storage, context: CompactionContext, operation: Operation) -> LogRead:
+def read_log(storage: Storage, context: CompactionContext, operation: CompactionOperation) -> LogRead:
     """The events of the log files that an operation merges. Errors as ``compact_file_group``."""
     log = LogRead(LogEvents(context.schema, context.ordering_field))
     names = sorted(operation.log_files, key=_order)
@@ -206,7 +206,7 @@ def _order(name: str) -> tuple[str, int, str]:
     return parsed.order if parsed is not None else ("", 0, "")
 
 
-def _base_of(storage: Storage, operation: Operation) -> tuple[str, int] | None:
+def _base_of(storage: Storage, operation: CompactionOperation) -> tuple[str, int] | None:
     """Path and bytes of the base file that the plan names."""
     if operation.base_file is None:
         return None
@@ -217,7 +217,9 @@ def _base_of(storage: Storage, operation: Operation) -> tuple[str, int] | None:
     return path, info.size
 
 
-def _base_stat(operation: Operation, base: AddedFile, written: Written, counts: Counts, read: LogRead) -> WriteStat:
+def _base_stat(
+    operation: CompactionOperation, base: AddedFile, written: BaseFileStatistics, counts: Counts, read: LogRead
+) -> WriteStat:
     return WriteStat(
         partition_path=operation.partition_path,
         file_id=operation.file_id,
@@ -237,7 +239,7 @@ def _base_stat(operation: Operation, base: AddedFile, written: Written, counts: 
 
 
 def _write_tombstones(
-    storage: Storage, context: CompactionContext, operation: Operation, restated: Restated
+    storage: Storage, context: CompactionContext, operation: CompactionOperation, restated: SliceTombstones
 ) -> tuple[AddedFile, WriteStat]:
     name = str(LogFileName(operation.file_id, context.instant))
     storage.write(marker_path(context.instant, operation.partition_path, name), b"")

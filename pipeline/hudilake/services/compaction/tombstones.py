@@ -37,7 +37,7 @@ _BLOCKS = 32
 
 
 @dataclass(frozen=True)
-class Restated:
+class SliceTombstones:
     """The tombstones of one slice: the bytes of their log file, and their number."""
 
     data: bytes
@@ -51,7 +51,7 @@ def restate(
     schema_json: str,
     partition_path: str,
     among: Flags | None = None,
-) -> Restated | None:
+) -> SliceTombstones | None:
     """The deletes to restate; None if there are none.
 
     Args:
@@ -75,7 +75,7 @@ def restate(
             content = encode_deletes(keys, pa.array(winners.ordering[places]), partition_path)
             blocks.append(encode_delete_block(time, schema_json, content))
             count += len(places)
-    return Restated(b"".join(blocks), count) if blocks else None
+    return SliceTombstones(b"".join(blocks), count) if blocks else None
 
 
 def _by_window(log: SortedLog, places: Longs, width_ms: int) -> list[tuple[str, Longs]]:

@@ -22,7 +22,7 @@ from hudilake.format.timeline.commit_metadata import WriteStat
 from hudilake.format.timeline.instant import CLEAN
 from hudilake.services.fsck.evidence import DataFile, Evidence
 from hudilake.services.fsck.findings import Check, Finding, Repair, Severity
-from hudilake.storage.base import LeavesUnfinished, StorageNotFoundError
+from hudilake.storage.base import StorageNotFoundError, UnfinishedWrites
 
 _LOST = "it may be of an archived or a lost commit: restore the timeline, or compare the file's rows with the table's"
 _ALIVE = "too young to be sure that its writer is dead: check again later"
@@ -113,7 +113,7 @@ def _is_first_base(evidence: Evidence, file: DataFile) -> bool:
 
 
 @dataclass
-class _Group:
+class _CommittedGroup:
     """The files that commits name for one file group: (instant, path)."""
 
     bases: list[tuple[str, str]]
@@ -150,11 +150,11 @@ def _absent(evidence: Evidence, named: dict[str, WriteStat]) -> Iterator[Finding
 
 def _needed(evidence: Evidence, named: dict[str, WriteStat]) -> set[str]:
     """The named files of every file group's newest slice."""
-    groups: dict[tuple[str, str], _Group] = {}
+    groups: dict[tuple[str, str], _CommittedGroup] = {}
     for path, stat in named.items():
         if (stat.partition_path, stat.file_id) in evidence.replaced:
             continue
-        group = groups.setdefault((stat.partition_path, stat.file_id), _Group([], []))
+        group = groups.setdefault((stat.partition_path, stat.file_id), _CommittedGroup([], []))
         if (log := parse_log_name(stat.file_name)) is not None:
             group.logs.append((log.instant, path))
         elif (base := parse_base_name(stat.file_name)) is not None:
@@ -248,7 +248,7 @@ def _foreign(evidence: Evidence) -> Iterator[Finding]:
 def _unfinished(evidence: Evidence) -> Iterator[Finding]:
     """Half-written files of killed writers."""
     storage = evidence.storage
-    for info in storage.unfinished("") if isinstance(storage, LeavesUnfinished) else ():
+    for info in storage.unfinished("") if isinstance(storage, UnfinishedWrites) else ():
         old = evidence.is_old(info)
         yield Finding(
             Severity.INFO,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hive_metastore import ttypes
 
-from lakemetastore.catalog.claims import Going, places
+from lakemetastore.catalog.claims import Removal, places
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import folded
 from lakemetastore.errors import NoSuchObjectError
@@ -116,11 +116,11 @@ def _drop(context: Context, sent: str, cascade: bool | None, delete_data: bool |
     files.delete_dropped(claims, None, [location])
 
 
-def _going(name: str, entries: Sequence[TableEntry]) -> Going:
+def _going(name: str, entries: Sequence[TableEntry]) -> Removal:
     """What a database takes with it: the files of external tables stay."""
     managed = frozenset(entry.id for entry in entries if not is_external(entry.table))
     staying = tuple(place for entry in entries if is_external(entry.table) for place in places(entry))
-    return Going(managed, databases=frozenset([folded(name)]), kept=staying)
+    return Removal(managed, databases=frozenset([folded(name)]), kept=staying)
 
 
 CALLS: dict[str, Handler] = {

@@ -8,7 +8,7 @@ from lakemetastore.errors import NoSuchTransactionError
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.lock_state import LockPart
-from lakemetastore.hive.locks import Asked
+from lakemetastore.hive.locks import LockWait
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name
 
@@ -78,16 +78,16 @@ def _part(component: Struct) -> LockPart:
     )
 
 
-def _response(asked: Asked) -> Struct:
+def _response(asked: LockWait) -> Struct:
     return ttypes.LockResponse(lockid=asked.lock.id, state=_state(asked))
 
 
-def _state(asked: Asked) -> int:
+def _state(asked: LockWait) -> int:
     state: int = ttypes.LockState.ACQUIRED if asked.waits_for is None else ttypes.LockState.WAITING
     return state
 
 
-def _elements(asked: Asked) -> list[Struct]:
+def _elements(asked: LockWait) -> list[Struct]:
     lock = asked.lock
     return [
         ttypes.ShowLocksResponseElement(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from hive_metastore import ttypes
 
-from lakemetastore.catalog.claims import Going
+from lakemetastore.catalog.claims import Removal
 from lakemetastore.catalog.locations import partition_location
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import CATALOG, partition_name
@@ -15,7 +15,7 @@ from lakemetastore.catalog.partition_calls import changed_locations, new_locatio
 from lakemetastore.errors import MetaError, NoSuchObjectError
 from lakemetastore.hive import from_thrift
 from lakemetastore.hive.context import Context
-from lakemetastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
+from lakemetastore.hive.encoded import LIST, STRUCT, EncodedResult, only_field, struct_list
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.handlers.partition_specs import spread
 from lakemetastore.hive.methods import Handler
@@ -24,7 +24,7 @@ from lakemetastore.hive.table_files import Move, is_external
 from lakemetastore.model import Partition, Storage
 
 
-def add_partition(context: Context, args: Struct) -> Encoded:
+def add_partition(context: Context, args: Struct) -> EncodedResult:
     """Add a partition."""
     sent = args.new_part
     of_catalog(sent.catName)
@@ -44,7 +44,7 @@ def add_partitions_pspec(context: Context, args: Struct) -> int:
     return len(_add(context, [part for spec in args.new_parts or () for part in spread(spec)]))
 
 
-def add_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
+def add_partitions_req(context: Context, args: Struct) -> EncodedResult | Struct:
     """Add partitions of one table, all or none; with ``ifNotExists`` those that there are not."""
     request = args.request
     of_catalog(request.catName)
@@ -57,15 +57,15 @@ def add_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
     if not request.needResult:
         return ttypes.AddPartitionsResult()
     encoded = context.answers.partitions(context.catalog.tables.get(database, name), added)
-    return Encoded(STRUCT, only_field(LIST, 1, struct_list(encoded)))
+    return EncodedResult(STRUCT, only_field(LIST, 1, struct_list(encoded)))
 
 
-def append_partition(context: Context, args: Struct) -> Encoded:
+def append_partition(context: Context, args: Struct) -> EncodedResult:
     """Add a partition with some values at the place that follows from them."""
     return _append(context, args, args.part_vals or ())
 
 
-def append_partition_by_name(context: Context, args: Struct) -> Encoded:
+def append_partition_by_name(context: Context, args: Struct) -> EncodedResult:
     """Add a partition of a name at the place that follows from it."""
     table = context.catalog.tables.get(database_name(args.db_name), args.tbl_name).table
     return _append(context, args, values_of_name(table, args.part_name))
@@ -125,7 +125,7 @@ def drop_partition_by_name(context: Context, args: Struct) -> bool:
     return _drop_one(context, entry, context.catalog.partitions.named(entry, args.part_name), args.deleteData)
 
 
-def drop_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
+def drop_partitions_req(context: Context, args: Struct) -> EncodedResult | Struct:
     """Drop partitions by their names, all or none; conditions as serialized Hive expressions are not understood."""
     request = args.req
     of_catalog(request.catName)
@@ -139,7 +139,7 @@ def drop_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
     dropped = _drop(context, entry, names, request.deleteData, if_exists=if_exists)
     if not request.needResult:
         return ttypes.DropPartitionsResult()
-    return Encoded(STRUCT, only_field(LIST, 1, struct_list(context.answers.partitions(entry, dropped))))
+    return EncodedResult(STRUCT, only_field(LIST, 1, struct_list(context.answers.partitions(entry, dropped))))
 
 
 def _add(context: Context, sent: Sequence[Struct]) -> list[Partition]:
@@ -164,7 +164,7 @@ def _parts_of(context: Context, database: str, name: str, sent: Sequence[Struct]
     return from_thrift.partitions(sent)
 
 
-def _append(context: Context, args: Struct, values: Sequence[str]) -> Encoded:
+def _append(context: Context, args: Struct, values: Sequence[str]) -> EncodedResult:
     database = database_name(args.db_name)
     with _made(context, database, args.tbl_name, [Partition(tuple(values), Storage())]):
         added = context.catalog.partitions.append(database, args.tbl_name, values)
@@ -204,7 +204,7 @@ def _rename(context: Context, sent: str, name: str, values: Sequence[str], new: 
     assert entry is not None
     files, going = (
         context.services.files,
-        Going(frozenset([entry.id]), frozenset([partition_name(entry.table.partition_keys, values)])),
+        Removal(frozenset([entry.id]), frozenset([partition_name(entry.table.partition_keys, values)])),
     )
     with files.moving(files.claims(catalog, going), move):
         catalog.partitions.rename(database, name, values, new, move.new)
@@ -238,7 +238,7 @@ def _drop(
     table, files = entry.table, context.services.files
     if not delete_data:
         return context.catalog.partitions.drop(table.database, table.name, names, if_exists=if_exists)
-    going = Going(frozenset([entry.id]), frozenset(names))
+    going = Removal(frozenset([entry.id]), frozenset(names))
     found = (entry.partitions.named(name) for name in names)
     files.check(files.claims(context.catalog, going), table, [partition.location for partition in found if partition])
     dropped = context.catalog.partitions.drop(table.database, table.name, names, if_exists=if_exists)
@@ -248,8 +248,8 @@ def _drop(
     return dropped
 
 
-def _one(context: Context, entry: TableEntry, partition: Partition) -> Encoded:
-    return Encoded(STRUCT, context.answers.partitions(entry, [partition]))
+def _one(context: Context, entry: TableEntry, partition: Partition) -> EncodedResult:
+    return EncodedResult(STRUCT, context.answers.partitions(entry, [partition]))
 
 
 CALLS: dict[str, Handler] = {

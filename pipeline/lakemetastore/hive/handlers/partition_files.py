@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import msgspec
 from hive_metastore import ttypes
 
-from lakemetastore.catalog.claims import Going
+from lakemetastore.catalog.claims import Removal
 from lakemetastore.catalog.locations import partition_location, same_place
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import qualified
@@ -56,7 +56,7 @@ def exchange_partitions(context: Context, args: Struct) -> list[Struct]:
             raise MetaError(f"The partition {name} already exists in the table {target.table.name}")
     moves = [_move(context, source, target, name) for name in names]
     catalog, files = context.catalog, context.services.files
-    claims = files.claims(catalog, Going(frozenset([source.id, target.id]), frozenset(names)))
+    claims = files.claims(catalog, Removal(frozenset([source.id, target.id]), frozenset(names)))
     with ExitStack() as moving:
         for move in moves:
             moving.enter_context(files.moving(claims, move))
@@ -72,12 +72,12 @@ def exchange_partitions(context: Context, args: Struct) -> list[Struct]:
 def _truncate(context: Context, database: str, name: str, wanted: Sequence[str] | None) -> None:
     entry = context.catalog.tables.get(database_name(database), name)
     if wanted is None and not entry.table.partition_keys:
-        places, going = [entry.table.location], Going(frozenset([entry.id]))
+        places, going = [entry.table.location], Removal(frozenset([entry.id]))
     else:
         names = [n for n in (entry.partitions.names() if wanted is None else wanted) if entry.partitions.named(n)]
         found = (entry.partitions.named(one) for one in names)
         places = [partition.location for partition in found if partition]
-        going = Going(frozenset([entry.id]), frozenset(names))
+        going = Removal(frozenset([entry.id]), frozenset(names))
     files = context.services.files
     files.empty(files.claims(context.catalog, going), entry.table, [place for place in places if place])
     _forget_counts(context, entry, going.partitions or ())

@@ -12,20 +12,20 @@ from lakemetastore.catalog.names import escaped, partition_name, partition_value
 from lakemetastore.catalog.partitions import Positions
 from lakemetastore.errors import MetaError, NoSuchObjectError
 from lakemetastore.hive.context import Context
-from lakemetastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
+from lakemetastore.hive.encoded import LIST, STRUCT, EncodedResult, only_field, struct_list
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog
 from lakemetastore.model import Partition
 
 
-def get_partition(context: Context, args: Struct) -> Encoded:
+def get_partition(context: Context, args: Struct) -> EncodedResult:
     """The partition of some values."""
     entry = _entry(context, args.db_name, args.tbl_name)
     return _one(context, entry, context.catalog.partitions.get(entry, args.part_vals or ()))
 
 
-def get_partition_with_auth(context: Context, args: Struct) -> Encoded:
+def get_partition_with_auth(context: Context, args: Struct) -> EncodedResult:
     """The partition of some values, with its values as they are stored (HMS 3.1.3)."""
     entry = _entry(context, args.db_name, args.tbl_name)
     asked = context.catalog.partitions.get(entry, args.part_vals or ())
@@ -33,7 +33,7 @@ def get_partition_with_auth(context: Context, args: Struct) -> Encoded:
     return _one(context, entry, stored or asked)
 
 
-def get_partition_req(context: Context, args: Struct) -> Encoded:
+def get_partition_req(context: Context, args: Struct) -> EncodedResult:
     """The partition of some values."""
     request = args.req
     of_catalog(request.catName)
@@ -45,54 +45,54 @@ def get_partition_req(context: Context, args: Struct) -> Encoded:
         )
     entry = _entry(context, database, request.tblName)
     found = _one(context, entry, context.catalog.partitions.get(entry, request.partVals or ()))
-    return Encoded(STRUCT, only_field(STRUCT, 1, found.parts))
+    return EncodedResult(STRUCT, only_field(STRUCT, 1, found.parts))
 
 
-def get_partition_by_name(context: Context, args: Struct) -> Encoded:
+def get_partition_by_name(context: Context, args: Struct) -> EncodedResult:
     """The partition of a name such as ``dt=2024-01-01/hour=5``."""
     entry = _entry(context, args.db_name, args.tbl_name)
     return _one(context, entry, context.catalog.partitions.named(entry, args.part_name))
 
 
-def get_partitions(context: Context, args: Struct) -> Encoded:
+def get_partitions(context: Context, args: Struct) -> EncodedResult:
     """The partitions of a table."""
-    return Encoded(LIST, _all(context, _entry(context, args.db_name, args.tbl_name), args.max_parts))
+    return EncodedResult(LIST, _all(context, _entry(context, args.db_name, args.tbl_name), args.max_parts))
 
 
-def get_partitions_with_auth(context: Context, args: Struct) -> Encoded:
+def get_partitions_with_auth(context: Context, args: Struct) -> EncodedResult:
     """The partitions of a table; none of an unknown table."""
-    return Encoded(LIST, _all_of_any(context, args.db_name, args.tbl_name, args.max_parts))
+    return EncodedResult(LIST, _all_of_any(context, args.db_name, args.tbl_name, args.max_parts))
 
 
-def get_partitions_req(context: Context, args: Struct) -> Encoded:
+def get_partitions_req(context: Context, args: Struct) -> EncodedResult:
     """The partitions of a table; none of an unknown table (HMS 4.0.1)."""
     request = args.req
     of_catalog(request.catName)
     found = _all_of_any(context, request.dbName, request.tblName, request.maxParts)
-    return Encoded(STRUCT, only_field(LIST, 1, found))
+    return EncodedResult(STRUCT, only_field(LIST, 1, found))
 
 
-def get_partitions_ps(context: Context, args: Struct) -> Encoded:
+def get_partitions_ps(context: Context, args: Struct) -> EncodedResult:
     """The partitions with some values for the first keys; the empty text is any value."""
     entry = _entry(context, args.db_name, args.tbl_name)
-    return Encoded(LIST, _with(context, entry, args.part_vals, args.max_parts))
+    return EncodedResult(LIST, _with(context, entry, args.part_vals, args.max_parts))
 
 
-def get_partitions_ps_with_auth_req(context: Context, args: Struct) -> Encoded:
+def get_partitions_ps_with_auth_req(context: Context, args: Struct) -> EncodedResult:
     """The partitions with some values for the first keys; without values all (HMS 4.0.1)."""
     request = args.req
     of_catalog(request.catName)
     entry = _entry(context, request.dbName, request.tblName)
     if not request.partVals:
-        return Encoded(STRUCT, only_field(LIST, 1, _all(context, entry, request.maxParts)))
-    return Encoded(STRUCT, only_field(LIST, 1, _with(context, entry, request.partVals, request.maxParts)))
+        return EncodedResult(STRUCT, only_field(LIST, 1, _all(context, entry, request.maxParts)))
+    return EncodedResult(STRUCT, only_field(LIST, 1, _with(context, entry, request.partVals, request.maxParts)))
 
 
-def get_partitions_by_filter(context: Context, args: Struct) -> Encoded:
+def get_partitions_by_filter(context: Context, args: Struct) -> EncodedResult:
     """The partitions for which a condition on the keys holds."""
     entry = _entry(context, args.db_name, args.tbl_name)
     found = _first(context.catalog.partitions.matching(entry, args.filter or ""), args.max_parts)
-    return Encoded(LIST, _bytes(context, entry, entry.partitions.select(found)))
+    return EncodedResult(LIST, _bytes(context, entry, entry.partitions.select(found)))
 
 
 def get_num_partitions_by_filter(context: Context, args: Struct) -> int:
@@ -101,25 +101,25 @@ def get_num_partitions_by_filter(context: Context, args: Struct) -> int:
     return len(context.catalog.partitions.matching(entry, args.filter or ""))
 
 
-def get_partitions_by_names(context: Context, args: Struct) -> Encoded:
+def get_partitions_by_names(context: Context, args: Struct) -> EncodedResult:
     """Those of some partitions that there are, in the order of all partitions."""
     entry = _entry(context, args.db_name, args.tbl_name)
-    return Encoded(LIST, _bytes(context, entry, _named(entry, args.names)))
+    return EncodedResult(LIST, _bytes(context, entry, _named(entry, args.names)))
 
 
-def get_partitions_by_names_req(context: Context, args: Struct) -> Encoded:
+def get_partitions_by_names_req(context: Context, args: Struct) -> EncodedResult:
     """Those of some partitions that there are, in the order of all partitions."""
     request = args.req
     entry = _entry(context, request.db_name, request.tbl_name)
-    return Encoded(STRUCT, only_field(LIST, 1, _bytes(context, entry, _named(entry, request.names))))
+    return EncodedResult(STRUCT, only_field(LIST, 1, _bytes(context, entry, _named(entry, request.names))))
 
 
-def get_partition_names(context: Context, args: Struct) -> list[str] | Encoded:
+def get_partition_names(context: Context, args: Struct) -> list[str] | EncodedResult:
     """The names of a table's partitions."""
     entry = _entry(context, args.db_name, args.tbl_name)
     if 0 <= args.max_parts < len(entry.partitions):
         return entry.partitions.names(np.arange(args.max_parts, dtype=np.int64))
-    return Encoded(LIST, [context.answers.names(entry)])
+    return EncodedResult(LIST, [context.answers.names(entry)])
 
 
 def get_partition_names_ps(context: Context, args: Struct) -> list[str]:
@@ -175,8 +175,8 @@ def _entry(context: Context, database: str, name: str) -> TableEntry:
     return context.catalog.tables.get(database_name(database), name)
 
 
-def _one(context: Context, entry: TableEntry, partition: Partition) -> Encoded:
-    return Encoded(STRUCT, context.answers.partitions(entry, [partition]))
+def _one(context: Context, entry: TableEntry, partition: Partition) -> EncodedResult:
+    return EncodedResult(STRUCT, context.answers.partitions(entry, [partition]))
 
 
 def _bytes(context: Context, entry: TableEntry, partitions: Sequence[Partition]) -> list[bytes]:

@@ -16,9 +16,9 @@ from lakemetastore.hive.handlers import (
     tables,
     unowned,
 )
-from lakemetastore.hive.methods import Method, methods
+from lakemetastore.hive.methods import HiveMethod, methods
 
-METHODS: dict[str, Method] = methods(
+METHODS: dict[str, HiveMethod] = methods(
     {
         **server.CALLS,
         **databases.CALLS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from hive_metastore import ttypes
 
-from lakemetastore.catalog.claims import Going, places
+from lakemetastore.catalog.claims import Removal, places
 from lakemetastore.catalog.locations import is_at_default, same_place
 from lakemetastore.catalog.names import folded
 from lakemetastore.errors import InvalidObjectError, MetaError, NoSuchObjectError
@@ -87,7 +87,7 @@ def drop_table(context: Context, args: Struct) -> None:
         context.catalog.tables.drop(database, args.name)
         return
     found = context.catalog.tables.get(database, args.name)
-    going = Going(frozenset([found.id]))
+    going = Removal(frozenset([found.id]))
     files.check(files.claims(context.catalog, going), found.table, places(found))
     entry = context.catalog.tables.drop(database, args.name)
     files.delete_dropped(files.claims(context.catalog, going), entry.table, places(entry))
@@ -112,7 +112,7 @@ def _alter(context: Context, sent: str | None, name: str, new: Table, *, cascade
     assert old is not None
     placed = msgspec.structs.replace(new, location=place)
     moving = Move(before.table, old, place, lambda: _is_at(context, placed))
-    with files.moving(files.claims(catalog, Going(frozenset([before.id]))), moving):
+    with files.moving(files.claims(catalog, Removal(frozenset([before.id]))), moving):
         catalog.tables.alter(database, name, placed, cascade=cascade, moved_from=old)
 
 

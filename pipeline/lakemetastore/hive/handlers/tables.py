@@ -9,7 +9,7 @@ from hive_metastore import ttypes
 from lakemetastore.errors import MetaError, NoSuchObjectError, UnknownTableError
 from lakemetastore.hive import to_thrift
 from lakemetastore.hive.context import Context
-from lakemetastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
+from lakemetastore.hive.encoded import LIST, STRUCT, EncodedResult, only_field, struct_list
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog, plain
@@ -54,33 +54,33 @@ def get_tables_ext(context: Context, args: Struct) -> list[Struct]:
     return [ttypes.ExtendedTableInfo(tblName=name) for name in names[:limit]]
 
 
-def get_table(context: Context, args: Struct) -> Encoded:
+def get_table(context: Context, args: Struct) -> EncodedResult:
     """A table."""
     entry = context.catalog.tables.get(database_name(args.dbname), args.tbl_name)
-    return Encoded(STRUCT, [context.answers.table(entry)])
+    return EncodedResult(STRUCT, [context.answers.table(entry)])
 
 
-def get_table_req(context: Context, args: Struct) -> Encoded:
+def get_table_req(context: Context, args: Struct) -> EncodedResult:
     """A table."""
     request = args.req
     of_catalog(request.catName)
     entry = context.catalog.tables.get(database_name(request.dbName), request.tblName)
-    return Encoded(STRUCT, only_field(STRUCT, 1, [context.answers.table(entry)]))
+    return EncodedResult(STRUCT, only_field(STRUCT, 1, [context.answers.table(entry)]))
 
 
-def get_table_objects_by_name(context: Context, args: Struct) -> Encoded:
+def get_table_objects_by_name(context: Context, args: Struct) -> EncodedResult:
     """Those of some tables that there are."""
-    return Encoded(LIST, _tables(context, args.dbname, args.tbl_names or ()))
+    return EncodedResult(LIST, _tables(context, args.dbname, args.tbl_names or ()))
 
 
-def get_table_objects_by_name_req(context: Context, args: Struct) -> Encoded:
+def get_table_objects_by_name_req(context: Context, args: Struct) -> EncodedResult:
     """Those of some tables that there are; all that match a pattern, if no names are given."""
     request = args.req
     of_catalog(request.catName)
     names = request.tblNames
     if names is None:
         names = context.catalog.tables.like(database_name(request.dbName), request.tablesPattern)
-    return Encoded(STRUCT, only_field(LIST, 1, _tables(context, request.dbName, names)))
+    return EncodedResult(STRUCT, only_field(LIST, 1, _tables(context, request.dbName, names)))
 
 
 def get_fields(context: Context, args: Struct) -> list[Struct]:

@@ -37,7 +37,7 @@ _TURNS: Final = ".turns"
 
 
 @dataclass(frozen=True, slots=True)
-class _Listing:
+class _LogFiles:
     """The versions of a log's entries and snapshots, each ascending."""
 
     entries: list[int]
@@ -180,14 +180,14 @@ class FileStore:
         # Entries go from the oldest on: if this one is there, the next one was not yet trimmed.
         return self._storage.stat(_entry(log, version)) is not None
 
-    def _list(self, log: str, first: int = 0) -> _Listing:
+    def _list(self, log: str, first: int = 0) -> _LogFiles:
         """The files of a log from a version on; its snapshots are listed behind its entries."""
         start_after = f"{first - 1:020d}.snapshot" if first else None
         infos = self._storage.list(check_name(log), start_after)
         names = (_FILE.fullmatch(info.path.rpartition("/")[2]) for info in infos)
         found = [(match["kind"], int(match["version"])) for match in names if match]
         entries = [version for kind, version in found if kind == "entry"]
-        return _Listing(sorted(entries), sorted(version for kind, version in found if kind == "snapshot"))
+        return _LogFiles(sorted(entries), sorted(version for kind, version in found if kind == "snapshot"))
 
     def _read(self, log: str, versions: list[int]) -> list[Entry]:
         def read(version: int) -> Entry:

@@ -29,7 +29,7 @@ _END: Final = b"\x00"
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _Environment:
     """An environment, and its databases: last versions by log; entries and snapshots by log and version."""
 
     process: int
@@ -40,7 +40,7 @@ class _Opened:
 
 
 #: LMDB must not be opened twice by one process, and not be used after a fork (its documentation).
-_opened: dict[str, _Opened] = {}
+_opened: dict[str, _Environment] = {}
 _guard: Final = threading.Lock()
 
 
@@ -132,7 +132,7 @@ class LmdbLogStore:
         """As ``LogStore.close``: nothing; other stores of this process may use the environment."""
 
     @contextmanager
-    def _transaction(self, *, write: bool = False) -> Iterator[tuple[Any, _Opened]]:
+    def _transaction(self, *, write: bool = False) -> Iterator[tuple[Any, _Environment]]:
         try:
             opened = self._environment()
             with opened.environment.begin(write=write) as transaction:
@@ -144,7 +144,7 @@ class LmdbLogStore:
                 path=self._path,
             ) from error
 
-    def _environment(self) -> _Opened:
+    def _environment(self) -> _Environment:
         with _guard:
             opened = _opened.get(self._path)
             if opened is None or opened.process != os.getpid():
@@ -153,7 +153,7 @@ class LmdbLogStore:
                 # Killed readers keep the space of what they read.
                 made.reader_check()
                 databases = [made.open_db(name) for name in (b"heads", b"entries", b"snapshots")]
-                opened = _opened[self._path] = _Opened(os.getpid(), made, *databases)
+                opened = _opened[self._path] = _Environment(os.getpid(), made, *databases)
             return opened
 
 
@@ -165,7 +165,7 @@ def _version(key: bytes) -> int:
     return int(_VERSION.unpack(bytes(key)[-_VERSION.size :])[0])
 
 
-def _last(transaction: Any, opened: _Opened, log: str) -> int:  # noqa: ANN401 - LMDB has no types
+def _last(transaction: Any, opened: _Environment, log: str) -> int:  # noqa: ANN401 - LMDB has no types
     found = transaction.get(log.encode(), db=opened.heads)
     return int(_VERSION.unpack(found)[0]) if found else 0
 

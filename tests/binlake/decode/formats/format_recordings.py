@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from binlake.decode.changes import ChangeBatch, Decoded, Op, RawRecords, SourceTable
+from binlake.decode.changes import ChangeBatch, DecodedRecords, Op, RawRecords, SourceTable
 from binlake.decode.formats.reader import decode, table_changes
 from binlake.decode.options import DecodeOptions
 from binlake.decode.schemas.schemas import SchemaHistory
@@ -53,16 +53,16 @@ def history(database: str, options: DecodeOptions) -> SchemaHistory:
     return found
 
 
-def decode_recording(database: str, form: str, size: int, **more: Any) -> Decoded:  # noqa: ANN401 - DecodeOptions'
+def decode_recording(database: str, form: str, size: int, **more: Any) -> DecodedRecords:  # noqa: ANN401 - DecodeOptions'
     """The whole recording in chunks of ``size`` messages."""
     options = DecodeOptions(**more)
     schemas = history(database, options) if form == "maxwell" else SchemaHistory()
-    whole = Decoded()
+    whole = DecodedRecords()
     whole.extend(decode(chunk, schemas, options) for chunk in cut(messages(database, form), size))
     return whole
 
 
-def with_moves(found: Decoded) -> Decoded:
+def with_moves(found: DecodedRecords) -> DecodedRecords:
     """The same with a delete before every update that changed its key, under the old key."""
     batches: list[ChangeBatch] = []
     for batch in found.changes:
@@ -90,7 +90,7 @@ class Differences:
     rows: dict[str, int] = field(default_factory=dict)
 
 
-def differences(found: Decoded, database: str) -> Differences:
+def differences(found: DecodedRecords, database: str) -> Differences:
     """The replayed tables with a key against the truth."""
     result = Differences()
     rows, keyless = replay(with_moves(found))

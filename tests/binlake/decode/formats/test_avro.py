@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from binlake.decode.changes import Decoded, RawRecords
+from binlake.decode.changes import DecodedRecords, RawRecords
 from binlake.decode.formats.reader import decode, table_changes
-from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.options import DecodeOptions, EventFormat
 from binlake.decode.schemas.schemas import NoSchemas, SchemaHistory, SchemaSource
 from binlake.source.registry import SchemaRegistryClient
 from hudilake.errors import TransientError
@@ -30,10 +30,10 @@ def registry() -> Iterator[Registry]:
 
 def options(registry: Registry, **more: Any) -> DecodeOptions:  # noqa: ANN401 - those of DecodeOptions
     client = SchemaRegistryClient(registry.url, retry_s=0)
-    return pickle.loads(pickle.dumps(DecodeOptions(registry=client, format=Format.DEBEZIUM_AVRO, **more)))  # type: ignore[no-any-return]
+    return pickle.loads(pickle.dumps(DecodeOptions(registry=client, format=EventFormat.DEBEZIUM_AVRO, **more)))  # type: ignore[no-any-return]
 
 
-def same(ours: Decoded, theirs: Decoded) -> None:
+def same(ours: DecodedRecords, theirs: DecodedRecords) -> None:
     """Every batch, with types, order and before images, and everything else."""
     assert len(ours.changes) == len(theirs.changes)
     for mine, other in zip(ours.changes, theirs.changes, strict=True):
@@ -95,7 +95,7 @@ def test_avro_among_json_is_told_by_its_first_byte(registry: Registry) -> None:
     mixed = dataclasses.replace(
         whole, keys=encoded.keys[:half] + whole.keys[half:], values=encoded.values[:half] + whole.values[half:]
     )
-    found = decode(mixed, NoSchemas(), dataclasses.replace(options(registry), format=Format.AUTO))
+    found = decode(mixed, NoSchemas(), dataclasses.replace(options(registry), format=EventFormat.AUTO))
     expected = decode(whole, NoSchemas(), DecodeOptions())
     assert not found.quarantined
     assert sum(b.rows.num_rows for b in found.changes) == sum(b.rows.num_rows for b in expected.changes)
@@ -148,7 +148,7 @@ def event(key: int, number: float = 1.5) -> dict[str, Any]:
     return {"before": None, "after": {"id": key, "f": number}, "source": place, "op": "c"}
 
 
-def decoded(registry: Registry, writer: Writer, values: list[bytes | None], **more: Any) -> Decoded:  # noqa: ANN401
+def decoded(registry: Registry, writer: Writer, values: list[bytes | None], **more: Any) -> DecodedRecords:  # noqa: ANN401
     registry.register(writer.ids)
     keys: list[bytes | None] = more.pop("keys", [b'{"id":1}'] * len(values))
     found = decode(recordings.records(keys, values, "s.db.t"), NoSchemas(), options(registry, **more))

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from binlake.decode.changes import Decoded, RawRecords, SourceTable
+from binlake.decode.changes import DecodedRecords, RawRecords, SourceTable
 from binlake.decode.formats.reader import decode
-from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.options import DecodeOptions, EventFormat
 from binlake.decode.schemas.schemas import DeclaredSchemas, NoSchemas, SchemaSource, declared_table
 from binlake.source.registry import SchemaRegistryClient
 from tests.binlake.decode.events import reasons
@@ -89,7 +89,7 @@ def declared_bits(width: int) -> SchemaSource:
     return DeclaredSchemas({SourceTable("d", f"b{width:02}"): declared_table(kinds, ("k", "id"))})
 
 
-def table_of(found: Decoded) -> set[Row]:
+def table_of(found: DecodedRecords) -> set[Row]:
     """The newest row of each key, as the lake has it."""
     newest: dict[tuple[object, int], tuple[tuple[int, ...], object]] = {}
     for batch in found.changes:
@@ -115,7 +115,7 @@ def test_a_row_is_one_row_whoever_brought_it(form: str, registry: Registry) -> N
             encoded = writer.records(framed(width))
             registry.register(writer.ids)
             client = SchemaRegistryClient(registry.url, retry_s=0)
-            options = DecodeOptions(registry=client, format=Format.DEBEZIUM_AVRO)
+            options = DecodeOptions(registry=client, format=EventFormat.DEBEZIUM_AVRO)
             found = decode(encoded, NoSchemas(), options)
         assert reasons(found) == {}
         assert table_of(found) == expected_rows(width), width

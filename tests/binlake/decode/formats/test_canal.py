@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from binlake.decode.changes import ControlKind, Decoded, SourceTable
+from binlake.decode.changes import ControlKind, DecodedRecords, SourceTable
 from binlake.decode.formats.reader import decode
-from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.options import DecodeOptions, EventFormat
 from binlake.decode.schemas.schemas import NoSchemas, SchemaSource
 from tests.binlake.decode.events import T, cells, declared, reasons
 from tests.binlake.decode.mangled import changed_bytes, check_neighbours, check_sound, mangled
@@ -49,8 +49,8 @@ def message(
     return json.dumps(found | more, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def decoded(values: list[bytes | None], schemas: SchemaSource | None = None, **options: Any) -> Decoded:  # noqa: ANN401
-    options = {"format": Format.CANAL} | options
+def decoded(values: list[bytes | None], schemas: SchemaSource | None = None, **options: Any) -> DecodedRecords:  # noqa: ANN401
+    options = {"format": EventFormat.CANAL} | options
     found = decode(records([None] * len(values), values), schemas or NoSchemas(), DecodeOptions(**options))
     rows = {o for batch in found.changes for o in batch.rows["__offset"].to_pylist()}
     refused = [q.offset for q in found.quarantined]
@@ -257,12 +257,12 @@ BAD: dict[str, tuple[bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize("format_", [Format.CANAL, Format.AUTO])
+@pytest.mark.parametrize("format_", [EventFormat.CANAL, EventFormat.AUTO])
 @pytest.mark.parametrize("name", BAD)
-def test_one_bad_message_among_good_ones(name: str, format_: Format) -> None:
+def test_one_bad_message_among_good_ones(name: str, format_: EventFormat) -> None:
     value, reason = BAD[name]
     found = decoded([GOOD, value, GOOD], format=format_)
-    if format_ is Format.AUTO and name == "rows an object":
+    if format_ is EventFormat.AUTO and name == "rows an object":
         reason = "unknown_op"  # as Maxwell's, whose data is one
     assert reasons(found) == {1: reason}
     assert found.quarantined[0].value == value
@@ -323,7 +323,7 @@ def test_a_pretty_printed_message_is_read() -> None:
 # -- before images and keys -------------------------------------------------------------------------------------------
 
 
-def befores(found: Decoded) -> list[tuple[int, Any, Any]]:
+def befores(found: DecodedRecords) -> list[tuple[int, Any, Any]]:
     """(row, key before, name before)."""
     (batch,) = found.changes
     if batch.before is None:
@@ -444,8 +444,8 @@ def test_very_many_rows_come_in_several_batches() -> None:
 # -- fuzz -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format_", [Format.CANAL, Format.AUTO])
-def test_any_changed_byte_is_survived(format_: Format) -> None:
+@pytest.mark.parametrize("format_", [EventFormat.CANAL, EventFormat.AUTO])
+def test_any_changed_byte_is_survived(format_: EventFormat) -> None:
     base = message([row(1)], "UPDATE", [{"id": "9", "name": None}])
     values = list(changed_bytes(base))
     found = decoded([GOOD, *values, GOOD], format=format_)
@@ -457,7 +457,7 @@ def test_mangled_messages_are_survived(seed: int) -> None:
     dice = random.Random(seed)
     base = [GOOD, message([row(1)], "UPDATE", [{"id": "9"}]), message(None, "TRUNCATE", types=None, isDdl=True)]
     values = mangled(dice, base)
-    found = decoded(values, before_of="all", format=dice.choice([Format.CANAL, Format.AUTO]))
+    found = decoded(values, before_of="all", format=dice.choice([EventFormat.CANAL, EventFormat.AUTO]))
     assert len(found.quarantined) > 500
     assert sum(batch.rows.num_rows for batch in found.changes) > 30
     check_sound(found)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from binlake.decode.formats.reader import not_carried
-from binlake.decode.options import Format
+from binlake.decode.options import EventFormat
 
 ENVELOPE = {"before": None, "after": {"id": 1}, "source": {"db": "shop", "table": "t"}, "op": "c"}
 MAXWELL = {"database": "shop", "table": "t", "type": "insert", "ts": 1, "data": {"id": 1}}
@@ -25,7 +25,7 @@ TRANSACTION = {"status": "BEGIN", "id": "1", "event_count": None}
 )
 def test_each_form_says_what_it_lacks(declared: str, document: dict[str, Any], said: str | None) -> None:
     for message in (document, {"schema": {"type": "struct"}, "payload": document}):
-        found = not_carried(Format(declared), json.dumps(message).encode(), ddl_topics=True)
+        found = not_carried(EventFormat(declared), json.dumps(message).encode(), ddl_topics=True)
         if said is None or (said == "Maxwell" and declared == "debezium"):
             assert found is None
         else:
@@ -35,9 +35,9 @@ def test_each_form_says_what_it_lacks(declared: str, document: dict[str, Any], s
 
 
 def test_what_is_not_known_is_not_said() -> None:
-    assert not_carried(Format.AUTO, None, ddl_topics=True) is None
-    assert not_carried(Format.AUTO, b"\0\0\0\0\1avro", ddl_topics=True) is None
-    assert not_carried(Format.AUTO, b"{", ddl_topics=True) is None
-    assert not_carried(Format.JSON, json.dumps(FLAT).encode(), ddl_topics=True) is None
-    assert "TRUNCATE" in str(not_carried(Format.MAXWELL, None, ddl_topics=True))
-    assert "kafka.ddl_topics" in str(not_carried(Format.AUTO, json.dumps(FLAT).encode(), ddl_topics=False))
+    assert not_carried(EventFormat.AUTO, None, ddl_topics=True) is None
+    assert not_carried(EventFormat.AUTO, b"\0\0\0\0\1avro", ddl_topics=True) is None
+    assert not_carried(EventFormat.AUTO, b"{", ddl_topics=True) is None
+    assert not_carried(EventFormat.JSON, json.dumps(FLAT).encode(), ddl_topics=True) is None
+    assert "TRUNCATE" in str(not_carried(EventFormat.MAXWELL, None, ddl_topics=True))
+    assert "kafka.ddl_topics" in str(not_carried(EventFormat.AUTO, json.dumps(FLAT).encode(), ddl_topics=False))

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from binlake.decode.changes import ControlKind, Decoded, RawRecords, SourceTable
+from binlake.decode.changes import ControlKind, DecodedRecords, RawRecords, SourceTable
 from binlake.decode.formats.reader import decode
-from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.options import DecodeOptions, EventFormat
 from binlake.decode.schemas.schemas import NoSchemas
 from tests.binlake.decode import recordings
 from tests.binlake.decode.formats import format_recordings as formats
@@ -50,7 +50,7 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 @pytest.mark.parametrize(("database", "size", "declared"), WAYS)
 def test_canal_equals_the_source(database: str, size: int, declared: bool) -> None:
-    form = Format.CANAL if declared else Format.AUTO
+    form = EventFormat.CANAL if declared else EventFormat.AUTO
     found = formats.decode_recording(database, "canal", size, format=form)
     assert not found.quarantined
     differ = formats.differences(found, database)
@@ -61,7 +61,7 @@ def test_canal_equals_the_source(database: str, size: int, declared: bool) -> No
 
 @pytest.mark.parametrize(("database", "size", "declared"), WAYS)
 def test_maxwell_equals_the_source(database: str, size: int, declared: bool) -> None:
-    form = Format.MAXWELL if declared else Format.AUTO
+    form = EventFormat.MAXWELL if declared else EventFormat.AUTO
     found = formats.decode_recording(database, "maxwell", size, format=form)
     assert not found.quarantined
     differ = formats.differences(found, database)
@@ -202,7 +202,7 @@ def mixed(first: int = 0) -> RawRecords:
     return recordings.records([p.keys[i] for i, p in order], [p.values[i] for i, p in order], topic="mixed")
 
 
-def row_counts(*found: Decoded) -> Counter[str]:
+def row_counts(*found: DecodedRecords) -> Counter[str]:
     return Counter(b.schema.source.table for d in found for b in d.changes for _ in range(b.rows.num_rows))
 
 
@@ -217,8 +217,10 @@ def test_formats_in_one_partition_are_told_apart(first: int) -> None:
     assert len(offsets) + sum(found.filtered.values()) == len(whole)
 
 
-@pytest.mark.parametrize("form", [Format.DEBEZIUM, Format.CANAL, Format.MAXWELL, Format.HBASE_WAL, Format.BIGTABLE])
-def test_a_declared_format_takes_no_other(form: Format) -> None:
+@pytest.mark.parametrize(
+    "form", [EventFormat.DEBEZIUM, EventFormat.CANAL, EventFormat.MAXWELL, EventFormat.HBASE_WAL, EventFormat.BIGTABLE]
+)
+def test_a_declared_format_takes_no_other(form: EventFormat) -> None:
     whole = mixed()
     found = decode(whole, formats.history("shop", DecodeOptions()), DecodeOptions(format=form))
     assert len(found.quarantined) > 1_000

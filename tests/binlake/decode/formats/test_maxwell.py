@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from binlake.decode.changes import ControlKind, Decoded, SourceTable
+from binlake.decode.changes import ControlKind, DecodedRecords, SourceTable
 from binlake.decode.formats.reader import decode, table_changes
-from binlake.decode.options import DecodeOptions, Format, MaxwellOrder
+from binlake.decode.options import DecodeOptions, EventFormat, MaxwellOrder
 from binlake.decode.schemas.schemas import NoSchemas, SchemaHistory, SchemaSource
 from tests.binlake.decode.events import T, cells, declared, places, reasons
 from tests.binlake.decode.mangled import changed_bytes, check_neighbours, check_sound, mangled
@@ -44,8 +44,8 @@ def decoded(
     schemas: SchemaSource = SCHEMA,
     keys: list[bytes | None] | None = None,
     **options: Any,  # noqa: ANN401 - those of DecodeOptions
-) -> Decoded:
-    options = {"format": Format.MAXWELL} | options
+) -> DecodedRecords:
+    options = {"format": EventFormat.MAXWELL} | options
     found = decode(records(keys or [None] * len(values), values, "maxwell"), schemas, DecodeOptions(**options))
     assert places(found) == len(values), "every record is in exactly one place"
     return found
@@ -229,11 +229,11 @@ BAD: dict[str, tuple[bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize("format_", [Format.MAXWELL, Format.AUTO])
+@pytest.mark.parametrize("format_", [EventFormat.MAXWELL, EventFormat.AUTO])
 @pytest.mark.parametrize("name", BAD)
-def test_one_bad_message_among_good_ones(name: str, format_: Format) -> None:
+def test_one_bad_message_among_good_ones(name: str, format_: EventFormat) -> None:
     value, reason = BAD[name]
-    if format_ is Format.AUTO and name in ("no data", "data null", "data a list"):
+    if format_ is EventFormat.AUTO and name in ("no data", "data null", "data a list"):
         reason = "unknown_message"  # without a row nothing tells whose it is
     found = decoded([GOOD, value, GOOD], format=format_)
     assert reasons(found) == {1: reason}
@@ -505,8 +505,8 @@ def test_a_value_of_ten_megabytes_is_read_whole() -> None:
 # -- fuzz -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format_", [Format.MAXWELL, Format.AUTO])
-def test_any_changed_byte_is_survived(format_: Format) -> None:
+@pytest.mark.parametrize("format_", [EventFormat.MAXWELL, EventFormat.AUTO])
+def test_any_changed_byte_is_survived(format_: EventFormat) -> None:
     base = raw(b'{"id":1,"name":"ok"}', "update", b'{"id":9,"name":null}')
     values = list(changed_bytes(base))
     found = decoded([GOOD, *values, GOOD], format=format_)
@@ -519,7 +519,7 @@ def test_mangled_messages_are_survived(seed: int) -> None:
     create = ddl("create", "CREATE TABLE t (id int, a decimal(5,2))", 50, {"id": ID, "a": DECIMAL})
     base = [GOOD, raw(b'{"id":1}', "update", b'{"id":9}'), create]
     values = mangled(dice, base)
-    found = decoded(values, before_of="all", format=dice.choice([Format.MAXWELL, Format.AUTO]))
+    found = decoded(values, before_of="all", format=dice.choice([EventFormat.MAXWELL, EventFormat.AUTO]))
     assert len(found.quarantined) > 500
     assert sum(batch.rows.num_rows for batch in found.changes) > 20
     check_sound(found)

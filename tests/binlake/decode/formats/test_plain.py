@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from binlake.decode.changes import META_NAMES, Decoded, RawRecords, SourceTable
+from binlake.decode.changes import META_NAMES, DecodedRecords, RawRecords, SourceTable
 from binlake.decode.formats.reader import decode
-from binlake.decode.options import DecodeOptions, Format, PlainTopics
+from binlake.decode.options import DecodeOptions, EventFormat, PlainTopics
 from binlake.decode.schemas.schemas import DeclaredSchemas, declared_table
 from tests.binlake.decode.ways import general, same
 
@@ -69,18 +69,18 @@ def records(values: list[Any], keys: list[bytes | None] | None = None, topic: st
 
 def options(**topics: Any) -> DecodeOptions:  # noqa: ANN401 - any field
     plain = PlainTopics(("clicks-*",), T, **{"key": ("id",), **topics})
-    return DecodeOptions(format=Format.JSON, plain=(plain,), epoch=1)
+    return DecodeOptions(format=EventFormat.JSON, plain=(plain,), epoch=1)
 
 
 def declared(**columns: str) -> DeclaredSchemas:
     return DeclaredSchemas({T: declared_table(columns, ("id",))})
 
 
-def rows(found: Decoded) -> list[dict[str, Any]]:
+def rows(found: DecodedRecords) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in META_NAMES} for b in found.changes for row in b.rows.to_pylist()]
 
 
-def reasons(found: Decoded) -> dict[int, str]:
+def reasons(found: DecodedRecords) -> dict[int, str]:
     return {q.offset: q.reason for q in found.quarantined}
 
 

@@ -13,9 +13,9 @@ import fastavro
 import numpy as np
 import pytest
 
-from binlake.decode.changes import META_NAMES, Decoded, RawRecords, SourceTable
+from binlake.decode.changes import META_NAMES, DecodedRecords, RawRecords, SourceTable
 from binlake.decode.formats.reader import decode
-from binlake.decode.options import DecodeOptions, Format, PlainTopics
+from binlake.decode.options import DecodeOptions, EventFormat, PlainTopics
 from binlake.decode.schemas.schemas import NoSchemas
 from binlake.source.registry import SchemaRegistryClient
 from tests.binlake.decode.formats.registry_server import Registry, serving
@@ -83,15 +83,20 @@ def body(schema: Any, value: Any, schema_id: int | None) -> bytes:  # noqa: ANN4
     return head + out.getvalue()
 
 
-def read(values: list[bytes | None], keys: list[bytes | None], registry: Registry | None, **topics: Any) -> Decoded:  # noqa: ANN401
+def read(
+    values: list[bytes | None],
+    keys: list[bytes | None],
+    registry: Registry | None,
+    **topics: Any,  # noqa: ANN401
+) -> DecodedRecords:
     plain = PlainTopics(("clicks",), T, **{"key": ("id",), **topics})
     client = None if registry is None else SchemaRegistryClient(registry.url, retry_s=0)
-    options = DecodeOptions(format=Format.AVRO, plain=(plain,), registry=client)
+    options = DecodeOptions(format=EventFormat.AVRO, plain=(plain,), registry=client)
     offsets = np.arange(len(values))
     return decode(RawRecords("clicks", 0, offsets, offsets, keys, values), NoSchemas(), options)
 
 
-def rows(found: Decoded) -> list[dict[str, Any]]:
+def rows(found: DecodedRecords) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in META_NAMES} for b in found.changes for row in b.rows.to_pylist()]
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlake.decode.changes import Decoded
+from binlake.decode.changes import DecodedRecords
 from binlake.decode.options import DecodeOptions
 from binlake.decode.templates import cells, scan
 from binlake.decode.templates.kernel import gather
@@ -66,7 +66,7 @@ VALUES += ['" "', '"\x7f"', '"\x01"', '"\t"', "5 ", " 5", '"a" ,"b":1']
 Images = list[bytes | None]
 
 
-def check(values: Images, keys: Images | None = None, **options: Any) -> Decoded:  # noqa: ANN401 - of DecodeOptions
+def check(values: Images, keys: Images | None = None, **options: Any) -> DecodedRecords:  # noqa: ANN401 - of DecodeOptions
     found = records(keys or [None] * len(values), values)
     return equal(found, SCHEMA, DecodeOptions(**options))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from binlake.decode.changes import Decoded
+from binlake.decode.changes import DecodedRecords
 from binlake.decode.schemas.schemas import NoSchemas, SchemaHistory, SchemaVersion
 from binlake.decode.types.mysql_types import parse_type
 from tests.binlake.decode.events import T, cells, declared, decoded, framed, raw_envelope, reasons
@@ -19,7 +19,7 @@ from tests.binlake.decode.events import T, cells, declared, decoded, framed, raw
 UTC = dt.UTC
 
 
-def of_column(kind: str, *values: str, **options: Any) -> Decoded:  # noqa: ANN401 - those of DecodeOptions
+def of_column(kind: str, *values: str, **options: Any) -> DecodedRecords:  # noqa: ANN401 - those of DecodeOptions
     """The values (JSON text) as a column ``v`` of the type, each in a message of its own."""
     messages: list[bytes | None] = [raw_envelope(b'{"id":1,"v":%s}' % value.encode()) for value in values]
     return decoded(messages, declared({"id": "int", "v": kind}, ("id",)), **options)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from binlake.decode.changes import Decoded, ZeroDates
+from binlake.decode.changes import DecodedRecords, ZeroDates
 from binlake.decode.options import DecodeOptions
 from binlake.stream.definitions.schemas import SchemaRegistry
 from tests.binlake.decode.events import cells, declared, raw_envelope, reasons
@@ -21,7 +21,7 @@ from tests.binlake.stream.topic_log import settings
 from tests.counting import counted
 
 UTC = dt.UTC
-Decode = Callable[[str, list[str], ZeroDates], Decoded]
+Decode = Callable[[str, list[str], ZeroDates], DecodedRecords]
 DAY, MOMENT = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30, 0, 500000, tzinfo=UTC)
 EPOCH_DAY, EPOCH = dt.date(1970, 1, 1), dt.datetime(1970, 1, 1, tzinfo=UTC)
 ZERO_DAYS = ["0000-00-00", "2024-00-10", "2024-02-00", "0000-05-00"]
@@ -40,13 +40,13 @@ TYPES: list[tuple[str, str, Any, str, list[str], Any]] = [
 ]
 
 
-def of_canal(kind: str, texts: list[str], policy: ZeroDates) -> Decoded:
+def of_canal(kind: str, texts: list[str], policy: ZeroDates) -> DecodedRecords:
     """One message of one row for each text."""
     types = {"id": "int(11)", "c": kind}
     return canal.decoded([canal.message([{"id": "1", "c": t}], types=types) for t in texts], zero_dates=policy)
 
 
-def of_maxwell(kind: str, texts: list[str], policy: ZeroDates) -> Decoded:
+def of_maxwell(kind: str, texts: list[str], policy: ZeroDates) -> DecodedRecords:
     """The same from Maxwell."""
     values: list[bytes | None] = [maxwell.message({"id": 1, "c": text}) for text in texts]
     return maxwell.decoded(values, declared({"id": "int", "c": kind}, ("id",)), zero_dates=policy)

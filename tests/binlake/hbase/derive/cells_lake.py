@@ -20,7 +20,7 @@ from binlake.hbase.derive.wide_batch import accepted, change_batch
 from binlake.hbase.formats.cell_rows import table_of_cells
 from binlake.hbase.rules.rules import Moment, visible
 from binlake.hbase.rules.wide import wide_rows, wide_schema
-from binlake.rows.tasks.plan import TableReport
+from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.prepare import TableFacts, prepare
 from binlake.settings import Settings
 from binlake.source.offsets import NO_RANGES
@@ -130,7 +130,7 @@ class CellsLake:
         assert found is not None
         table = self.lake.get_or_create(rules, found.target, found.columns)
         table.table.refresh()
-        report = TableReport(found.schema, found.target, found.columns, origins={CELLS}, counts=found.counts)
+        report = TaskTableReport(found.schema, found.target, found.columns, origins={CELLS}, counts=found.counts)
         table_input = TableInput(report, NO_RANGES, found.parcels)
         write_and_commit(table, table_input, stream, 0, self.pool, self.services)
 
@@ -158,7 +158,7 @@ class CellsLake:
         found = accepted(batch, self.pair, table)
         assert found is not None
         table.table.refresh()
-        report = TableReport(found.schema, found.target, found.columns, counts=found.counts)
+        report = TaskTableReport(found.schema, found.target, found.columns, counts=found.counts)
         write_and_commit(table, TableInput(report, NO_RANGES, found.parcels), "x", 0, self.pool, self.services)
 
     def quarantined(self) -> list[tuple[str, str, bytes, str]]:

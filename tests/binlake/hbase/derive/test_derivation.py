@@ -12,7 +12,7 @@ import pytest
 
 from binlake.hbase.derive import derivation
 from binlake.hbase.derive import run as run_module
-from binlake.hbase.derive.run import Derived
+from binlake.hbase.derive.run import DerivationResult
 from binlake.hbase.derive.touched import touched_since
 from binlake.position import derived_position
 from binlake.position.derived_position import CellsMoment, DerivedPosition
@@ -160,11 +160,11 @@ def test_of_two_processes_one_commits_and_the_other_begins_again(
     """While the first one has the wide rows in hand, more cells come and a second one derives them all."""
     other = CellsLake(here.settings, here.root, here.sequence, here.written)
     here.write(status("a", 20, "old"))
-    raced: list[Derived] = []
+    raced: list[DerivationResult] = []
 
     def racing(*arguments: Any) -> Any:  # noqa: ANN401 - as the function
         if not raced:
-            raced.append(Derived(WIDE))
+            raced.append(DerivationResult(WIDE))
             other.sequence = here.sequence
             other.write(delete("a", "d:", 30), status("d", 30))
             raced.append(other.deriver.derive(other.pair))

@@ -11,7 +11,7 @@ import pytest
 from binlake.decode.changes import SourceTable
 from binlake.hbase.derive.derivation import Deriver
 from binlake.load.replay.quarantine import replay
-from binlake.load.replay.quarantine_records import Selection, held_records
+from binlake.load.replay.quarantine_records import QuarantineSelection, held_records
 from binlake.position.ledger import Ledger
 from binlake.position.table_requests import change_request, paused, resumed
 from binlake.stream.monitoring.progress import TableProgress
@@ -147,10 +147,10 @@ def test_quarantined_cells_come_back_when_their_row_is_right(world: WideWorld) -
     assert told.faults == 2
     world.put("b", user_id=(8).to_bytes(8, "big"))
     world.feed()
-    done = replay(world.settings, Selection())
+    done = replay(world.settings, QuarantineSelection())
     assert (done.selected, done.applied, done.failed, done.errors) == (2, 1, 1, {})
     held = held_records(
-        open_storage(f"{world.path}/lake").sub("_quarantine/shop"), Selection(), Seal(None), payload=True
+        open_storage(f"{world.path}/lake").sub("_quarantine/shop"), QuarantineSelection(), Seal(None), payload=True
     )
     assert [(one.key, one.value, one.source_table) for one in held] == [(b"c", b"bad", "shop.orders")]
     world.put("d", status=b"new")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from binlake.decode.changes import Decoded, SourceTable
+from binlake.decode.changes import DecodedRecords, SourceTable
 from binlake.decode.formats.reader import decode
-from binlake.decode.options import BigtableText, DecodeOptions, Format
+from binlake.decode.options import BigtableText, DecodeOptions, EventFormat
 from binlake.decode.schemas.schemas import DeclaredSchemas
 from tests.binlake.decode.recordings import records
 from tests.binlake.hbase.cells_world import cells_of
@@ -18,10 +18,12 @@ from tests.binlake.hbase.formats.bigtable_changes import CHANGES, COMMIT_US, EVE
 
 
 def read(
-    *messages: dict[str, Any] | bytes | None, text: tuple[BigtableText, ...] = (), form: Format = Format.BIGTABLE
-) -> Decoded:
+    *messages: dict[str, Any] | bytes | None,
+    text: tuple[BigtableText, ...] = (),
+    form: EventFormat = EventFormat.BIGTABLE,
+) -> DecodedRecords:
     values = [m if m is None or isinstance(m, bytes) else json.dumps(m).encode() for m in messages]
-    options = DecodeOptions(format=Format.BIGTABLE, bigtable_text=frozenset(text))
+    options = DecodeOptions(format=EventFormat.BIGTABLE, bigtable_text=frozenset(text))
     return decode(records([None] * len(values), values), DeclaredSchemas({}), options)
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlake.decode.changes import Decoded, SourceTable
+from binlake.decode.changes import DecodedRecords, SourceTable
 from binlake.decode.formats.reader import decode
-from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.options import DecodeOptions, EventFormat
 from binlake.decode.schemas.schemas import DeclaredSchemas
 from binlake.hbase.formats.hbase_avro import FIELDS, read_events
 from tests.binlake.decode.recordings import records
@@ -57,8 +57,8 @@ def event(**fields: Any) -> bytes:  # noqa: ANN401 - of the schema
     return out.getvalue()
 
 
-def read(values: list[bytes | None], epoch: int = 0) -> Decoded:
-    options = DecodeOptions(format=Format.HBASE_AVRO, epoch=epoch)
+def read(values: list[bytes | None], epoch: int = 0) -> DecodedRecords:
+    options = DecodeOptions(format=EventFormat.HBASE_AVRO, epoch=epoch)
     return decode(records([None] * len(values), values), DeclaredSchemas({}), options)
 
 
@@ -152,7 +152,7 @@ def test_a_message_of_another_format_is_named() -> None:
 @pytest.mark.parametrize("table", PROXY_TABLES)
 def test_what_the_proxy_itself_wrote_is_read(table: str) -> None:
     for topic in proxy_topic(table).values():
-        found = decode(topic, DeclaredSchemas({}), DecodeOptions(format=Format.HBASE_AVRO))
+        found = decode(topic, DeclaredSchemas({}), DecodeOptions(format=EventFormat.HBASE_AVRO))
         assert (found.quarantined, found.filtered) == ([], {})
         wanted: list[Any] = [
             fastavro.schemaless_reader(io.BytesIO(value or b""), SCHEMA, None) for value in topic.values

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlake.decode.cells import CELL_KEY, CELL_SCHEMA
-from binlake.decode.changes import Decoded, SourceTable
+from binlake.decode.changes import DecodedRecords, SourceTable
 from binlake.decode.formats.reader import decode
-from binlake.decode.options import DecodeOptions, Format
+from binlake.decode.options import DecodeOptions, EventFormat
 from binlake.decode.schemas.schemas import DeclaredSchemas
 from tests.binlake.decode.recordings import records
 from tests.binlake.hbase.cells_world import cells_of, wal_entry
@@ -42,9 +42,11 @@ def put(row: bytes = b"r", value: bytes = b"v", **more: str | float | None) -> d
     return {**cell, **more}
 
 
-def read(values: list[bytes | None], epoch: int = 0) -> Decoded:
+def read(values: list[bytes | None], epoch: int = 0) -> DecodedRecords:
     return decode(
-        records([None] * len(values), values), DeclaredSchemas({}), DecodeOptions(format=Format.HBASE_WAL, epoch=epoch)
+        records([None] * len(values), values),
+        DeclaredSchemas({}),
+        DecodeOptions(format=EventFormat.HBASE_WAL, epoch=epoch),
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlake.hbase.rules.piecewise import Converted
+from binlake.hbase.rules.piecewise import ConvertedValues
 from binlake.hbase.rules.values import decode_values, expectation, value_type
 from binlake.hbase.settings.declared import wide_column
 from tests.binlake.hbase.rules.slow import EXACT, Undecodable, decode, encode, text_form
@@ -34,7 +34,7 @@ DECLARED = {
 SIZES = {"long": 8, "int": 4, "short": 2, "double": 8, "float": 4}
 
 
-def read(type_: str, *values: bytes, storage: str = "b") -> Converted:
+def read(type_: str, *values: bytes, storage: str = "b") -> ConvertedValues:
     """The values of a column declared as that type."""
     return decode_values(pa.array(values, pa.binary()), wide_column("c", f"d:c#{storage} {DECLARED.get(type_, type_)}"))
 

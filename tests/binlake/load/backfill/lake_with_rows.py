@@ -14,7 +14,7 @@ from binlake.load.backfill import run as backfill_run
 from binlake.load.backfill.inputs import find_input
 from binlake.load.backfill.request import BackfillRequest
 from binlake.load.backfill.run import Backfill, BackfillReport
-from binlake.load.backfill.workers import Workers
+from binlake.load.backfill.workers import PortionWorkers
 from hudilake.services.fsck import fsck
 from tests.binlake.cli.fed_lake import FedLake
 from tests.judges import hudi_rs
@@ -62,7 +62,7 @@ def with_scores(count: int = 8, factor: float = 1.5) -> dict[int, tuple[float]]:
     return {n: (n * factor,) for n in LIVE if n < count}
 
 
-def filled_by(lake: FedLake, source: str, workers: Workers) -> BackfillReport:
+def filled_by(lake: FedLake, source: str, workers: PortionWorkers) -> BackfillReport:
     """A backfill of ``score`` by these workers."""
     request = BackfillRequest(("score",), portion_rows=3)
     job = Backfill(lake.settings, "shop.a", request, lambda: contextlib.nullcontext(workers))

@@ -10,7 +10,7 @@ import pytest
 
 from binlake.load.backfill.frames import backfill
 from binlake.load.backfill.inputs import find_input
-from binlake.load.backfill.pieces import Portion
+from binlake.load.backfill.pieces import InputPortion
 from binlake.load.backfill.portion_write import PortionPlan, PortionResult
 from binlake.load.backfill.request import BackfillRequest
 from binlake.load.backfill.run import Backfill
@@ -84,7 +84,7 @@ def test_a_writer_that_commits_meanwhile(tmp_path: Path) -> None:
     overtaken = 0
 
     class Overtaken(LocalWorkers):
-        def run(self, plan: PortionPlan, portion: Portion) -> PortionResult:
+        def run(self, plan: PortionPlan, portion: InputPortion) -> PortionResult:
             nonlocal overtaken
             result = super().run(plan, portion)
             if portion.number == 1 and overtaken < 3:

@@ -19,7 +19,7 @@ import pytest
 
 from binlake.decode.types.exact_values import UnfitValueError, exactly
 from binlake.load.backfill.csv_rows import CsvRows
-from binlake.load.backfill.inputs import Input, Kind
+from binlake.load.backfill.inputs import Input, InputForm
 from binlake.load.backfill.pieces import Place
 from hudilake.errors import BadInputError
 from hudilake.storage import open_storage
@@ -159,7 +159,7 @@ def rows_in(path: Path, known: dict[str, pa.DataType], *names: str) -> pa.Table:
     """The columns of the file ``in.csv``."""
     info = open_storage(str(path)).stat("in.csv")
     assert info is not None
-    rows = CsvRows(Input(f"{path}/in.csv", Kind.CSV, Place(str(path)), (info,)), known, frozenset(names))
+    rows = CsvRows(Input(f"{path}/in.csv", InputForm.CSV, Place(str(path)), (info,)), known, frozenset(names))
     schema = rows.schema()
     return pa.Table.from_batches(rows.batches(schema, names), pa.schema([schema.field(name) for name in names]))
 

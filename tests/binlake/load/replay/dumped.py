@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from binlake.load.replay.engine import LocalEngine
-from binlake.load.replay.replay_dumps import OpenWorkers, ReplayReport, Workers, replay_dumps
+from binlake.load.replay.replay_dumps import OpenWorkers, ReplayReport, ReplayWorkers, replay_dumps
 from binlake.settings import Settings
-from binlake.source.dump_layout import Layout, Window
+from binlake.source.dump_layout import DumpLayout, Window
 from hudilake.services.planned import one_by_one
 from hudilake.storage import open_storage
 from tests.binlake.stream.topic_log import settings as stream_settings
@@ -36,8 +36,8 @@ def settings(lake: Path | str, dumps: Path | str, /, **sections: Any) -> Setting
 
 
 @contextlib.contextmanager
-def _here() -> Iterator[Workers]:
-    yield Workers(LocalEngine, one_by_one)
+def _here() -> Iterator[ReplayWorkers]:
+    yield ReplayWorkers(LocalEngine, one_by_one)
 
 
 HERE: OpenWorkers = _here
@@ -60,7 +60,7 @@ def lines_of(events: Iterable[dict[str, Any] | bytes | None]) -> bytes:
 def write(dumps: Path | str, table: str, hour: int, name: str, data: bytes, layout: str | None = None) -> str:
     """A file of a dump; its path."""
     template = layout or "{database}.{table}/dt={date}/hour={hour}/*"
-    path = f"{Layout(template).directory(f's.shop.{table}', hour)}/{name}"
+    path = f"{DumpLayout(template).directory(f's.shop.{table}', hour)}/{name}"
     open_storage(str(dumps), {"fsync": "false"}).write(path, data)
     return path
 

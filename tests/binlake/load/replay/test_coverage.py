@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlake.load.replay.coverage import MOST_FILES, Portion, fewer, portions, united, with_hours
+from binlake.load.replay.coverage import MOST_FILES, DumpPortion, fewer, portions, united, with_hours
 from binlake.load.replay.engine import shared_out
 from binlake.position.commit_record import CommitNotes
 from binlake.position.recorded import DumpHours
@@ -72,10 +72,10 @@ def test_portions_name_a_bounded_number_of_files() -> None:
 
 def test_a_portion_has_the_name_of_its_files() -> None:
     some = tuple(files([1, 2]))
-    assert Portion(some).name == Portion(some, frozenset()).name
-    assert Portion(some).name != Portion(some[:1]).name
-    assert Portion(some).name != Portion((some[0], DumpFile(0, some[1].path, 2, 1))).name
-    said = json.loads(Portion(some).recorded("file:///a", ()).to_text())
+    assert DumpPortion(some).name == DumpPortion(some, frozenset()).name
+    assert DumpPortion(some).name != DumpPortion(some[:1]).name
+    assert DumpPortion(some).name != DumpPortion((some[0], DumpFile(0, some[1].path, 2, 1))).name
+    said = json.loads(DumpPortion(some).recorded("file:///a", ()).to_text())
     assert said["files"] == [[0, "f00000.jsonl", 1, 0], [0, "f00001.jsonl", 2, 0]]
 
 

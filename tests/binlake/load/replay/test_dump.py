@@ -17,7 +17,7 @@ import pytest
 from binlake.decode.changes import RawRecords
 from binlake.load.replay.dump import STATE, DumpService, RollReport
 from binlake.settings import Settings
-from binlake.source.dump_layout import DumpFile, Layout, Window
+from binlake.source.dump_layout import DumpFile, DumpLayout, Window
 from binlake.source.dump_read import read_dump
 from binlake.source.offsets import OffsetRange, Offsets
 from hudilake.errors import BadInputError, ConfigError, CorruptDataError, LostOwnershipError
@@ -133,7 +133,7 @@ def test_each_record_is_in_one_file(tmp_path: Path, name: str) -> None:
 def test_files_are_where_their_records_times_say(tmp_path: Path) -> None:
     source = Records(some())
     dump_once(config(tmp_path / "d"), source)
-    storage, layout = store(tmp_path / "d"), Layout(LAYOUT)
+    storage, layout = store(tmp_path / "d"), DumpLayout(LAYOUT)
     data = [r for r in source.held if r[0] != "ddl"]
     for hour in {r[3] // HOURS_MS for r in data}:
         files = layout.find(storage, Window(hour, hour + 1), ("_ddl",))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from binlake.source.dump_layout import Layout, Window, told
+from binlake.source.dump_layout import DumpLayout, Window, told
 from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
 from tests.binlake.stream.dying_store import DyingStore, Fate
@@ -26,7 +26,7 @@ TOPICS = ["s.shop.orders", "s.shop.we-ird", "t.shop.orders", "ddl"]
 NAMES = {"*": "f", "*.jsonl.gz": "f.jsonl.gz", "part-*": "part-1"}
 
 
-def fill(place: Path, layout: Layout, hours: range) -> DyingStore:
+def fill(place: Path, layout: DumpLayout, hours: range) -> DyingStore:
     store = DyingStore(open_storage(str(place), {"fsync": "false"}), Fate())
     for topic in TOPICS:
         for hour in hours:
@@ -38,7 +38,7 @@ def fill(place: Path, layout: Layout, hours: range) -> DyingStore:
 
 @pytest.mark.parametrize("template", HOURLY + DAILY)
 def test_a_window_gives_what_is_in_it(tmp_path: Path, template: str) -> None:
-    layout = Layout(template)
+    layout = DumpLayout(template)
     fill(tmp_path, layout, range(FIRST, FIRST + HOURS))
     store = open_storage(str(tmp_path))
     whole = layout.find(store, Window())
@@ -57,17 +57,17 @@ def test_a_window_gives_what_is_in_it(tmp_path: Path, template: str) -> None:
 
 
 def test_only_the_hours_asked_for_are_listed(tmp_path: Path) -> None:
-    layout = Layout(HOURLY[0])
+    layout = DumpLayout(HOURLY[0])
     store = fill(tmp_path, layout, range(FIRST, FIRST + HOURS))
     found = layout.find(store, Window(FIRST + 7, FIRST + 8))
-    assert len(found) == len({Layout(HOURLY[0]).directory(t, FIRST) for t in TOPICS})
+    assert len(found) == len({DumpLayout(HOURLY[0]).directory(t, FIRST) for t in TOPICS})
     listed = [path for method, path in store.fate.calls if method == "list"]
     assert {p.partition("/")[2] for p in listed} == {"dt=2026-11-22/hour=03"}
     assert [c for c in store.fate.calls if c[0] != "list"] == [("list_dirs", "")]
 
 
 def test_tables_are_told_by_paths(tmp_path: Path) -> None:
-    layout = Layout(HOURLY[0])
+    layout = DumpLayout(HOURLY[0])
     fill(tmp_path, layout, range(FIRST, FIRST + 1))
     found = layout.find(open_storage(str(tmp_path)), Window())
     assert {(f.database, f.table) for f in found} == {("shop", "orders"), ("shop", "we-ird"), ("ddl", "ddl")}
@@ -75,7 +75,7 @@ def test_tables_are_told_by_paths(tmp_path: Path) -> None:
 
 def test_half_a_day_of_a_layout_by_day_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="whole days"):
-        Layout(DAILY[0]).find(open_storage(str(tmp_path)), Window(FIRST, FIRST + 1))
+        DumpLayout(DAILY[0]).find(open_storage(str(tmp_path)), Window(FIRST, FIRST + 1))
 
 
 def test_what_is_no_time_is_passed_over(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_what_is_no_time_is_passed_over(tmp_path: Path) -> None:
     for path in ("a.b/dt=2026-13-41/hour=05/f", "a.b/dt=2026-11-21/hour=5/f", "a.b/dt=x/hour=05/f", "b/f"):
         store.write(path, b"x")
     store.write("a.b/dt=2026-11-21/hour=05/f", b"x")
-    found = Layout("{database}.{table}/dt={date}/hour={hour}/*").find(store, Window())
+    found = DumpLayout("{database}.{table}/dt={date}/hour={hour}/*").find(store, Window())
     assert [f.path for f in found] == ["a.b/dt=2026-11-21/hour=05/f"]
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hudi import HudiTableBuilder
 
-from binlake.load.replay.coverage import Coverage
+from binlake.load.replay.coverage import DumpCoverage
 from binlake.load.replay.quarantine import replay as replay_quarantine
-from binlake.load.replay.quarantine_records import Selection
+from binlake.load.replay.quarantine_records import QuarantineSelection
 from binlake.position.record_reader import RecordKey
 from binlake.settings import Settings
 from binlake.source.dump_layout import Window
@@ -113,7 +113,7 @@ def test_control_without_what_commits_say_it_is_all_done_again(place: Place, mon
     dumped(dumps)
     replay(config)
     before = commits(lake)
-    monkeypatch.setattr("binlake.load.replay.replay_dumps.Coverage.load", lambda *_: Coverage())
+    monkeypatch.setattr("binlake.load.replay.replay_dumps.DumpCoverage.load", lambda *_: DumpCoverage())
     assert len(replay(config).taken) == 4
     assert commits(lake) > before
     check(lake)
@@ -384,7 +384,7 @@ def test_what_a_replay_quarantined_has_a_way_back(place: Place) -> None:
     assert [q[3] for q in quarantined(lake)] == ["unknown_column"]
     columns = {**COLUMNS, "colour": "varchar(9)"}
     schemas = {"shop.orders": {"columns": columns, "key": ["id"]}}
-    done = replay_quarantine(settings(lake, dumps, source={"schemas": schemas}), Selection())
+    done = replay_quarantine(settings(lake, dumps, source={"schemas": schemas}), QuarantineSelection())
     assert (done.applied, done.left_to_stream) == (1, 0)
     found = [
         r

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from binlake.load.replay.dump import DumpService, RollReport
 from binlake.load.replay.engine import SparkEngine
-from binlake.load.replay.replay_dumps import OpenWorkers, ReplayReport, Workers, replay_dumps
+from binlake.load.replay.replay_dumps import OpenWorkers, ReplayReport, ReplayWorkers, replay_dumps
 from binlake.settings import Settings
 from binlake.source.dump_layout import Window
 from binlake.stream.spark.java import java_environment
@@ -37,9 +37,9 @@ _START_S = 120.0
 
 def on_spark(spark: SparkSession) -> OpenWorkers:
     @contextlib.contextmanager
-    def opened() -> Iterator[Workers]:
+    def opened() -> Iterator[ReplayWorkers]:
         context = spark.sparkContext
-        yield Workers(partial(SparkEngine, context), partial(map_in_tasks, context, slots=2))
+        yield ReplayWorkers(partial(SparkEngine, context), partial(map_in_tasks, context, slots=2))
 
     return opened
 

@@ -13,7 +13,7 @@ from binlake.proof.history.history import LineKind, RowHistory
 from binlake.proof.history.keys import row_key
 from binlake.proof.history.lake_images import changes_in_lake
 from binlake.proof.history.revert import Order, plan_table, revert_table
-from binlake.proof.history.selection import Selection
+from binlake.proof.history.selection import ChangeSelection
 from binlake.proof.history.transaction import OpenTable, changes_in_kafka
 from binlake.proof.history.undo import Conflict, Obstacle
 from binlake.proof.history.verdicts import Fate
@@ -54,9 +54,9 @@ class Past:
         return found
 
 
-def between(first: int, last: int) -> Selection:
+def between(first: int, last: int) -> ChangeSelection:
     """The events at these positions of the source's only binlog file."""
-    return Selection(first=(3 << 32) + first, last=(3 << 32) + last)
+    return ChangeSelection(first=(3 << 32) + first, last=(3 << 32) + last)
 
 
 @pytest.mark.parametrize("known", ["live", "late"])

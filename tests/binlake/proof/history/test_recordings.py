@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from binlake.proof.history.planned import BeforeImages, Means, RevertPlan, carry_out, plan_revert
-from binlake.proof.history.selection import Selection
+from binlake.proof.history.selection import ChangeSelection
 from binlake.proof.history.undo import Obstacle
 from binlake.settings import Settings
 from binlake.tables.catalog import catalog_table
@@ -34,7 +34,7 @@ def rows_of(lake: Path, table: str) -> dict[int, Row]:
     return {r["id"]: {n: v for n, v in r.items() if not n.startswith(("_hoodie", "_binlake"))} for r in rows}
 
 
-def planned(settings: Settings, log: TopicLog, selection: Selection) -> RevertPlan:
+def planned(settings: Settings, log: TopicLog, selection: ChangeSelection) -> RevertPlan:
     root = open_storage(settings.lake.uri, {"fsync": "false"})
     places = [catalog_table(settings, root, f"bank.{table}") for table in ("accounts", "transfers")]
     return plan_revert(settings, places, selection, Means(BeforeImages.KAFKA, LogRecords(log), 100_000))
@@ -86,7 +86,7 @@ def test_a_transfer_goes_back(bank: tuple[Path, Settings, TopicLog]) -> None:
     before, sent = rows_of(lake, "accounts"), rows_of(lake, "transfers")
     assert sum(row["balance"] for row in before.values()) == SUM
     gtid, events = next(transfers(log))
-    plan = planned(config, log, Selection(frozenset({gtid})))
+    plan = planned(config, log, ChangeSelection(frozenset({gtid})))
     assert reverted(config, plan) == ["bank.accounts", "bank.transfers"]
     after = rows_of(lake, "accounts")
     changed = {key for key in before if before[key] != after[key]}
@@ -97,14 +97,14 @@ def test_a_transfer_goes_back(bank: tuple[Path, Settings, TopicLog]) -> None:
         assert after[key]["updated"].isoformat().replace("+00:00", "Z") == was["updated"]
     assert sum(row["balance"] for row in after.values()) == SUM
     assert len(sent.keys() - rows_of(lake, "transfers").keys()) == 1
-    assert reverted(config, planned(config, log, Selection(frozenset({gtid})))) == []
+    assert reverted(config, planned(config, log, ChangeSelection(frozenset({gtid})))) == []
 
 
 def test_an_old_transfer_has_later_changes(bank: tuple[Path, Settings, TopicLog]) -> None:
     lake, config, log = bank
     event = json.loads(next(v for _, v in log.records["bank_schema.bank.transfers", 0][1000:] if v is not None))
     gtid, before = event["payload"]["source"]["gtid"], rows_of(lake, "accounts")
-    plan = planned(config, log, Selection(frozenset({gtid})))
+    plan = planned(config, log, ChangeSelection(frozenset({gtid})))
     obstacles = {place.name: [c.obstacle for row in table.rows for c in row.conflicts] for place, table in plan.tables}
     assert obstacles == {"bank.accounts": [Obstacle.CHANGED_LATER] * 2, "bank.transfers": []}
     with pytest.raises(BadInputError, match="2 rows were changed later"):
@@ -134,7 +134,7 @@ def test_maxwells_transactions_are_chosen_by_their_number(tmp_path: Path) -> Non
             members.setdefault(event["xid"], set()).add(event["data"]["id"])
     whole = [xid for xid, keys in members.items() if len(keys) == 2 and all(newest[key] == xid for key in keys)]
     before = rows_of(tmp_path, "accounts")
-    plan = planned(feed.settings, feed.log, Selection(frozenset({str(whole[-1])})))
+    plan = planned(feed.settings, feed.log, ChangeSelection(frozenset({str(whole[-1])})))
     assert reverted(feed.settings, plan) == ["bank.accounts", "bank.transfers"]
     after = rows_of(tmp_path, "accounts")
     assert {key for key in before if before[key] != after[key]} == members[whole[-1]]
@@ -146,10 +146,10 @@ def test_canal_by_time(tmp_path: Path) -> None:
     feed = fed(tmp_path, "canal")
     last = max(json.loads(value or b"{}").get("es", 0) for _, value in feed.log.records[TOPIC, 0])
     before = rows_of(tmp_path, "transfers")
-    plan = planned(feed.settings, feed.log, Selection(since_ms=last, until_ms=last + 1000))
+    plan = planned(feed.settings, feed.log, ChangeSelection(since_ms=last, until_ms=last + 1000))
     rows = sum(len(table.written) for _, table in plan.tables)
     assert rows > 0
     assert plan.conflicts == 0
     assert reverted(feed.settings, plan) != []
     assert rows_of(tmp_path, "transfers").keys() <= before.keys()
-    assert reverted(feed.settings, planned(feed.settings, feed.log, Selection(since_ms=last))) == []
+    assert reverted(feed.settings, planned(feed.settings, feed.log, ChangeSelection(since_ms=last))) == []

@@ -14,7 +14,7 @@ import pytest
 from binlake.position.record_reader import RecordReader
 from binlake.proof.history import revert
 from binlake.proof.history.planned import BeforeImages, Means, RevertPlan, carry_out, plan_revert
-from binlake.proof.history.selection import Selection
+from binlake.proof.history.selection import ChangeSelection
 from binlake.source.offsets import Offsets
 from binlake.tables.audit import audit
 from binlake.tables.catalog import CatalogTable, catalog_table
@@ -322,7 +322,7 @@ def on_store(bank: Bank, store: Storage, path: Path) -> tuple[list[CatalogTable]
     settings = bank.settings.model_copy(update={"lake": bank.settings.lake.model_copy(update={"uri": str(path)})})
     places = [catalog_table(settings, store, f"shop.{table}") for table in "ab"]
     means = Means(BeforeImages.KAFKA, LogRecords(bank.log), 1000)
-    return places, plan_revert(settings, places, Selection(frozenset({gtid(2)})), means)
+    return places, plan_revert(settings, places, ChangeSelection(frozenset({gtid(2)})), means)
 
 
 def revert_on(bank: Bank, store: Storage, path: Path) -> None:

@@ -15,7 +15,7 @@ from binlake.cli.app import app
 from binlake.position.record_reader import RecordReader
 from binlake.proof.verify import columns
 from binlake.proof.verify.result import TableResult
-from binlake.proof.verify.rows import Portion
+from binlake.proof.verify.rows import KeyRange
 from binlake.proof.verify.table_check import CheckOptions, Repair, TableCheck
 from binlake.settings import Settings
 from binlake.tables.audit import audit
@@ -94,9 +94,9 @@ def test_portions_find_the_same_and_an_interrupted_run_goes_on(
     assert {d.key["id"] for d in whole.differences} == keys(planted)
     assert len(whole.positions) == 1  # nothing was changed between the portions
     server.execute(f"DELETE FROM {SOURCE} WHERE id = 5999")  # behind all portions but the last
-    portion_run, ran = TableCheck.run, list[Portion]()
+    portion_run, ran = TableCheck.run, list[KeyRange]()
 
-    def dying(check: TableCheck, portion: Portion, repair: Repair | None = None) -> TableResult:
+    def dying(check: TableCheck, portion: KeyRange, repair: Repair | None = None) -> TableResult:
         ran.append(portion)
         if len(ran) == 4:
             raise KeyboardInterrupt

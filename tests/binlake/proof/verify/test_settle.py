@@ -11,7 +11,7 @@ import pyarrow as pa
 from binlake.decode.types.mysql_types import parse_type
 from binlake.proof.verify.columns import ColumnPlan, ComparedColumn
 from binlake.proof.verify.rows import KnownRows
-from binlake.proof.verify.settle import Look, Settled, settle
+from binlake.proof.verify.settle import Look, Settlement, settle
 from binlake.proof.verify.source.snapshot import SourcePosition
 from binlake.proof.verify.source.source_table import SourceColumn
 from binlake.proof.verify.source.values import ValueReader
@@ -41,7 +41,7 @@ def look(at: int, source: Source, lake: Lake, *, covered: bool = True) -> Look:
     return Look(position, at, KnownRows.of(rows, PLAN), KnownRows.of(held, PLAN, orders), covered)
 
 
-def settled(*looks: Look, changed: Sequence[int] = (), most: int = 5) -> tuple[Settled, list[set[int]]]:
+def settled(*looks: Look, changed: Sequence[int] = (), most: int = 5) -> tuple[Settlement, list[set[int]]]:
     """Play looks one after the other, the last one again and again; also the keys that each was asked for."""
     asked: list[set[int]] = []
     rest = list(looks[1:])
@@ -55,7 +55,7 @@ def settled(*looks: Look, changed: Sequence[int] = (), most: int = 5) -> tuple[S
     return settle(looks[0], pa.table({"id": pa.array(changed, pa.int64())}), again, ["id"], most), asked
 
 
-def keys_of(done: Settled) -> set[int]:
+def keys_of(done: Settlement) -> set[int]:
     return {k for d in done.differences for rows in (d.source, d.lake) for k in rows.rows.column("id").to_pylist()}
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from binlake.decode.changes import SourceTable, TableSchema
 from binlake.decode.options import DecodeOptions
 from binlake.decode.schemas.schemas import NoSchemas
-from binlake.rows.tasks.plan import BatchPlan, TableFailed, TableReport, Written
+from binlake.rows.tasks.plan import BatchPlan, TableFailure, TaskTableReport, WrittenFile
 from binlake.rows.tasks.write_parcels import write_parcels
 from binlake.rows.upsert.parcel import Parcel, pack
 from binlake.rows.upsert.route import KEY, ORDER_COLUMNS, Counts
@@ -139,8 +139,8 @@ class StitchedTable:
             writers={PATH: pickle.loads(pickle.dumps(writer))},
         )
         items = list(write_parcels(plan, work.parcels))
-        assert not [item for item in items if isinstance(item, TableFailed | Parcel)], items
-        written = [item for item in items if isinstance(item, Written)]
+        assert not [item for item in items if isinstance(item, TableFailure | Parcel)], items
+        written = [item for item in items if isinstance(item, WrittenFile)]
         return replace(work, context=context, parcels=[], written=written)
 
     def work(self, events: Sequence[Event]) -> TableInput:
@@ -149,7 +149,7 @@ class StitchedTable:
         columns = pa.schema([pa.field(name, TYPES[name]) for name in names])
         counts = Counts(read=sum(not event.moved for event in events))
         shared = bool(self.merging.groups)
-        report = TableReport(TableSchema(SOURCE, (), ("id",)), self.target, columns, counts=counts, shared=shared)
+        report = TaskTableReport(TableSchema(SOURCE, (), ("id",)), self.target, columns, counts=counts, shared=shared)
         rows = events_table(events)
         rows = rows if self.merging.groups else rows.select([KEY, *PLAIN, *ORDER_COLUMNS])
         return TableInput(report, NO_RANGES, parcels(rows, self.buckets))

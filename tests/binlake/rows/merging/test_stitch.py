@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlake.rows.merging.mergers import StitchMerger, merger_of
-from binlake.rows.merging.states import KeyStates, Merged
+from binlake.rows.merging.states import KeyStates, MergeResult
 from binlake.rows.merging.stitch import Partial
 from binlake.rows.upsert.merge import Place
 from binlake.rows.upsert.route import KEY
@@ -48,7 +48,7 @@ class Rows:
         kinds = pa.schema([schema(self.rule).field(name) for name in columns])
         return KeyStates(np.array([key in self.live for key in texts]), pa.Table.from_pylist(rows, schema=kinds))
 
-    def take(self, merged: Merged) -> None:
+    def take(self, merged: MergeResult) -> None:
         """The result of a commit."""
         write = merged.write
         self._change(write.partials)

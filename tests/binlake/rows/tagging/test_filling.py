@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlake.rows.tagging.filling import Filling, SmallFile
+from binlake.rows.tagging.filling import InsertDistribution, SmallFile
 from hudilake.policies import FileSizePolicy
 from tests.binlake.rows.tagging.test_placing import PATHS, key_events
 
@@ -24,7 +24,7 @@ def test_each_row_goes_to_one_file_group(
 ) -> None:
     inserts = key_events([(n % 2, n, 0, 0) for n in range(rows)])
     small = {PATHS[0]: first, PATHS[1]: second}
-    chunks = Filling("t", "1", SIZES, row_bytes).chunks(inserts, small)
+    chunks = InsertDistribution("t", "1", SIZES, row_bytes).chunks(inserts, small)
     assert sorted(n for chunk in chunks for n in chunk.rows.tolist()) == list(range(rows))
     paths = inserts.paths.to_pylist()
     keys = inserts.keys.to_pylist()
@@ -44,14 +44,14 @@ def test_each_row_goes_to_one_file_group(
 @pytest.mark.parametrize(("rewritten", "taken"), [(False, "small"), (True, "touched")])
 def test_files_that_are_rewritten_anyway_are_filled_first(rewritten: bool, taken: str) -> None:
     small = {PATHS[0]: [SmallFile("small", 10), SmallFile("touched", 700, rewritten)]}
-    chunks = Filling("t", "1", SIZES, 10.0).chunks(key_events([(0, 1, 0, 0)]), small)
+    chunks = InsertDistribution("t", "1", SIZES, 10.0).chunks(key_events([(0, 1, 0, 0)]), small)
     assert [chunk.file_id for chunk in chunks] == [taken]
 
 
 def test_names_of_new_file_groups_follow_from_the_commit() -> None:
     inserts = key_events([(0, n, 0, 0) for n in range(30)])
-    first, again = (Filling("t", "1", SIZES, 100.0).chunks(inserts, {}) for _ in range(2))
-    later = Filling("t", "2", SIZES, 100.0).chunks(inserts, {})
+    first, again = (InsertDistribution("t", "1", SIZES, 100.0).chunks(inserts, {}) for _ in range(2))
+    later = InsertDistribution("t", "2", SIZES, 100.0).chunks(inserts, {})
     assert [c.file_id for c in first] == [c.file_id for c in again]
     assert {c.file_id for c in first}.isdisjoint(c.file_id for c in later)
     assert [len(c.rows) for c in first] == [10, 10, 10]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from binlake.decode.changes import Op
 from binlake.rows.tagging.events import KeyEvents, joined, newest_events
-from binlake.rows.tagging.placing import UNREAD, Placed, Whereabouts, placed
+from binlake.rows.tagging.placing import UNREAD, EventPlaces, Whereabouts, placed
 from binlake.rows.upsert.route import MOVED_AWAY
 from tests.binlake.rows.upsert.test_merge import PARCEL
 
@@ -50,7 +50,7 @@ def where(events: KeyEvents, stored: dict[int, tuple[int, int]], *, read: bool) 
 
 
 def told(
-    events: KeyEvents, at: Whereabouts, what: Placed, *, is_global: bool
+    events: KeyEvents, at: Whereabouts, what: EventPlaces, *, is_global: bool
 ) -> tuple[set[tuple[str, str, int]], set[tuple[str, str]], set[tuple[str, int]]]:
     """(changes as (key, file group, op), inserts as (key, partition), deleted)."""
     keys, paths, ids = events.keys.to_pylist(), events.paths.to_pylist(), at.file_ids.to_pylist()

@@ -12,7 +12,7 @@ import pytest
 
 from binlake.decode.changes import RawRecords
 from binlake.position.ledger import Ledger
-from binlake.rows.tasks.boundary import Boundary, Passed, boundary
+from binlake.rows.tasks.boundary import Boundary, TransactionProgress, boundary
 from binlake.source.offsets import OffsetMap, OffsetRange, Offsets
 from binlake.stream.transactions import survey_records
 
@@ -107,7 +107,7 @@ class Reader:
         if not self.ledger.transactions.ms and survey.marks:
             before = self.ledger.transactions
             self.ledger.note_transactions(replace(before, ms=survey.marks[0].timestamp_ms))
-        passed = Passed(self.ledger.transactions.ms, torn=frozenset(self.ledger.transactions.torn))
+        passed = TransactionProgress(self.ledger.transactions.ms, torn=frozenset(self.ledger.transactions.torn))
         cut = boundary(ranges, survey, TOPIC, TABLES, passed, lambda ms: self._reached(end, ms))
         self.ledger.note_transactions(replace(self.ledger.transactions, torn=tuple(sorted(cut.torn))))
         for r in cut.ranges:

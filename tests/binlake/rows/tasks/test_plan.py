@@ -7,18 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from binlake.decode.changes import Column, Control, ControlKind, Quarantined, SourceTable, TableSchema
+from binlake.decode.changes import Column, Control, ControlKind, QuarantinedRecord, SourceTable, TableSchema
 from binlake.decode.options import DecodeOptions
 from binlake.decode.schemas.schemas import NoSchemas
 from binlake.rows.tasks.plan import (
     BatchPlan,
-    TableFailed,
-    TableReport,
+    TableFailure,
     TableState,
     TableWriter,
-    TaskFailed,
+    TaskFailure,
     TaskReport,
-    Written,
+    TaskTableReport,
+    WrittenFile,
 )
 from binlake.rows.upsert.route import Counts
 from binlake.rows.upsert.target import Target
@@ -32,16 +32,16 @@ from hudilake.write.group_writer import LogWriter
 A, B = SourceTable("shop", "a"), SourceTable("shop", "b")
 
 
-def table(source: SourceTable, *columns: str, **facts: Any) -> TableReport:  # noqa: ANN401 - fields of TableReport
+def table(source: SourceTable, *columns: str, **facts: Any) -> TaskTableReport:  # noqa: ANN401 - fields of TableReport
     """A report of a table with text columns."""
     schema = TableSchema(source, tuple(Column(name, "", pa.string()) for name in columns), ("id",))
     target = Target(source, f"shop/{source.table}", ("id",), None, SimpleBuckets(2))
-    return TableReport(schema, target, schema.arrow(), **facts)
+    return TaskTableReport(schema, target, schema.arrow(), **facts)
 
 
-def quarantined(source: SourceTable | None) -> Quarantined:
+def quarantined(source: SourceTable | None) -> QuarantinedRecord:
     """A bad record."""
-    return Quarantined("t", 0, 1, 2, b"k", b"\xff", "malformed_json", "line 1", source)
+    return QuarantinedRecord("t", 0, 1, 2, b"k", b"\xff", "malformed_json", "line 1", source)
 
 
 def test_reports_of_one_table_add_up() -> None:
@@ -125,9 +125,9 @@ def test_everything_travels() -> None:
             writers={"shop/a": TableWriter(LogWriter(context), GroupNames("a", SimpleBuckets(2), {("", 0): "id"}))},
         ),
         TaskReport(tables={A: table(A, "id")}, quarantined=[quarantined(A)]),
-        Written("shop/a", WriteResult("", "id", "name", 1, 2, 3, "a", "b"), 4),
+        WrittenFile("shop/a", WriteResult("", "id", "name", 1, 2, 3, "a", "b"), 4),
     ]
     assert [pickle.loads(pickle.dumps(thing)) for thing in things] == things
-    for failed in (TableFailed("shop/a", error), TaskFailed(error)):
+    for failed in (TableFailure("shop/a", error), TaskFailure(error)):
         back = pickle.loads(pickle.dumps(failed))
         assert (str(back.error), back.error.where, back.error.do_next) == (str(error), {"table": "a"}, "stop")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
 from binlake.decode.options import DecodeOptions
 from binlake.decode.schemas.schemas import NoSchemas
-from binlake.rows.tasks.plan import BatchPlan, TableReport, TableWriter, Written
+from binlake.rows.tasks.plan import BatchPlan, TableWriter, TaskTableReport, WrittenFile
 from binlake.rows.tasks.write_parcels import write_parcels
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.place import PlacedRows, place_rows
@@ -215,17 +215,17 @@ class Ingest:
             writer = table.rows.task_writer(context, table.heights)
             items = list(write_parcels(self._plan({self.rules.path: writer}), parcels))
             left = [i for i in items if isinstance(i, Parcel)]
-            written = [i for i in items if isinstance(i, Written)]
+            written = [i for i in items if isinstance(i, WrittenFile)]
             work = replace(work, context=context, parcels=left, written=written)
         return work, work.context
 
     def _routed(
         self, records: Sequence[Delivered], ranges: Ranges, table: LakeTable | None, chunks: int
-    ) -> tuple[TableReport, list[Parcel]]:
+    ) -> tuple[TaskTableReport, list[Parcel]]:
         starts = {TOPIC: {r.partition: r.start for r in ranges}}
         applied = table.ahead_of(STREAM, starts).get(TOPIC, {}) if table else {}
         schema = table_schema(self.shape)
-        report = TableReport(
+        report = TaskTableReport(
             schema,
             make_target(schema, self.rules, bucketing=table.rows.own_bucketing if table else None),
             pa.schema([]),
@@ -235,7 +235,7 @@ class Ingest:
         for piece in _pieces(records, chunks):
             rows = placed(change_batch(self.shape, piece), self.rules, report.target.bucketing)
             routed = route(rows, applied, table.truncates.whole if table else -1)
-            report.add(TableReport(schema, report.target, value_columns(routed.parcels), {TOPIC}, routed.counts))
+            report.add(TaskTableReport(schema, report.target, value_columns(routed.parcels), {TOPIC}, routed.counts))
             parcels += routed.parcels
         return report, parcels
 

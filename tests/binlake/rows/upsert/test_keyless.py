@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from binlake.decode.changes import Op, ordering_value
 from binlake.rows.upsert import keyless
-from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, Resolved, digests, resolve
+from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeyedRows, KeylessState, LiveRow, digests, resolve
 from binlake.rows.upsert.parcel import unpack
 from binlake.rows.upsert.route import KEY, route
 from tests.binlake.rows.upsert.ingest import change_batch, placed, table_rules
@@ -35,7 +35,7 @@ class Table:
         self.offset = 0
         self.asked: list[frozenset[str]] = []
 
-    def batch(self, *changes: Change, repeat_offsets: bool = False) -> Resolved:
+    def batch(self, *changes: Change, repeat_offsets: bool = False) -> KeyedRows:
         """Apply some changes as one batch."""
         if repeat_offsets:
             self.offset -= len(changes)

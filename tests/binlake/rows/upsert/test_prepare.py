@@ -13,7 +13,7 @@ from binlake.decode.ddl.columns import ColumnDefinition, Default
 from binlake.decode.quarantine import Reason
 from binlake.decode.types.mysql_types import parse_type
 from binlake.rows.upsert.parcel import unpack
-from binlake.rows.upsert.prepare import TABLE_REFUSED, UNCOUNTED_REASONS, Prepared, TableFacts, prepare
+from binlake.rows.upsert.prepare import TABLE_REFUSED, UNCOUNTED_REASONS, PreparedBatch, TableFacts, prepare
 from binlake.rows.upsert.route import Counts
 from binlake.rows.upsert.target import make_target, needs_before_images
 from binlake.rows.upsert.truncates import Truncates
@@ -41,16 +41,21 @@ def batch(rows: list[tuple[int | None, str]], offsets: list[int] | None = None) 
     return ChangeBatch(SCHEMA, "t", table)
 
 
-def prepared(made: ChangeBatch, facts: TableFacts = NO_FACTS, shard: ShardRule | None = None, **rules: Any) -> Prepared:  # noqa: ANN401 - fields of TableRules
+def prepared(
+    made: ChangeBatch,
+    facts: TableFacts = NO_FACTS,
+    shard: ShardRule | None = None,
+    **rules: Any,  # noqa: ANN401 - fields of TableRules
+) -> PreparedBatch:
     return prepare(made, TableRules(**{**RULES, **rules}), shard, facts)
 
 
-def fates(done: Prepared) -> list[tuple[str, list[int]]]:
+def fates(done: PreparedBatch) -> list[tuple[str, list[int]]]:
     """(reason, offsets) of the rejected rows."""
     return [(one.reason, one.rows.column("__offset").to_pylist()) for one in done.left_out.rejected]
 
 
-def stored(done: Prepared) -> list[dict[str, Any]]:
+def stored(done: PreparedBatch) -> list[dict[str, Any]]:
     """The rows of the parcels, by id."""
     assert done.accepted is not None
     rows = unpack(list(done.accepted.parcels)).select(done.accepted.columns.names).to_pylist()

@@ -12,7 +12,7 @@ import pytest
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
 from binlake.rows.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
 from binlake.rows.upsert.place import null_keys
-from binlake.rows.upsert.route import KEY, MOVED_AWAY, Counts, Routed, route
+from binlake.rows.upsert.route import KEY, MOVED_AWAY, Counts, RoutedRows, route
 from binlake.rows.upsert.target import Target, make_target
 from binlake.settings import PartitionSettings, TableRules
 from hudilake.format.definition.bucket import bucket_ids
@@ -41,7 +41,7 @@ def routed(
     applied: Mapping[int, int] | None = None,
     truncated: int = -1,
     buckets: int = 4,
-) -> Routed:
+) -> RoutedRows:
     """The changes routed, as records of partition 0 at offsets 0, 1..."""
     records = [Delivered(change, 0, at) for at, change in enumerate(changes)]
     return route(placed(change_batch(shape, records), table_rules(shape, buckets)), applied or {}, truncated)
@@ -90,7 +90,7 @@ def test_what_the_table_has_applied_is_dropped() -> None:
     made = routed(PLAIN, changes, {0: 4, 1: 99})
     assert [key for _, key, _, _ in effects(made.parcels)] == ["4", "5"]
     assert made.counts == Counts(read=2, already_applied=4)
-    assert routed(PLAIN, changes, {0: 6}) == Routed([], Counts(already_applied=6))
+    assert routed(PLAIN, changes, {0: 6}) == RoutedRows([], Counts(already_applied=6))
     assert routed(PLAIN, changes, {1: 6}).counts == Counts(read=6)
 
 
@@ -99,7 +99,7 @@ def test_what_a_truncate_has_taken_is_superseded() -> None:
     made = routed(PLAIN, changes, truncated=3)
     assert [order for _, _, _, order in effects(made.parcels)] == [4, 5]
     assert made.counts == Counts(read=6, superseded=4)
-    assert routed(PLAIN, changes, truncated=5) == Routed([], Counts(read=6, superseded=6))
+    assert routed(PLAIN, changes, truncated=5) == RoutedRows([], Counts(read=6, superseded=6))
 
 
 def test_already_applied_and_truncated_with_moves() -> None:

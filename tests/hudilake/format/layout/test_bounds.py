@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudilake.format.layout.bounds import Bounds, ColumnBounds, bounds_of, column_bounds
+from hudilake.format.layout.bounds import OrderBounds, OrderColumnBounds, bounds_of, column_bounds
 from hudilake.format.layout.direct import comparable
 from hudilake.format.layout.order import Order
 from hudilake.format.layout.search import ranges_of
@@ -23,13 +23,13 @@ from tests.hypothesis_profile import scaled
 Numbers = npt.NDArray[np.int64]
 
 
-def ranges(values: Sequence[object], weights: Sequence[float] | None, most: int) -> ColumnBounds:
+def ranges(values: Sequence[object], weights: Sequence[float] | None, most: int) -> OrderColumnBounds:
     candidates = comparable(pa.array(values))
     counted = np.array(weights or [1.0] * len(values), dtype=np.float64)
     return column_bounds(pa.chunked_array([candidates]), counted, most)
 
 
-def numbers(found: ColumnBounds, values: Sequence[object]) -> list[int]:
+def numbers(found: OrderColumnBounds, values: Sequence[object]) -> list[int]:
     return [int(number) for number in found.ranges_of(pa.array(values))]
 
 
@@ -187,7 +187,7 @@ def test_bounds_travel() -> None:
     order = Order(OrderPolicy(columns=("text",)))
     rows = pa.table({"text": [f"http://www.{n}" for n in range(3000)]})
     bounds = bounds_of(order, [sketch(order, [rows], 0, 100)])
-    copy: Bounds = pickle.loads(pickle.dumps(bounds))
+    copy: OrderBounds = pickle.loads(pickle.dumps(bounds))
     assert bounds is not None
     assert copy.numbers(rows).tolist() == bounds.numbers(rows).tolist()
     assert len(pickle.dumps(bounds)) < 10_000

@@ -20,7 +20,7 @@ from hudilake.metadata.initialise import drop
 from hudilake.metadata.live_keys import live_keys
 from hudilake.metadata.records.keys import file_group_indices
 from hudilake.metadata.records.layout import METADATA_PATH, file_group_id, parse_file_group_id
-from hudilake.metadata.records.places import Place, decode_place, encode_place
+from hudilake.metadata.records.places import FileGroupPlace, decode_place, encode_place
 from hudilake.metadata.records.reader import MetadataReader
 from hudilake.metadata.records.record_index import RecordIndexGroups
 from hudilake.metadata.records.records import long_bytes
@@ -181,13 +181,13 @@ def test_records_have_hudis_bytes(tmp_path: Path) -> None:
     "name", ["0b3a7f0e-5d0c-4f3c-9f7c-6a1e2d3c4b5a-0", "ffffffff-ffff-4fff-bfff-ffffffffffff", "odd-1"]
 )
 def test_every_file_id_comes_back(name: str) -> None:
-    place = Place("region=日/d=1", name)
+    place = FileGroupPlace("region=日/d=1", name)
     assert decode_place(encode_place(place, "20240101000000000")) == place
 
 
 def test_records_that_hudi_spark_compacted_are_read() -> None:
     """Its compaction puts the name of the base file into a meta field (measured)."""
-    place = Place("region=eu", "ffffffff-ffff-4fff-bfff-ffffffffffff-0")
+    place = FileGroupPlace("region=eu", "ffffffff-ffff-4fff-bfff-ffffffffffff-0")
     value, name = encode_place(place, "20240101000000000"), b"record-index-0000-0_6-390-685_20261122215745217.hfile"
     assert decode_place(bytes(4) + b"\x02" + long_bytes(len(name)) + name + value[5:]) == place
 

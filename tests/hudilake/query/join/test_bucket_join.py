@@ -22,7 +22,7 @@ from hudilake.policies import IndexType
 from hudilake.query.join.bucket_join import BucketJoin, JoinSide
 from hudilake.query.join.bucketed import BucketedScan, bucketed
 from hudilake.query.join.columns import join_columns
-from hudilake.query.join.engine import Bounds
+from hudilake.query.join.engine import JoinLimits
 from hudilake.query.join.how import JoinHow, check_how
 from hudilake.query.join.keys import ColumnPair, HashedKey, JoinKeys
 from hudilake.query.join.pairs import Pair, pairs_of
@@ -53,7 +53,7 @@ def joined(
     keys = JoinKeys.of(left, right, on)
     columns = join_columns(left.schema, right.schema, on, how, ("", "_r"))
     pairs = pairs_of(left, right, keys, how, slots)
-    join = BucketJoin(JoinSide(left, keys.left), JoinSide(right, keys.right), columns, Bounds(64))
+    join = BucketJoin(JoinSide(left, keys.left), JoinSide(right, keys.right), columns, JoinLimits(64))
     return pairs, pa.Table.from_batches(list(join.read(pairs)), columns.schema)
 
 
@@ -227,7 +227,7 @@ def test_rows_beyond_the_memory_are_spilled(tmp_path: Path) -> None:
     left, right = scan(tmp_path / "l"), scan(tmp_path / "r")
     keys = JoinKeys.of(left, right, BY_ID)
     columns = join_columns(left.schema, right.schema, BY_ID, "full", ("", "_r"))
-    join = BucketJoin(JoinSide(left, keys.left), JoinSide(right, keys.right), columns, Bounds(32, str(spill)))
+    join = BucketJoin(JoinSide(left, keys.left), JoinSide(right, keys.right), columns, JoinLimits(32, str(spill)))
     rows, spilled = 0, 0
     for batch in join.read(pairs_of(left, right, keys, "full", 1)):
         spilled = max(spilled, sum(file.stat().st_size for file in spill.rglob("*")))

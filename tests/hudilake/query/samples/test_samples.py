@@ -15,13 +15,13 @@ import pytest
 from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.format.definition.merging import WRITER_ORDER
-from hudilake.query.samples import Position, PositionExpiredError, SampleBatch, Samples, Shard
+from hudilake.query.samples import PositionExpiredError, SampleBatch, SamplePosition, Samples, Shard
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
 from tests.hudilake.query.samples.feature_table import ORDER, FeatureTable, Row
 from tests.hypothesis_profile import scaled
 
-BEGIN = Position()
+BEGIN = SamplePosition()
 CLEANING = CleaningConfig(commits=3)
 
 
@@ -156,14 +156,14 @@ def test_any_cut_and_any_shard_gives_the_same_rows(tmp_path: Path, seed: int) ->
             for step in expected:
                 assert sorted(found[place : place + len(step)]) == step
                 place += len(step)
-    parts = [samples(table, since=Position(shard=s.shard), shard=(s.shard.index, 3)) for s in _shards(3)]
+    parts = [samples(table, since=SamplePosition(shard=s.shard), shard=(s.shard.index, 3)) for s in _shards(3)]
     assert sorted(key for part in parts for key in keys(part)) == sorted(wanted)
     assert sorted(keys(samples(table))) == sorted(_complete(table))
     assert set(keys(samples(table, since=BEGIN, step_commits=5))) >= _complete(table)
 
 
-def _shards(count: int) -> list[Position]:
-    return [Position(shard=Shard(index, count)) for index in range(count)]
+def _shards(count: int) -> list[SamplePosition]:
+    return [SamplePosition(shard=Shard(index, count)) for index in range(count)]
 
 
 def _complete(table: FeatureTable) -> set[str]:
@@ -195,7 +195,7 @@ def _in_pieces(table: FeatureTable, size: int, shuffle: int, seed: int) -> list[
         if batch is None:
             return found
         found += keys([batch.rows])
-        position = Position.from_json(batch.position.to_json())
+        position = SamplePosition.from_json(batch.position.to_json())
 
 
 def test_a_cut_shuffle_goes_on_in_the_same_order(table: FeatureTable) -> None:
@@ -245,13 +245,16 @@ def _grow(table: FeatureTable, random: Random, commits: int) -> list[str]:
     return keys
 
 
-def _marked(given: list[tuple[list[str], Position]]) -> list[tuple[int, Position]]:
+def _marked(given: list[tuple[list[str], SamplePosition]]) -> list[tuple[int, SamplePosition]]:
     """How many rows are given at each position."""
     counts = accumulate(len(some) for some, _ in given)
-    return [(count, Position.from_json(position.to_json())) for count, (_, position) in zip(counts, given, strict=True)]
+    return [
+        (count, SamplePosition.from_json(position.to_json()))
+        for count, (_, position) in zip(counts, given, strict=True)
+    ]
 
 
-def _onwards(table: FeatureTable, position: Position, arguments: dict[str, Any]) -> list[str]:
+def _onwards(table: FeatureTable, position: SamplePosition, arguments: dict[str, Any]) -> list[str]:
     return keys(samples(table, since=position, **arguments))
 
 
@@ -269,9 +272,9 @@ def test_a_position_in_a_buffer_goes_on_with_its_own_order_and_steps(table: Feat
         samples(table, since=given[0].position, shuffle_rows=6, step_commits=2, changes=True)
     old = '{"completed": "", "shuffled": {"rows": 6, "given": 2}, "shard": {"index": 0, "count": 1}}'
     with pytest.raises(ConfigError, match="did not keep the steps"):
-        samples(table, since=Position.from_json(old), shuffle_rows=6, step_commits=2)
+        samples(table, since=SamplePosition.from_json(old), shuffle_rows=6, step_commits=2)
     one = list(samples(table, since=BEGIN, batch_rows=2, shuffle_rows=6, seed=1).batches())
-    rest = samples(table, since=Position.from_json(old), batch_rows=2, shuffle_rows=6, seed=1)
+    rest = samples(table, since=SamplePosition.from_json(old), batch_rows=2, shuffle_rows=6, seed=1)
     assert keys(rest) == keys([batch.rows for batch in one[1:]])
 
 
@@ -305,11 +308,11 @@ def test_a_position_that_the_table_has_left_behind_is_refused(table: FeatureTabl
     if archived:
         assert archive(table.table, ArchivalConfig(min_commits=4, max_commits=6), CLEANING)
         with pytest.raises(PositionExpiredError, match="archived"):
-            list(samples(table, since=Position(step=first)))
-    last = Position(table.table.timeline.completed()[-1].completion_time or "")
+            list(samples(table, since=SamplePosition(step=first)))
+    last = SamplePosition(table.table.timeline.completed()[-1].completion_time or "")
     assert list(samples(table, since=last)) == []
     with pytest.raises(PositionExpiredError, match="begin anew without a position"):
-        list(samples(table, since=Position(first)))
+        list(samples(table, since=SamplePosition(first)))
     with pytest.raises(PositionExpiredError):
         list(samples(table, since=BEGIN))
     assert len(keys(samples(table))) == 7
@@ -340,6 +343,6 @@ def test_what_cannot_be_given_is_refused(table: FeatureTable) -> None:
     with pytest.raises(ConfigError, match="no shard"):
         samples(table, shard=(2, 2))
     with pytest.raises(ConfigError, match="no position"):
-        Position.from_json('{"completed": 3')
+        SamplePosition.from_json('{"completed": 3')
     with pytest.raises(ConfigError, match="exclude each other"):
         samples(table, follow=True, until="2030-01-01")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hudilake.errors import ConfigError
-from hudilake.query.samples import Position
+from hudilake.query.samples import SamplePosition
 from hudilake.query.samples.torch_samples import TorchSamples, columns_of
 from tests.hudilake.query.samples.feature_table import FeatureTable
 
@@ -46,7 +46,7 @@ def test_batches_have_numbers_texts_and_positions(path: str) -> None:
     assert sorted(key for columns, _ in batches for key in columns["request_id"]) == list(KEYS)
     assert [np.asarray(columns["age"]).dtype for columns, _ in batches] == [np.int32] * 3
     for number, (_, position) in enumerate(batches):
-        rest = TorchSamples(path, columns=["request_id"], since=Position.from_json(position), batch_rows=5)
+        rest = TorchSamples(path, columns=["request_id"], since=SamplePosition.from_json(position), batch_rows=5)
         assert [c["request_id"] for c, _ in loaded(rest)] == [c["request_id"] for c, _ in batches[number + 1 :]]
 
 
@@ -60,7 +60,7 @@ def test_each_part_goes_on_from_its_own_position(path: str) -> None:
     ends = []
     for index in range(2):
         *_, (_, text) = iter(TorchSamples(path, shard=(index, 2)))
-        ends.append(Position.from_json(text))
+        ends.append(SamplePosition.from_json(text))
     for index in range(2):
         assert list(TorchSamples(path, since=ends, shard=(index, 2))) == []
     with pytest.raises(ConfigError, match="no position for shard 0 of 3"):

@@ -12,7 +12,7 @@ from hudilake.format.files.column_stats import ColumnRange, ValueType
 from hudilake.policies import CompactionPolicy, FileSizePolicy
 from hudilake.read import TableReader
 from hudilake.read.filters.bounds import column_bounds
-from hudilake.services.advice.advise import Advice, Given, advise
+from hudilake.services.advice.advise import Advice, AdviceSettings, advise
 from hudilake.services.advice.overlap import depth_of
 from hudilake.services.advice.proposal import distinct_values
 from hudilake.services.advice.queries import asked_queries, filtered_columns, statements
@@ -42,7 +42,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def told(path: Path, *queries: str) -> Advice:
     reader = TableReader.open(str(path))
     size = reader.plan().size
-    given = Given(files=FileSizePolicy(target_bytes=max(size // FILES, 1), small_bytes=1))
+    given = AdviceSettings(files=FileSizePolicy(target_bytes=max(size // FILES, 1), small_bytes=1))
     return advise(reader, queries, NAMES, given)
 
 
@@ -106,7 +106,7 @@ def test_rows_of_bucket_tables_are_laid_out_inside_of_their_files(tmp_path: Path
     table.write([row(key, 1, n=key * 7919 % 600) for key in range(600)])
     table.compact()
     reader = TableReader.open(str(tmp_path / "t"))
-    given = Given(compaction=CompactionPolicy(row_group_rows=60))
+    given = AdviceSettings(compaction=CompactionPolicy(row_group_rows=60))
     found = advise(reader, ["select * from t where n between 5 and 20"], NAMES, given)
     assert (found.in_buckets, found.files, found.pieces) == (True, 2, 10)
     assert found.order is not None

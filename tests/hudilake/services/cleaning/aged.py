@@ -9,7 +9,7 @@ from pathlib import Path
 from hudilake.errors import UnsupportedError
 from hudilake.metadata.config import MetadataConfig
 from hudilake.read import Snapshot, TableReader
-from hudilake.services.compaction import CompactedFile, CompactionConfig, Operation, run
+from hudilake.services.compaction import CompactedFile, CompactionConfig, CompactionOperation, run
 from hudilake.services.fsck import fsck
 from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable
@@ -31,7 +31,9 @@ COMPACTION = CompactionConfig(after_commits=1, tombstone_retention_hours=0)
 INDEX = MetadataConfig(compact_after=4, compact_at_most=4, archive_after=12, archive_keep=6)
 
 
-def serially(task: Callable[[Operation], CompactedFile], operations: Sequence[Operation]) -> list[CompactedFile]:
+def serially(
+    task: Callable[[CompactionOperation], CompactedFile], operations: Sequence[CompactionOperation]
+) -> list[CompactedFile]:
     """The tasks one after the other."""
     return [task(operation) for operation in operations]
 

@@ -25,8 +25,8 @@ from hudilake.index.open import open_index
 from hudilake.metadata.config import MetadataConfig
 from hudilake.policies import ClusteringPolicy, FileSizePolicy, IndexType, OrderPolicy, TableType
 from hudilake.services.clustering.config import ClusteringConfig
-from hudilake.services.clustering.job import LaidOut, context_of, lay_out
-from hudilake.services.clustering.plan import Unit, order_of, plan, plan_of, units_of
+from hudilake.services.clustering.job import UnitResult, context_of, lay_out
+from hudilake.services.clustering.plan import ClusteringUnit, order_of, plan, plan_of, units_of
 from hudilake.services.clustering.sources import with_bounds
 from hudilake.table.table import HudiTable
 from hudilake.write.append import AppendWriter
@@ -134,7 +134,7 @@ class Made:
             by_path.setdefault(path, []).append(change)
         return by_path
 
-    def cluster(self, config: ClusteringConfig) -> list[LaidOut]:
+    def cluster(self, config: ClusteringConfig) -> list[UnitResult]:
         """The whole clustering."""
         return clustered(self.table, config, self.index)
 
@@ -176,7 +176,7 @@ def _keyed(changes: Sequence[Change], rows: pa.Table) -> pa.Table:
     return rows.add_column(0, RECORD_KEY_FIELD, pa.array([str(change.id) for change in changes], pa.string()))
 
 
-def begun(table: HudiTable, config: ClusteringConfig) -> tuple[str, list[Unit]]:
+def begun(table: HudiTable, config: ClusteringConfig) -> tuple[str, list[ClusteringUnit]]:
     """A clustering in flight, and its units."""
     instant = table.begin_replace(plan_of(plan(table, config), config))
     found = table.timeline.find(instant)
@@ -184,7 +184,9 @@ def begun(table: HudiTable, config: ClusteringConfig) -> tuple[str, list[Unit]]:
     return instant, units_of(read_clustering_plan(table.storage, found))
 
 
-def laid_out(table: HudiTable, instant: str, config: ClusteringConfig, units: Sequence[Unit]) -> list[LaidOut]:
+def laid_out(
+    table: HudiTable, instant: str, config: ClusteringConfig, units: Sequence[ClusteringUnit]
+) -> list[UnitResult]:
     """Execute a clustering in flight."""
     found = table.timeline.find(instant)
     assert found is not None
@@ -193,7 +195,7 @@ def laid_out(table: HudiTable, instant: str, config: ClusteringConfig, units: Se
     return in_tasks(partial(lay_out, table.storage, context), bounded)
 
 
-def clustered(table: HudiTable, config: ClusteringConfig, index: KeyIndex | None = None) -> list[LaidOut]:
+def clustered(table: HudiTable, config: ClusteringConfig, index: KeyIndex | None = None) -> list[UnitResult]:
     """The whole clustering; nothing if there is nothing to do. ``index``: is told of it."""
     if not plan(table, config):
         return []

@@ -16,7 +16,7 @@ from hudilake.format.timeline.instant import CLUSTERING
 from hudilake.policies import FileSizePolicy, OrderPolicy
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.job import context_of, lay_out
-from hudilake.services.clustering.plan import Unit, holds, order_of, plan, plan_of, units_of
+from hudilake.services.clustering.plan import ClusteringUnit, holds, order_of, plan, plan_of, units_of
 from hudilake.services.clustering.sources import with_bounds
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
@@ -141,7 +141,7 @@ def test_hudis_pending_plan_is_executed(tmp_path: Path) -> None:
     (pending,) = [instant for instant in table.timeline.pending() if instant.action == CLUSTERING]
     read = read_clustering_plan(storage, pending)
     context = context_of(table, pending.requested_time, config, order_of(read))
-    units: list[Unit] = with_bounds(storage, context, units_of(read), in_tasks)
+    units: list[ClusteringUnit] = with_bounds(storage, context, units_of(read), in_tasks)
     assert all(unit.bounds is not None for unit in units)
     done = [lay_out(storage, context, unit) for unit in units]
     assert sum(result.num_upserts for one in done for result in one.results) == len(expected_rows("cow_zorder_pending"))

@@ -12,7 +12,7 @@ import pytest
 from hudilake.errors import UnsupportedError
 from hudilake.policies import IndexType, TableType
 from hudilake.query.samples import Samples
-from hudilake.query.samples.position import Position
+from hudilake.query.samples.position import SamplePosition
 from hudilake.read import Incremental, Snapshot, TableReader
 from hudilake.services.cleaning import CleaningConfig, clean
 from hudilake.services.fsck import Severity, fsck
@@ -81,7 +81,7 @@ def test_moved_rows_are_no_new_samples(tmp_path: Path, index: IndexType, table_t
         since = Samples(made.table.storage, ["id", "name"], since=first.position, step_commits=commits)
         assert ids_of(since) == [5, 6, 7, 50, 51]
     assert ids_of(Samples(made.table.storage, ["id", "name"], since=whole.position)) == [50, 51]
-    assert ids_of(Samples(made.table.storage, ["id"], since=Position())) == [*range(8), 50, 51]
+    assert ids_of(Samples(made.table.storage, ["id"], since=SamplePosition())) == [*range(8), 50, 51]
 
 
 def ids_of(samples: Samples) -> list[int]:

@@ -24,7 +24,7 @@ from hudilake.services.compaction import (
     CompactedFile,
     CompactionConfig,
     CompactionContext,
-    Operation,
+    CompactionOperation,
     compact_file_group,
 )
 from hudilake.services.compaction.task import CompletedInstants
@@ -123,9 +123,9 @@ class Slice:
         rows = reader.read(FileSlice("", GROUP, self.base, tuple(self.logs))).to_pylist()
         return sorted(rows, key=lambda r: r[RECORD_KEY_FIELD])
 
-    def operation(self) -> Operation:
+    def operation(self) -> CompactionOperation:
         """The plan for it."""
-        return Operation.of(FileSlice("", GROUP, self.base, tuple(self.logs)), tuple(self.logs))
+        return CompactionOperation.of(FileSlice("", GROUP, self.base, tuple(self.logs)), tuple(self.logs))
 
     def context(self, config: CompactionConfig, schema: pa.Schema = SCHEMA) -> CompactionContext:
         """What a task gets."""

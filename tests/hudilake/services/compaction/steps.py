@@ -13,7 +13,7 @@ from hudilake.services.compaction import (
     CompactedFile,
     CompactionConfig,
     CompactionJob,
-    Operation,
+    CompactionOperation,
     complete,
     execute,
     schedule,
@@ -26,7 +26,9 @@ ALWAYS = CompactionConfig(after_commits=1, tombstone_retention_hours=0)
 FIRST = [upserts(range(10), 100) + upserts(range(3), 100, day="d2"), upserts([1, 2], 90, "late") + deletes([3, 4], 110)]
 
 
-def serially(task: Callable[[Operation], CompactedFile], operations: Sequence[Operation]) -> list[CompactedFile]:
+def serially(
+    task: Callable[[CompactionOperation], CompactedFile], operations: Sequence[CompactionOperation]
+) -> list[CompactedFile]:
     """The tasks one after the other."""
     return [task(operation) for operation in operations]
 

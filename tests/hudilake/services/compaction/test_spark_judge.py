@@ -21,7 +21,7 @@ from hudilake.policies import OrderPolicy
 from hudilake.services.compaction import (
     CompactedFile,
     CompactionConfig,
-    Operation,
+    CompactionOperation,
     complete,
     execute,
     finish_pending,
@@ -292,7 +292,9 @@ def test_hudi_finds_the_base_files_in_the_index(tmp_path: Path, spark: SparkSess
 def test_tasks_on_spark(tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark) -> None:
     """One task a file group, in Spark's own worker processes."""
 
-    def on_spark(task: Callable[[Operation], CompactedFile], operations: Sequence[Operation]) -> list[CompactedFile]:
+    def on_spark(
+        task: Callable[[CompactionOperation], CompactedFile], operations: Sequence[CompactionOperation]
+    ) -> list[CompactedFile]:
         return spark.sparkContext.parallelize(operations, len(operations)).map(task).collect()
 
     table, model = new(tmp_path, True)

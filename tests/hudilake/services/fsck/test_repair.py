@@ -14,7 +14,7 @@ from hudilake.format.timeline.instant import DELTA_COMMIT, ROLLBACK, Instant, St
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.services.fsck import Repair
-from hudilake.services.repair import RepairPlan, Step, plan_repair, repair
+from hudilake.services.repair import RepairPlan, RepairStep, plan_repair, repair
 from hudilake.table.table import HudiTable
 from tests.hudilake import lake
 from tests.hudilake.failing_storage import Killed
@@ -186,16 +186,16 @@ def test_each_step_looks_again_before_it_acts(plain: Path) -> None:
     newest = timeline.completed()[-1]
     before = rows(plain)
     steps = (
-        Step(Repair.DISCARD_COMMIT, newest.path, newest.requested_time),
-        Step(Repair.MOVE_FILE, str(live.relative_to(plain))),
-        Step(Repair.MOVE_UNFINISHED, str(live.relative_to(plain))),
+        RepairStep(Repair.DISCARD_COMMIT, newest.path, newest.requested_time),
+        RepairStep(Repair.MOVE_FILE, str(live.relative_to(plain))),
+        RepairStep(Repair.MOVE_UNFINISHED, str(live.relative_to(plain))),
     )
     done = list(repair(storage, RepairPlan(steps)))
     assert all(line.startswith("left as it is") for line in done)
     assert rows(plain) == before
     stray = renamed(live, FUTURE)
     age(plain, hours=0)
-    list(repair(storage, RepairPlan((Step(Repair.MOVE_FILE, str(stray.relative_to(plain))),))))
+    list(repair(storage, RepairPlan((RepairStep(Repair.MOVE_FILE, str(stray.relative_to(plain))),))))
     assert stray.exists()
 
 
@@ -203,7 +203,7 @@ def test_a_living_writer_is_left_alone(plain: Path, indexed: Path) -> None:
     instant = begin(plain)
     assert not plan_repair(report(plain).findings).steps
     with pytest.raises(LostOwnershipError):
-        list(repair(lake.storage_at(plain), RepairPlan((Step(Repair.ROLL_BACK),))))
+        list(repair(lake.storage_at(plain), RepairPlan((RepairStep(Repair.ROLL_BACK),))))
     assert (plain / Instant(instant, DELTA_COMMIT, State.INFLIGHT).path).exists()
     indexed_begin(indexed)
     shutil.rmtree(indexed / METADATA_PATH / "column_stats")

@@ -16,7 +16,7 @@ from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.services.fsck import Repair, Severity
 from hudilake.services.kept import take_back
-from hudilake.services.repair import RepairPlan, Step, plan_repair, repair
+from hudilake.services.repair import RepairPlan, RepairStep, plan_repair, repair
 from hudilake.services.savepoint import create_savepoint
 from hudilake.table.table import HudiTable
 from tests.hudilake import lake
@@ -144,7 +144,7 @@ def test_a_healthy_table_of_another_format_is_not_touched(plain: Path, name: str
     before = files(plain)
     with pytest.raises(UnsupportedError, match=f"{name} is {value}"):
         mend(plain)
-    steps = (Step(Repair.MOVE_FILE, str(stray.relative_to(plain))),)
+    steps = (RepairStep(Repair.MOVE_FILE, str(stray.relative_to(plain))),)
     with pytest.raises(UnsupportedError, match=f"{name} is {value}"):
         list(repair(lake.storage_at(plain), RepairPlan(steps)))
     assert files(plain) == before

@@ -19,7 +19,7 @@ from binlake.cli.until_stopped import until_stopped
 from binlake.load.backfill.inputs import find_input
 from binlake.load.backfill.request import BackfillRequest
 from binlake.load.backfill.run import Backfill, BackfillReport, OpenWorkers
-from binlake.load.backfill.workers import SparkWorkers, Workers
+from binlake.load.backfill.workers import PortionWorkers, SparkWorkers
 from binlake.settings import Settings
 from binlake.stream.spark.session import spark_session
 from hudilake.storage import open_storage
@@ -84,7 +84,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _on_spark(settings: Settings) -> OpenWorkers:
     @contextlib.contextmanager
-    def opened() -> Iterator[Workers]:
+    def opened() -> Iterator[PortionWorkers]:
         session = spark_session(settings)
         try:
             yield SparkWorkers(session.sparkContext)

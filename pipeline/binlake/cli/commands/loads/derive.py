@@ -17,7 +17,7 @@ from binlake.decode.changes import SourceTable
 from binlake.hbase.derive.check import WideCheck, check_wide
 from binlake.hbase.derive.derivation import Deriver, deriving
 from binlake.hbase.derive.pairs import DerivedPair, derived_pairs
-from binlake.hbase.derive.run import Derived
+from binlake.hbase.derive.run import DerivationResult
 from binlake.hbase.derive.sweep import Sweeper
 from binlake.settings import Settings
 from hudilake.errors import BinlakeError, ConfigError, CorruptDataError
@@ -81,7 +81,7 @@ def _compare(deriver: Deriver, pair: DerivedPair, *, as_json: bool) -> int:
     return CorruptDataError.exit_code if checked.wrong else 0
 
 
-def _print(done: Derived, *, as_json: bool, swept: bool = False) -> None:
+def _print(done: DerivationResult, *, as_json: bool, swept: bool = False) -> None:
     if as_json:
         names = ("rows", "upserts", "gone", "faults", "why", "took_ms", "instants")
         _write({"table": str(done.wide), **{name: getattr(done, name) for name in names}, "swept": swept})

@@ -16,7 +16,13 @@ from binlake.cli.table_options import LakeConf
 from binlake.cli.text import epoch_ms, moment, number, say, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.load.replay.quarantine import replay
-from binlake.load.replay.quarantine_records import Held, Replayed, Selection, held_records, named
+from binlake.load.replay.quarantine_records import (
+    QuarantineEntry,
+    QuarantineSelection,
+    ReplayResult,
+    held_records,
+    named,
+)
 from binlake.settings import Settings
 from binlake.tables.seal import Seal
 from hudilake.storage import open_storage
@@ -40,9 +46,9 @@ def selected(
     table: OfTables = None,
     since: Since = None,
     until: Until = None,
-) -> Selection:
+) -> QuarantineSelection:
     """The records that the options choose, without those that were replayed. Raises ConfigError."""
-    return Selection(
+    return QuarantineSelection(
         reasons=frozenset(reason or ()),
         tables=frozenset(table or ()),
         names=frozenset(map(named, records or ())),
@@ -61,7 +67,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 @options_of(selection=selected)
 def list_records(
     conf: LakeConf,
-    selection: Selection,
+    selection: QuarantineSelection,
     everything: All = False,
     each: Annotated[bool, typer.Option("--records", help="Print a line for every record.")] = False,
     as_json: AsJson = False,
@@ -83,7 +89,7 @@ def list_records(
 @options_of(selection=selected)
 def show(
     conf: LakeConf,
-    selection: Selection,
+    selection: QuarantineSelection,
     everything: All = False,
     limit: Annotated[int, typer.Option(help="How many records to print.", min=1)] = 10,
     as_json: AsJson = False,
@@ -105,7 +111,7 @@ def show(
 @options_of(selection=selected)
 def replay_records(
     conf: LakeConf,
-    selection: Selection,
+    selection: QuarantineSelection,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the records that would be tried.")] = False,
     even_too_old: Annotated[
         bool, typer.Option("--even-too-old", help="Include records whose row may have been deleted since.")
@@ -128,7 +134,7 @@ def replay_records(
     raise typer.Exit(code)
 
 
-def _found(conf: LakeConf, selection: Selection, *, payload: bool) -> list[Held]:
+def _found(conf: LakeConf, selection: QuarantineSelection, *, payload: bool) -> list[QuarantineEntry]:
     settings = Settings.load(conf)
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
     return held_records(
@@ -137,7 +143,7 @@ def _found(conf: LakeConf, selection: Selection, *, payload: bool) -> list[Held]
 
 
 @dataclass
-class _Group:
+class _ReasonGroup:
     reason: str
     table: str
     waiting: int
@@ -146,19 +152,19 @@ class _Group:
     last_ms: int
 
 
-def _groups(records: Sequence[Held]) -> list[_Group]:
+def _groups(records: Sequence[QuarantineEntry]) -> list[_ReasonGroup]:
     """By reason and table, the greatest first."""
-    groups: dict[tuple[str, str], _Group] = {}
+    groups: dict[tuple[str, str], _ReasonGroup] = {}
     for held in records:
         key, when = (held.reason, held.source_table or "-"), held.quarantined_ms
-        group = groups.setdefault(key, _Group(*key, 0, 0, when, when))
+        group = groups.setdefault(key, _ReasonGroup(*key, 0, 0, when, when))
         group.waiting += held.replayed_ms is None
         group.replayed += held.replayed_ms is not None
         group.first_ms, group.last_ms = min(when, group.first_ms), max(when, group.last_ms)
     return sorted(groups.values(), key=lambda g: (-g.waiting, g.reason, g.table))
 
 
-def _print_groups(groups: Sequence[_Group]) -> None:
+def _print_groups(groups: Sequence[_ReasonGroup]) -> None:
     if not groups:
         say("nothing in quarantine matches")
         return
@@ -171,12 +177,12 @@ def _print_groups(groups: Sequence[_Group]) -> None:
     terminal().print(grid)
 
 
-def _fields(held: Held) -> dict[str, Any]:
+def _fields(held: QuarantineEntry) -> dict[str, Any]:
     names = ("topic", "partition", "offset", "kafka_ms", "reason", "detail", "source_table", "quarantined_ms")
     return {name: getattr(held, name) for name in (*names, "replayed_ms", "replayed_to")}
 
 
-def _print_record(held: Held) -> None:
+def _print_record(held: QuarantineEntry) -> None:
     say(f"{held.name}  {held.reason}  {held.source_table or 'no table'}")
     say(f"  detail: {_printable(held.detail)}")
     say(f"  in Kafka {moment(held.kafka_ms)}, quarantined {moment(held.quarantined_ms)}")
@@ -208,7 +214,7 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
-def _print_outcome(done: Replayed) -> None:
+def _print_outcome(done: ReplayResult) -> None:
     say(f"{number(done.selected)} records selected, {number(done.applied)} applied in their order")
     counts = (
         (done.found, "were applied by an earlier run that died before it marked them"),

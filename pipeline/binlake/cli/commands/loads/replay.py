@@ -20,7 +20,7 @@ from binlake.cli.typer_extras import options_of
 from binlake.cli.until_stopped import until_stopped
 from binlake.decode.changes import SourceTable
 from binlake.load.replay.engine import LocalEngine, SparkEngine
-from binlake.load.replay.replay_dumps import OpenWorkers, ReplayReport, Rewritten, Workers, replay_dumps
+from binlake.load.replay.replay_dumps import OpenWorkers, ReplayReport, ReplayWorkers, Rewritten, replay_dumps
 from binlake.rows.upsert.outcomes import OUTCOMES
 from binlake.settings import Settings
 from binlake.source.dump_layout import Window, told
@@ -178,19 +178,19 @@ def _policy(text: str) -> Rewritten:
 
 def _local() -> OpenWorkers:
     @contextlib.contextmanager
-    def opened() -> Iterator[Workers]:
-        yield Workers(LocalEngine, one_by_one)
+    def opened() -> Iterator[ReplayWorkers]:
+        yield ReplayWorkers(LocalEngine, one_by_one)
 
     return opened
 
 
 def _on_spark(settings: Settings) -> OpenWorkers:
     @contextlib.contextmanager
-    def opened() -> Iterator[Workers]:
+    def opened() -> Iterator[ReplayWorkers]:
         session = spark_session(settings)
         try:
             context = session.sparkContext
-            yield Workers(
+            yield ReplayWorkers(
                 partial(SparkEngine, context), partial(map_in_tasks, context, slots=context.defaultParallelism)
             )
         finally:

@@ -16,14 +16,14 @@ from binlake.cli.text import epoch_ms, number, say, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.decode.order import binlog_order
 from binlake.proof.history.planned import BeforeImages, Means, RevertPlan, carry_out, plan_revert
-from binlake.proof.history.records import KafkaRecords
+from binlake.proof.history.records import KafkaHistory
 from binlake.proof.history.revert import RowRevert, TablePlan
-from binlake.proof.history.selection import Selection
+from binlake.proof.history.selection import ChangeSelection
 from binlake.settings import Settings
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.store_tables import without_stores
 from hudilake.errors import ConfigError
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.table.directory import BrokenTable
 
 Ids = Annotated[list[str] | None, typer.Option("--transaction", help="A GTID or transaction id; may be repeated.")]
@@ -46,9 +46,9 @@ class _Range:
         self._ids, self._first, self._last = ids, first, last
         self._since, self._until = since, until
 
-    def selection(self, epoch: int) -> Selection:
+    def selection(self, epoch: int) -> ChangeSelection:
         """The selection. Raises ConfigError."""
-        selection = Selection(
+        selection = ChangeSelection(
             frozenset(self._ids or ()),
             _order(self._first, epoch),
             _order(self._last, epoch),
@@ -96,7 +96,7 @@ def revert(
     """Undo transactions of the source in the lake, each table in a commit. Later changes are kept."""
     settings = Settings.load(conf)
     selection = chosen_range.selection(settings.source.epoch)
-    means = Means(before_images, KafkaRecords(settings), kafka_records, by_column)
+    means = Means(before_images, KafkaHistory(settings), kafka_records, by_column)
     plan = plan_revert(settings, _places(settings, table), selection, means)
     _show(plan, as_json=as_json)
     if dry_run or not (plan.written or plan.conflicts):
@@ -112,7 +112,7 @@ def revert(
 
 def _places(settings: Settings, names: list[str] | None) -> list[CatalogTable]:
     places = []
-    for place in without_stores(chosen(settings, names), Operation.REVERT, named=bool(names)):
+    for place in without_stores(chosen(settings, names), TableOperation.REVERT, named=bool(names)):
         if isinstance(place, BrokenTable):
             raise place.error
         places.append(place)

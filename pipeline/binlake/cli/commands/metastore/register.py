@@ -17,7 +17,7 @@ from hudilake.table.directory import BrokenTable
 from lakemetastore.lake.named import chosen
 from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opening import Metastore, opened_metastore
-from lakemetastore.lake.reconcile import Reconciled
+from lakemetastore.lake.reconcile import TableReconciliation
 from lakemetastore.settings.service import MetastoreSettings
 
 
@@ -35,7 +35,7 @@ class RegisterReport:
     error: BinlakeError | None = None
 
     @classmethod
-    def of(cls, told_of: Reconciled) -> RegisterReport:
+    def of(cls, told_of: TableReconciliation) -> RegisterReport:
         """From what the reconciler tells."""
         done = told_of.done
         counts = done.created, done.altered, done.added, done.dropped

@@ -19,7 +19,7 @@ from binlake.settings.database import ReplicaSettings
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.store_tables import without_stores
 from hudilake.errors import CorruptDataError, TransientError
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 
 #: The exit code where nothing differs, but tables could not be compared.
 NOT_COMPARED = 81
@@ -63,7 +63,7 @@ def verify(
     """
     settings = Settings.load(conf)
     places = chosen(settings, tables)
-    without_stores(places, Operation.VERIFY, named=bool(tables))
+    without_stores(places, TableOperation.VERIFY, named=bool(tables))
     with Verifier(settings, options) as verifier:
         results: list[TableResult] = []
 

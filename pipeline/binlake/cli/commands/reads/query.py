@@ -76,19 +76,21 @@ SpillDir = Annotated[
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableQueries:
     """Which rows of each table a query reads. ``own``: by the table's name in lower case; ``others``: of all others."""
 
     others: Query = field(default_factory=Snapshot)
     own: Mapping[str, Query] = field(default_factory=dict)
 
 
-def question(as_of: AsOf = None, after: After = None, until: Until = None, read_optimized: BaseOnly = False) -> Asked:
+def question(
+    as_of: AsOf = None, after: After = None, until: Until = None, read_optimized: BaseOnly = False
+) -> TableQueries:
     """Which rows the options ask for. Raises ConfigError for options that contradict each other."""
     moments, begin, end = _by_table(as_of), _by_table(after), _by_table(until)
     names = (moments.keys() | begin.keys() | end.keys()) - {""}
     own = {name: _query(moments.get(name), begin.get(name), end.get(name)) for name in names}
-    return Asked(_query(moments.get(""), begin.get(""), end.get(""), read_optimized), own)
+    return TableQueries(_query(moments.get(""), begin.get(""), end.get(""), read_optimized), own)
 
 
 def limits(memory: Memory = None, spill_dir: SpillDir = None) -> Limits:
@@ -134,7 +136,7 @@ class NamedTables:
     """
 
     def __init__(
-        self, words: Sequence[str], given: Iterable[str] | None, conf: Path | None, asked: Asked, index: bool
+        self, words: Sequence[str], given: Iterable[str] | None, conf: Path | None, asked: TableQueries, index: bool
     ) -> None:
         if len(words) > 2:
             raise ConfigError("there are more words than a table and its SQL", do_next="quote the SQL")
@@ -191,7 +193,7 @@ def _named(text: str) -> tuple[str, str]:
     return name.lower(), place
 
 
-class Format(StrEnum):
+class PrintFormat(StrEnum):
     """How rows are printed."""
 
     TABLE = "table"
@@ -205,11 +207,13 @@ def query(
     tables: Given = None,
     conf: Conf = None,
     *,
-    asked: Asked,
+    asked: TableQueries,
     limited: Limits,
     index: UseIndex = True,
     by_bucket: ByBucket = True,
-    form: Annotated[Format, typer.Option("--format", help="Print a table, CSV, or JSON lines.")] = Format.TABLE,
+    form: Annotated[
+        PrintFormat, typer.Option("--format", help="Print a table, CSV, or JSON lines.")
+    ] = PrintFormat.TABLE,
     rows: Annotated[int, typer.Option("--rows", help="The most rows that a table shows.", min=1)] = 1000,
     counts: Annotated[bool, typer.Option("--counts", help="Print on stderr what was read of base files.")] = False,
 ) -> None:
@@ -222,9 +226,9 @@ def query(
             terminal(stderr=True).print(f"warning: {of_table}{warning}", markup=False, highlight=False, soft_wrap=True)
     tally = ReadTally()
     with run_sql(planned, limited, tally) as result:
-        if form is Format.TABLE:
+        if form is PrintFormat.TABLE:
             _print_table(result, terminal(), rows)
-        elif form is Format.CSV:
+        elif form is PrintFormat.CSV:
             _print_csv(result)
         else:
             _print_json(result)
@@ -232,9 +236,9 @@ def query(
         _print_counts(tally, form)
 
 
-def _print_counts(tally: ReadTally, form: Format) -> None:
+def _print_counts(tally: ReadTally, form: PrintFormat) -> None:
     """What was read, as JSON where the rows are."""
-    if form is Format.JSON:
+    if form is PrintFormat.JSON:
         sys.stderr.write(json.dumps(asdict(tally)) + "\n")
     else:
         fetched = f"fetched {number(tally.fetched)} bytes in {number(tally.requests)} requests"
@@ -298,7 +302,7 @@ def explain(
     tables: Given = None,
     conf: Conf = None,
     *,
-    asked: Asked,
+    asked: TableQueries,
     index: UseIndex = True,
 ) -> None:
     """Print what an SQL query would read of each table and why, without reading data."""

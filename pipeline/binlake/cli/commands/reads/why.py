@@ -13,14 +13,14 @@ from rich.table import Table as Grid
 from binlake.cli.commands.reads.query import text
 from binlake.cli.table_options import LakeConf, Table, chosen_one
 from binlake.cli.text import moment, say, terminal
-from binlake.load.replay.quarantine_records import Held
+from binlake.load.replay.quarantine_records import QuarantineEntry
 from binlake.proof.history.commits import CommitLog
 from binlake.proof.history.events import KafkaLook
 from binlake.proof.history.history import Line, LineKind, RowHistory, place_text
 from binlake.proof.history.keys import RowKey, row_key
 from binlake.proof.history.opened import change_reader
 from binlake.proof.history.quarantined import quarantined_records
-from binlake.proof.history.records import KafkaRecords
+from binlake.proof.history.records import KafkaHistory
 from binlake.proof.history.verdicts import Fate
 from binlake.proof.history.why import row_histories
 from binlake.settings import Settings, TableRules
@@ -76,15 +76,15 @@ def why(
 def _look(settings: Settings, place: CatalogTable, most: int) -> KafkaLook:
     lake = Lake(open_storage(settings.lake.uri, settings.lake.storage_options()))
     tables = {place.source: LakeTable.look(place.storage, place.rules)}
-    return KafkaLook(KafkaRecords(settings), change_reader(settings, lake, tables), place.source, most)
+    return KafkaLook(KafkaHistory(settings), change_reader(settings, lake, tables), place.source, most)
 
 
-def _quarantined(settings: Settings, place: CatalogTable, row: RowKey) -> tuple[list[Held], int]:
+def _quarantined(settings: Settings, place: CatalogTable, row: RowKey) -> tuple[list[QuarantineEntry], int]:
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
     return quarantined_records(settings, root, place.name, row)
 
 
-def _replayed(record: Held) -> str:
+def _replayed(record: QuarantineEntry) -> str:
     return f"; replayed {moment(record.replayed_ms)}" if record.replayed_ms is not None else ""
 
 
@@ -142,7 +142,7 @@ def _values(line: Line) -> str:
 # -- for programs -----------------------------------------------------------------------------------------------------
 
 
-def _write(place: CatalogTable, histories: list[RowHistory], held: list[Held], unknown: int) -> None:
+def _write(place: CatalogTable, histories: list[RowHistory], held: list[QuarantineEntry], unknown: int) -> None:
     table = place.name
     for history in histories:
         head = {"table": table, "key": history.key, "partition": history.path}

@@ -22,7 +22,7 @@ from binlake.cli.table_options import LakeConf
 from binlake.cli.text import terminal
 from binlake.decode.changes import SourceTable
 from binlake.decode.formats.reader import not_carried
-from binlake.decode.options import Format
+from binlake.decode.options import EventFormat
 from binlake.decode.schemas.schemas import declared_table
 from binlake.rows.merging.reader_limits import reader_limits
 from binlake.rows.upsert.fanout import destination, part_of
@@ -32,7 +32,7 @@ from binlake.settings import Settings, TableRules, TablesSettings
 from binlake.source.registry import schema_registry
 from binlake.tables.buckets.bucket_sizes import bucket_advice, proposed
 from binlake.tables.merging_check import compare_merging
-from binlake.tables.unmatched import Unmatched, known_columns, unmatched_columns, unmatched_tables
+from binlake.tables.unmatched import UnmatchedName, known_columns, unmatched_columns, unmatched_tables
 from hudilake.errors import BinlakeError, ConfigError, UnsupportedError
 from hudilake.format.definition.config import PROPERTIES_PATH, TableConfig
 from hudilake.format.definition.kind import UNKNOWN
@@ -44,7 +44,7 @@ MANY_BUCKETS = 128
 _THREADS = 16
 
 
-class Verdict(StrEnum):
+class CheckOutcome(StrEnum):
     """How a check ended."""
 
     OK = "ok"
@@ -57,7 +57,7 @@ class Check:
     """One finished check. ``error`` is set when it failed."""
 
     name: str
-    verdict: Verdict
+    verdict: CheckOutcome
     detail: str
     error: BinlakeError | None = None
 
@@ -79,7 +79,7 @@ def check(
 
 def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Check]:
     """All checks, in order; one that fails does not keep the others from running, but for those that build on it."""
-    checks = [Check("settings", Verdict.OK, f"stream {settings.name}")]
+    checks = [Check("settings", CheckOutcome.OK, f"stream {settings.name}")]
     checks += [_run("schemas", partial(_check_schemas, settings))] if settings.source.schemas else []
     checks += [_run("schema registry", partial(_check_registry, settings))] if settings.source.registry.url else []
     probe = KafkaProbe(settings.kafka, kafka_timeout_s)
@@ -89,12 +89,12 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
         probe.close()
     lake = _run("lake", partial(_check_lake, settings))
     checks += [lake, _run("state", partial(_check_state, settings))]
-    if lake.verdict is Verdict.OK:
+    if lake.verdict is CheckOutcome.OK:
         checks += _check_tables(settings, known_tables(settings, probe.topics))
     checks += _check_ddl(settings, known_tables(settings, probe.topics), probe.topics)
     if probe.topics:
         checks += (_nothing(one) for one in unmatched_tables(settings, named_tables(settings, probe.topics)))
-    if lake.verdict is Verdict.OK:
+    if lake.verdict is CheckOutcome.OK:
         checks += _check_columns(settings)
     checks += _check_carried(settings, probe)
     return checks
@@ -107,7 +107,7 @@ def exit_code(checks: Iterable[Check]) -> int:
 
 def print_checks(checks: Iterable[Check], console: Console) -> None:
     """A table of all checks, then what to do about each failure."""
-    colours = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.FAILED: "red"}
+    colours = {CheckOutcome.OK: "green", CheckOutcome.WARNING: "yellow", CheckOutcome.FAILED: "red"}
     table = Table("check", "verdict", "detail", title="binlake check", title_justify="left")
     checks = list(checks)
     for check in checks:
@@ -120,14 +120,14 @@ def print_checks(checks: Iterable[Check], console: Console) -> None:
 
 def _run(name: str, step: Callable[[], str]) -> Check:
     try:
-        return Check(name, Verdict.OK, step())
+        return Check(name, CheckOutcome.OK, step())
     except BinlakeError as error:
         return _failed(name, error)
 
 
 def _failed(name: str, error: BinlakeError) -> Check:
     place = ", ".join(f"{k}={v}" for k, v in error.where.items())
-    return Check(name, Verdict.FAILED, f"{error.what} [{place}]" if place else error.what, error)
+    return Check(name, CheckOutcome.FAILED, f"{error.what} [{place}]" if place else error.what, error)
 
 
 def _check_schemas(settings: Settings) -> str:
@@ -149,25 +149,25 @@ def _check_registry(settings: Settings) -> str:
 
 def _check_ddl(settings: Settings, tables: list[SourceTable], topics: Collection[str]) -> Iterator[Check]:
     """Policies, and what the statements come to that the DDL topics or the tables tell of."""
-    yield from (Check(f.name, Verdict.OK, f.detail) for f in policies(settings, tables))
+    yield from (Check(f.name, CheckOutcome.OK, f.detail) for f in policies(settings, tables))
     if not topics:
         return
     try:
         lake = open_storage(settings.lake.uri, settings.lake.storage_options())
         for finding in statements(settings, lake, tables, topics):
-            yield Check(finding.name, Verdict.WARNING if finding.refused else Verdict.OK, finding.detail)
+            yield Check(finding.name, CheckOutcome.WARNING if finding.refused else CheckOutcome.OK, finding.detail)
     except BinlakeError as error:
         yield _failed("ddl", error)
 
 
 def _check_carried(settings: Settings, probe: KafkaProbe) -> Iterator[Check]:
     """What the format of each table's messages does not carry, by one of them. Other topics than tables' are left."""
-    form, ddl = Format(settings.source.format), bool(settings.kafka.ddl_topics)
+    form, ddl = EventFormat(settings.source.format), bool(settings.kafka.ddl_topics)
     for topic in sorted(set(probe.topics) - set(settings.kafka.ddl_topics)):
         tables = known_tables(settings, [topic])
         why = not_carried(form, probe.samples.get(topic), ddl_topics=ddl) if not settings.source.plain else None
-        if why is not None and (tables or form is Format.MAXWELL):
-            yield Check(f"changes of {tables[0] if len(tables) == 1 else topic}", Verdict.WARNING, why)
+        if why is not None and (tables or form is EventFormat.MAXWELL):
+            yield Check(f"changes of {tables[0] if len(tables) == 1 else topic}", CheckOutcome.WARNING, why)
 
 
 def _check_lake(settings: Settings) -> str:
@@ -205,22 +205,24 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
         checks = list(pool.map(lambda item: _check_table(lake, *item), rules.items()))
     yield from (c for c in checks if c is not None)
     yield from (
-        Check(f"readers of {t}", Verdict.WARNING, why)
+        Check(f"readers of {t}", CheckOutcome.WARNING, why)
         for t, r in rules.items()
         if (why := reader_limits(merging_of(r)))
     )
     for table, one in rules.items():
         try:
-            yield from (Check("merge engine", Verdict.WARNING, r) for r in engine_remarks(settings, lake, table, one))
+            yield from (
+                Check("merge engine", CheckOutcome.WARNING, r) for r in engine_remarks(settings, lake, table, one)
+            )
         except BinlakeError as error:
             yield _failed("merge engine", error)
     yield _run("paths", partial(_check_paths, rules))
     many = [table for table, r in rules.items() if kind_of(r).computed and r.buckets > MANY_BUCKETS]
     if many:
         detail = f"more than {MANY_BUCKETS} buckets: {', '.join(many)}; every bucket touched is a file in each commit"
-        yield Check("buckets", Verdict.WARNING, detail)
+        yield Check("buckets", CheckOutcome.WARNING, detail)
     else:
-        yield Check("buckets", Verdict.OK, f"{len(rules)} tables known, {checks.count(None)} not in the lake yet")
+        yield Check("buckets", CheckOutcome.OK, f"{len(rules)} tables known, {checks.count(None)} not in the lake yet")
 
 
 def _check_routes(rules: TablesSettings, tables: Sequence[SourceTable]) -> str:
@@ -254,7 +256,7 @@ def _check_table(lake: Storage, table: str, rules: TableRules) -> Check | None:
 
 def _checked_sizes(check: Check, lake: Storage, table: str, rules: TableRules) -> Check:
     """The check of an existing table, and a warning where its buckets are far from the planned size."""
-    if check.verdict is not Verdict.OK:
+    if check.verdict is not CheckOutcome.OK:
         return check
     try:
         held = HudiTable.open(lake.sub(rules.path))
@@ -264,9 +266,9 @@ def _checked_sizes(check: Check, lake: Storage, table: str, rules: TableRules) -
     except BinlakeError as error:
         return _failed(check.name, error)
     if advice is not None:
-        return Check(check.name, Verdict.WARNING, bucket_remark(advice, "CONF", table))
+        return Check(check.name, CheckOutcome.WARNING, bucket_remark(advice, "CONF", table))
     if resizes:
-        return Check(check.name, Verdict.WARNING, ring_remark(resizes, rules.files.target_bytes, "CONF", table))
+        return Check(check.name, CheckOutcome.WARNING, ring_remark(resizes, rules.files.target_bytes, "CONF", table))
     return check
 
 
@@ -324,5 +326,5 @@ def _check_columns(settings: Settings) -> Iterator[Check]:
         yield _failed("columns", error)
 
 
-def _nothing(one: Unmatched) -> Check:
-    return Check(one.where, Verdict.WARNING, f"{one.name} {one.what}")
+def _nothing(one: UnmatchedName) -> Check:
+    return Check(one.where, CheckOutcome.WARNING, f"{one.name} {one.what}")

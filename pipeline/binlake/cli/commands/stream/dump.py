@@ -15,7 +15,7 @@ from binlake.cli.text import number, say, size
 from binlake.cli.until_stopped import until_stopped
 from binlake.load.replay.dump import DumpService, RollReport
 from binlake.settings import Settings
-from binlake.source.dump_source import KafkaRecords
+from binlake.source.dump_source import KafkaSource
 
 Once = Annotated[bool, typer.Option("--once", help="Dump the records that are there now, then stop.")]
 SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Go on without offsets that Kafka has deleted.")]
@@ -26,7 +26,7 @@ def dump(conf: LakeConf, once: Once = False, skip_missing: SkipMissing = False, 
     """Write the records of the topics to files under dump.uri, each once; binlake replay reads them. Needs no Spark.
     SIGTERM and Ctrl-C finish the files in hand, then stop."""
     settings = Settings.load(conf)
-    source = KafkaRecords(settings, skip_missing=skip_missing)
+    source = KafkaSource(settings, skip_missing=skip_missing)
     until_stopped(partial(_run, DumpService(settings, source), once, as_json))
 
 

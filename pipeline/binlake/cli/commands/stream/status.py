@@ -15,7 +15,7 @@ from binlake.cli.reports import each
 from binlake.cli.table_options import LakeConf, Tables, chosen
 from binlake.cli.text import duration, number, say, size, terminal
 from binlake.decode.formats.reader import not_carried
-from binlake.decode.options import Format
+from binlake.decode.options import EventFormat
 from binlake.hbase.derive.pairs import pair_of_wide
 from binlake.position.compared import ComparedTables
 from binlake.settings import Settings
@@ -31,7 +31,7 @@ from binlake.stream.monitoring.status import (
 )
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds
-from binlake.tables.unmatched import Unmatched, known_columns, unmatched_columns, unmatched_tables
+from binlake.tables.unmatched import UnmatchedName, known_columns, unmatched_columns, unmatched_tables
 from hudilake.clock import now_ms
 from hudilake.storage import open_storage
 
@@ -56,7 +56,7 @@ def status(
         for one in unmatched:
             say(f"  matches nothing so far: {one}")
     statuses: list[TableStatus] = []
-    form = Format(settings.source.format)
+    form = EventFormat(settings.source.format)
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
     compared = ComparedTables.load(open_storage(settings.state_uri, settings.state_options()))
 
@@ -77,7 +77,7 @@ def status(
     raise typer.Exit(code)
 
 
-def _unmatched(settings: Settings) -> list[Unmatched]:
+def _unmatched(settings: Settings) -> list[UnmatchedName]:
     """The names of the settings that match nothing that the stream has met; none before it has met anything."""
     columns = known_columns(settings, open_storage(settings.lake.uri, settings.lake.storage_options()))
     return [*unmatched_tables(settings, columns), *unmatched_columns(settings, columns)] if columns else []

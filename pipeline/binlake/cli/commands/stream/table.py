@@ -26,7 +26,7 @@ from binlake.tables.names import TableNames, source_of
 from binlake.tables.presence import is_used
 from binlake.tables.store_tables import refuse_of_store
 from hudilake.errors import ConfigError
-from hudilake.format.definition.kind_support import Operation
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.storage import Storage, open_storage
 
 Name = Annotated[str, typer.Argument(help="The table, as database.table.", metavar="TABLE")]
@@ -119,7 +119,7 @@ def _resync_from_source(settings: Settings, name: str) -> None:
     from binlake.proof.verify.run import Verifier  # needs the database's client and compiled loops
 
     place = chosen_one(settings, name)
-    refuse_of_store(place.rules, Operation.RESYNC, name)
+    refuse_of_store(place.rules, TableOperation.RESYNC, name)
     with Verifier(settings) as verifier:
         for done in verifier.resync(place):
             counts = f"{number(done.rows)} rows written, {number(done.deletes)} old rows deleted"

@@ -20,7 +20,7 @@ from hudilake.errors import ConfigError
 from hudilake.policies import FileSizePolicy, OrderPolicy
 from hudilake.query.sql.planned import TABLE_NAME
 from hudilake.read import TableReader
-from hudilake.services.advice.advise import Advice, Given, advise
+from hudilake.services.advice.advise import Advice, AdviceSettings, advise
 from hudilake.services.advice.queries import statements
 from hudilake.storage import open_storage
 
@@ -74,15 +74,15 @@ def _read(path: Path | None) -> list[str]:
     return queries
 
 
-def _given(table: str, conf: Path | None, rows: int, file_bytes: int | None) -> Given:
+def _given(table: str, conf: Path | None, rows: int, file_bytes: int | None) -> AdviceSettings:
     """The policies of the table, its own by the settings or the defaults; ``file_bytes`` in place of their size."""
-    given = Given(rows=rows)
+    given = AdviceSettings(rows=rows)
     if conf is not None:
         settings = Settings.load(conf)
         root = open_storage(settings.lake.uri, settings.lake.storage_options())
         rules = catalog_table(settings, root, table).rules
         compaction = rules.compaction or given.compaction
-        given = Given(rules.files, rules.clustering, compaction, rows)
+        given = AdviceSettings(rules.files, rules.clustering, compaction, rows)
     if file_bytes is None:
         return given
     return replace(given, files=FileSizePolicy(target_bytes=file_bytes, small_bytes=1))

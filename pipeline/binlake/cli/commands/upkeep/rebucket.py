@@ -13,8 +13,8 @@ from binlake.cli.table_options import LakeConf, Table, chosen_one, opened
 from binlake.cli.text import duration, number, say, size
 from binlake.cli.workers import CORES, OnSpark, Threads, workers
 from binlake.settings import CompactionSettings, Settings
-from binlake.tables.buckets.bucket_sizes import Wanted, proposed
-from binlake.tables.buckets.rebucket import Rebucketed, plan_rebucket, rebucket
+from binlake.tables.buckets.bucket_sizes import BucketChange, proposed
+from binlake.tables.buckets.rebucket import RebucketResult, plan_rebucket, rebucket
 from binlake.tables.buckets.resize import resize, rings_of
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.lake_table import LakeTable
@@ -22,7 +22,7 @@ from binlake.tables.services.policy import compaction_config
 from hudilake.errors import ConfigError
 from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
 from hudilake.services.compaction import CompactionConfig
-from hudilake.services.rebucket import Unit
+from hudilake.services.rebucket import RebucketUnit
 
 Buckets = Annotated[int | None, typer.Option("--buckets", help="The new number of buckets of a partition.", min=1)]
 Partition = Annotated[
@@ -79,7 +79,7 @@ def _form(place: CatalogTable) -> CompactionConfig:
     return compaction_config(place.rules, place.rules.compaction or CompactionSettings())
 
 
-def _print_done(name: str, done: Rebucketed) -> None:
+def _print_done(name: str, done: RebucketResult) -> None:
     say(
         f"{name}: {number(done.rows)} rows moved, {number(done.replaced)} file groups became "
         f"{number(done.made)}, {size(done.bytes_written)} written by the replacecommit {done.instant}"
@@ -114,7 +114,7 @@ def wanted_buckets(known: Bucketing, number_of: int, partition: str | None) -> B
 def _print_plan(name: str, table: LakeTable, wanted: Bucketing) -> None:
     """One line a partition."""
     planned = plan_rebucket(table, wanted)
-    by_path: dict[str, list[Unit]] = {}
+    by_path: dict[str, list[RebucketUnit]] = {}
     for unit in planned:
         by_path.setdefault(unit.partition_path, []).append(unit)
     for path, mine in sorted(by_path.items()):
@@ -132,7 +132,7 @@ Auto = Annotated[bool, typer.Option("--auto", help="With consistent hashing: spl
 
 def wanted_resizes(
     table: LakeTable, partition: str | None, split: int | None, merge: str | None, *, auto: bool
-) -> list[Wanted]:
+) -> list[BucketChange]:
     """What the options ask for.
 
     Args:
@@ -158,16 +158,16 @@ def wanted_resizes(
             table=table.rules.path,
         )
     if split is not None:
-        return [Wanted(path, (split,))]
+        return [BucketChange(path, (split,))]
     try:
-        return [Wanted(path, tuple(int(number) for number in (merge or "").split(",")))]
+        return [BucketChange(path, tuple(int(number) for number in (merge or "").split(",")))]
     except ValueError as error:
         raise ConfigError(
             f"--merge {merge} is no list of bucket numbers", do_next="give it as 2,3", table=table.rules.path
         ) from error
 
 
-def print_resizes(name: str, wanted: list[Wanted]) -> None:
+def print_resizes(name: str, wanted: list[BucketChange]) -> None:
     """One line a resize."""
     for one in wanted:
         place = f"{name} {one.partition_path or '(no partition)'}"

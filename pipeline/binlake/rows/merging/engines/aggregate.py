@@ -19,7 +19,7 @@ from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.engines.sequence import Sequence, sequence
 from binlake.rows.merging.engines.state import pack, unpack
 from binlake.rows.merging.engines.sums import signed_sums
-from binlake.rows.merging.states import KeyStates, Merged, RowStates
+from binlake.rows.merging.states import KeyStates, MergeResult, RowStates
 from binlake.rows.merging.truncate import StatesAfterTruncate, split_truncated, with_truncated
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.merge import Place, records
@@ -51,23 +51,23 @@ class Aggregate:
     states: RowStates
     heights: FactHeights = NOTHING_COUNTED
 
-    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
         """See ``Merger``. Raises UnsupportedError where a sum does not fit its type, facts are taken back that were
         never counted, or rows of a second snapshot come."""
         rows, gone = split_truncated(rows)
         if not len(rows):
-            return Merged(with_truncated(FileGroupWrite(place[0], file_id), gone), 0)
+            return MergeResult(with_truncated(FileGroupWrite(place[0], file_id), gone), 0)
         fresh, reached = self.heights.counted(rows)
         counted = rows if fresh.all() else rows.filter(pa.array(fresh))
         again = records(rows) - records(counted)
         if not len(counted):
-            return Merged(with_truncated(FileGroupWrite(place[0], file_id), gone), again, heights=reached)
+            return MergeResult(with_truncated(FileGroupWrite(place[0], file_id), gone), again, heights=reached)
         events = sequence(counted)
         fields = [field for field in self.schema if field.name not in (ORDER_FIELD, STATE_FIELD)]
         names = [field.name for field in fields]
         stored = StatesAfterTruncate(self.states, gone).of(place, file_id, events.keys, [*names, STATE_FIELD])
         write = self._write(place, file_id, events, stored, fields)
-        return Merged(with_truncated(write, gone), again, heights=reached)
+        return MergeResult(with_truncated(write, gone), again, heights=reached)
 
     def _write(
         self, place: Place, file_id: str, events: Sequence, stored: KeyStates, fields: list[pa.Field]

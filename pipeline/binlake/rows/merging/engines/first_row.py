@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from binlake.rows.merging.columns import column_of, longs
 from binlake.rows.merging.engines.heights import FactHeights, FeedHeight
 from binlake.rows.merging.engines.sequence import sequence
-from binlake.rows.merging.states import Merged, RowStates
+from binlake.rows.merging.states import MergeResult, RowStates
 from binlake.rows.merging.truncate import StatesAfterTruncate, split_truncated, with_truncated
 from binlake.rows.upsert.merge import Place, records
 from binlake.rows.upsert.route import KEY
@@ -40,13 +40,13 @@ class FirstRow:
     schema: pa.Schema
     states: RowStates
 
-    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
         """See ``Merger``."""
         newest = int(pc.max(rows.column("__order")).as_py())
         rows, gone = split_truncated(rows)
         reached = FactHeights({_ALL: FeedHeight(newest)})
         if not len(rows):
-            return Merged(with_truncated(FileGroupWrite(place[0], file_id), gone), 0, heights=reached)
+            return MergeResult(with_truncated(FileGroupWrite(place[0], file_id), gone), 0, heights=reached)
         events = sequence(rows)
         first = events.first(events.upserts)
         stored = StatesAfterTruncate(self.states, gone).of(place, file_id, events.keys, [ROW_GROUP.order_field])
@@ -59,4 +59,4 @@ class FirstRow:
         columns[ORDER_FIELD] = pa.array(np.full(len(at), WRITER_ORDER, dtype=np.int64))
         columns[ROW_GROUP.order_field] = pa.array(events.orders[at])
         write = FileGroupWrite(place[0], file_id, pa.table(columns) if len(at) else None)
-        return Merged(with_truncated(write, gone), records(rows) - len(at), heights=reached)
+        return MergeResult(with_truncated(write, gone), records(rows) - len(at), heights=reached)

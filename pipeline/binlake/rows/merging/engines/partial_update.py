@@ -16,7 +16,7 @@ import pyarrow as pa
 from binlake.rows.merging.columns import Flags, chosen, column_of, longs, valid
 from binlake.rows.merging.engines.sequence import Sequence, sequence
 from binlake.rows.merging.engines.state import pack, unpack
-from binlake.rows.merging.states import KeyStates, Merged, RowStates
+from binlake.rows.merging.states import KeyStates, MergeResult, RowStates
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.merge import Place, records
 from binlake.rows.upsert.route import KEY
@@ -42,7 +42,7 @@ class PartialUpdate:
     schema: pa.Schema
     states: RowStates
 
-    def merge(self, place: Place, file_id: str, rows: pa.Table) -> Merged:
+    def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
         """See ``Merger``."""
         events = sequence(rows)
         hidden = (ORDER_FIELD, ROW_GROUP.order_field, STATE_FIELD)
@@ -51,11 +51,11 @@ class PartialUpdate:
         stored = self.states.of(place, file_id, events.keys, wanted)
         after = _after(events, _known(stored, [field.name for field in fields]))
         write, tombstones = _write(place, file_id, events, stored, after, fields)
-        return Merged(write, records(rows) - int(after.counted.sum()), tombstones)
+        return MergeResult(write, records(rows) - int(after.counted.sum()), tombstones)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _StoredOrders:
     """The orders of m stored rows.
 
     Args:
@@ -71,13 +71,13 @@ class _Known:
     columns: Int64s
 
 
-def _known(stored: KeyStates, names: list[str]) -> _Known:
+def _known(stored: KeyStates, names: list[str]) -> _StoredOrders:
     orders = longs(stored.rows.column(ROW_GROUP.order_field), _NONE)
     dead = ~stored.alive & stored.rows.column(ROW_GROUP.order_field).is_valid().to_numpy()
     state = unpack(stored.rows.column(STATE_FIELD), [_FLOOR, *names], _NONE)
     floor = np.where(stored.alive, state[:, 0], np.where(dead, -orders - 1, _NONE))
     columns = np.maximum(np.where(stored.alive[:, None], state[:, 1:], _NONE), floor[:, None])
-    return _Known(stored.alive, np.where(stored.alive, orders, _NONE), floor, columns)
+    return _StoredOrders(stored.alive, np.where(stored.alive, orders, _NONE), floor, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ class _After:
 
     Args:
         before: the orders before them.
-        floor, row: as in ``_Known``, after them.
+        floor, row: as in ``_StoredOrders``, after them.
         cut: int64 of m, of the newest delete among the events if none before was newer, -1 for none.
         survives: bool of m, whether the stored row lives on.
         upserts: bool of n, the upserts that are not before a delete.
         counted: bool of n, the events that change something.
     """
 
-    before: _Known
+    before: _StoredOrders
     floor: Int64s
     row: Int64s
     cut: Int64s
@@ -102,7 +102,7 @@ class _After:
     counted: Flags
 
 
-def _after(events: Sequence, known: _Known) -> _After:
+def _after(events: Sequence, known: _StoredOrders) -> _After:
     deleted = events.last(~events.upserts)
     deleted = np.where(events.orders_at(deleted, _NONE) >= known.floor, deleted, -1)
     cut = events.orders_at(deleted, _NONE)

@@ -15,7 +15,7 @@ from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.engines.contributions import irrevocable
 from binlake.rows.upsert.engines.facts import route_facts
 from binlake.rows.upsert.place import PlacedRows
-from binlake.rows.upsert.route import Counts, Routed, fresh_rows, route
+from binlake.rows.upsert.route import Counts, RoutedRows, fresh_rows, route
 from hudilake.format.definition.merging import Engine, Merging
 
 
@@ -28,7 +28,7 @@ class NewestEvent:
 
     def routed(
         self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
-    ) -> Routed:
+    ) -> RoutedRows:
         """The rows as parcels. Arguments and errors as ``route``."""
         return route(rows, applied_until, gone_until, group)
 
@@ -42,7 +42,7 @@ class EveryFact(NewestEvent):
 
     def routed(
         self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
-    ) -> Routed:
+    ) -> RoutedRows:
         """The halves of the facts."""
         return route_facts(rows, dict(rows.target.merging.functions), applied_until, gone_until)
 
@@ -61,7 +61,7 @@ class SetColumns(NewestEvent):
 
     def routed(
         self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
-    ) -> Routed:
+    ) -> RoutedRows:
         """Every event: each may set other columns."""
         return route(rows, applied_until, gone_until, group, every=True)
 
@@ -71,7 +71,7 @@ class OldestEvent(NewestEvent):
 
     def routed(
         self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
-    ) -> Routed:
+    ) -> RoutedRows:
         """Without the updates that move a row to another partition: the first row stays where it is."""
         moved = rows.moved()
         ignored, again = int(moved.sum()), int((moved & ~fresh_rows(rows.rows, applied_until)).sum())

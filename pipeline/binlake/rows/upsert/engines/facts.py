@@ -18,7 +18,7 @@ from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.engines.contributions import check_functions, contributions, without_values
 from binlake.rows.upsert.engines.hashing import hashes
 from binlake.rows.upsert.place import Images, PlacedRows
-from binlake.rows.upsert.route import KEY, ORDER_COLUMNS, Routed, counted, former, fresh_rows, pack_by_place
+from binlake.rows.upsert.route import KEY, ORDER_COLUMNS, RoutedRows, counted, former, fresh_rows, pack_by_place
 from binlake.settings.merging import Function
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.keys import record_keys
@@ -34,7 +34,7 @@ def route_facts(
     functions: Mapping[str, Function],
     applied_until: Mapping[int, int],
     truncated_order: int | Int64s,
-) -> Routed:
+) -> RoutedRows:
     """Route placed rows to the file groups of an aggregated table. Arguments: ``binlake.rows.upsert.route.route``.
 
     ``functions``: by lake column. Raises UnsupportedError for a source table without a key, and as ``contributions``.
@@ -50,7 +50,7 @@ def route_facts(
     wanted = fresh & (rows.orders > truncated_order)
     counts = counted(fresh, wanted)
     if not wanted.any():
-        return Routed([], counts)
+        return RoutedRows([], counts)
     rows = rows.where(wanted)
     halves = without_values(_halves(rows, rows.rows, rows.images, functions), functions, rows.before_at)
     paths = rows.paths
@@ -61,7 +61,7 @@ def route_facts(
         paths = pa.concat_arrays([paths, rows.before.paths])
     feed = mmh3.hash64(f"{rows.topic}\n{rows.rows.column('__partition')[0].as_py()}".encode())[0]
     halves = halves.append_column(FEED, pa.array(np.full(len(halves), feed, dtype=np.int64)))
-    return Routed(list(pack_by_place(halves, paths, rows.target)), counts)
+    return RoutedRows(list(pack_by_place(halves, paths, rows.target)), counts)
 
 
 def _halves(rows: PlacedRows, half: pa.Table, placed: Images, functions: Mapping[str, Function]) -> pa.Table:

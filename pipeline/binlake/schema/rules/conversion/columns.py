@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.types.mysql_types import MysqlType, parse_type
-from binlake.schema.rules.conversion.declared import Kind, kind_of, zerofill_width
+from binlake.schema.rules.conversion.declared import TypeGroup, kind_of, zerofill_width
 from binlake.schema.rules.conversion.moments import LAST_TIMESTAMP_S, SECOND, to_moment
 from binlake.schema.rules.conversion.numbers import (
     INTEGERS,
@@ -53,7 +53,7 @@ def converted(old: MysqlType, new: MysqlType, values: pa.Array, session: Session
     coded = values.dictionary_encode()
     distinct = _read(old, coded.dictionary, session)
     store = _store(old, new, session)
-    reals = kind_of(new) is Kind.REAL
+    reals = kind_of(new) is TypeGroup.REAL
     unknown = (None, "") if why_ambiguous(old, new) is not None else (None,)
     stored = [None if value in unknown or (value != value and not reals) else store(value) for value in distinct]
     return _written(new, stored, session).take(coded.indices)
@@ -123,13 +123,13 @@ def _store(old: MysqlType, new: MysqlType, session: Session) -> Callable[[Any], 
         return to_bits(new, old)
     if new.base == "year":
         return to_year(new, old)
-    if kind_of(new) is Kind.MOMENT and kind_of(old) is Kind.REAL:
+    if kind_of(new) is TypeGroup.MOMENT and kind_of(old) is TypeGroup.REAL:
         read = to_moment(new, _TEXT, number, rounds=not session.mariadb, today=session.today)
         return lambda value: read(text_of(old, value))
-    if kind_of(new) is Kind.MOMENT:
+    if kind_of(new) is TypeGroup.MOMENT:
         return to_moment(new, old, number, rounds=not session.mariadb, today=session.today)
-    if kind_of(new) is Kind.CHOICE:
+    if kind_of(new) is TypeGroup.CHOICE:
         return to_choice(new, old, lambda value: place_of(old, value))
-    if kind_of(new) is Kind.BYTES:
+    if kind_of(new) is TypeGroup.BYTES:
         return to_bytes(new, old)
     return to_text(new, old)

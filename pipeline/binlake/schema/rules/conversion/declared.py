@@ -20,7 +20,7 @@ _CODECS |= {"latin5": "iso8859_9", "latin7": "iso8859_13", "cp1250": "cp1250", "
 _UNICODE = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "binary"})
 
 
-class Kind(StrEnum):
+class TypeGroup(StrEnum):
     """The groups of types whose values are read alike."""
 
     EXACT = "exact"
@@ -34,19 +34,19 @@ class Kind(StrEnum):
 
 _KINDS = {
     **dict.fromkeys(
-        ["tinyint", "smallint", "mediumint", "int", "bigint", "bool", "decimal", "year", "bit"], Kind.EXACT
+        ["tinyint", "smallint", "mediumint", "int", "bigint", "bool", "decimal", "year", "bit"], TypeGroup.EXACT
     ),
-    **dict.fromkeys(["float", "double"], Kind.REAL),
-    **dict.fromkeys(["char", "varchar", "text", "json"], Kind.TEXT),
-    **dict.fromkeys(["binary", "varbinary", "blob"], Kind.BYTES),
-    **dict.fromkeys(["date", "datetime", "timestamp", "time"], Kind.MOMENT),
-    **dict.fromkeys(["enum", "set"], Kind.CHOICE),
+    **dict.fromkeys(["float", "double"], TypeGroup.REAL),
+    **dict.fromkeys(["char", "varchar", "text", "json"], TypeGroup.TEXT),
+    **dict.fromkeys(["binary", "varbinary", "blob"], TypeGroup.BYTES),
+    **dict.fromkeys(["date", "datetime", "timestamp", "time"], TypeGroup.MOMENT),
+    **dict.fromkeys(["enum", "set"], TypeGroup.CHOICE),
 }
 
 
-def kind_of(kind: MysqlType) -> Kind:
+def kind_of(kind: MysqlType) -> TypeGroup:
     """The group of a type."""
-    return _KINDS.get(kind.base, Kind.OTHER)
+    return _KINDS.get(kind.base, TypeGroup.OTHER)
 
 
 @lru_cache(maxsize=1024)

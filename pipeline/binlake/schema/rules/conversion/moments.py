@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from binlake.decode.types.mysql_types import MysqlType
-from binlake.schema.rules.conversion.declared import Kind, kind_of
+from binlake.schema.rules.conversion.declared import TypeGroup, kind_of
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -209,9 +209,9 @@ def _moment(old: MysqlType, value: Any, number: Callable[[Any], Any], today: int
         return int(value) * DAY
     if old.base in ("datetime", "timestamp"):
         return int(value)
-    if kind_of(old) in (Kind.TEXT, Kind.CHOICE):
+    if kind_of(old) in (TypeGroup.TEXT, TypeGroup.CHOICE):
         return datetime_of_text(value)
-    if kind_of(old) is Kind.BYTES:
+    if kind_of(old) is TypeGroup.BYTES:
         return datetime_of_text(value.decode("latin1"))
     return datetime_of_number(_exact(number(value)))
 
@@ -230,9 +230,9 @@ def _to_time(new: MysqlType, old: MysqlType, number: Callable[[Any], Any], *, ro
             size = 0
         elif old.base in ("datetime", "timestamp"):
             size = int(value) % DAY
-        elif kind_of(old) in (Kind.TEXT, Kind.CHOICE):
+        elif kind_of(old) in (TypeGroup.TEXT, TypeGroup.CHOICE):
             size = time_of_text(value)
-        elif kind_of(old) is Kind.BYTES:
+        elif kind_of(old) is TypeGroup.BYTES:
             size = time_of_text(value.decode("latin1"))
         else:
             size = time_of_number(_exact(number(value)))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from binlake.decode.types.mysql_types import MysqlType
-from binlake.schema.rules.conversion.declared import Kind, kind_of
+from binlake.schema.rules.conversion.declared import TypeGroup, kind_of
 from binlake.schema.rules.conversion.moments import packed
 
 _EXACT = Context(prec=400)
@@ -37,17 +37,17 @@ def integer_range(kind: MysqlType) -> tuple[int, int]:
 def number_of(kind: MysqlType, value: Any) -> Number:  # noqa: ANN401 - any lake value
     """A value as a number: exact for exact types, for text its longest numeric beginning, or 0."""
     group = kind_of(kind)
-    if group is Kind.TEXT or kind.base == "decimal":
+    if group is TypeGroup.TEXT or kind.base == "decimal":
         return parsed(value) if isinstance(value, str) else Decimal(value)
-    if group is Kind.BYTES:
+    if group is TypeGroup.BYTES:
         return parsed(value.decode("latin1"))
     if kind.base == "bit":
         return int(value) if isinstance(value, bool) else int.from_bytes(value, "big")
-    if group is Kind.MOMENT:
+    if group is TypeGroup.MOMENT:
         return packed(kind, value)
-    if group is Kind.CHOICE:
+    if group is TypeGroup.CHOICE:
         return choice_number(kind, value)
-    return float(value) if group is Kind.REAL else int(value)
+    return float(value) if group is TypeGroup.REAL else int(value)
 
 
 def parsed(text: str) -> Decimal:
@@ -82,12 +82,12 @@ def to_integer(new: MysqlType, old: MysqlType) -> Callable[[Any], int]:
 def whole_of(old: MysqlType, value: Any) -> int:  # noqa: ANN401 - any lake value
     """A value as a whole number: of text only the digits before any other character, of real numbers 64 bits."""
     group = kind_of(old)
-    if group in (Kind.TEXT, Kind.BYTES):
+    if group in (TypeGroup.TEXT, TypeGroup.BYTES):
         found = _INTEGER.match(value if isinstance(value, str) else value.decode("latin1"))
         number = _in_64_bits(whole(Decimal(found[1]), truncates=True)) if found else 0
     else:
-        number = whole(number_of(old, value), truncates=group is Kind.MOMENT)
-    return number if group in (Kind.EXACT, Kind.MOMENT, Kind.CHOICE) else _in_64_bits(number)
+        number = whole(number_of(old, value), truncates=group is TypeGroup.MOMENT)
+    return number if group in (TypeGroup.EXACT, TypeGroup.MOMENT, TypeGroup.CHOICE) else _in_64_bits(number)
 
 
 def _in_64_bits(number: int) -> int:
@@ -183,14 +183,14 @@ def to_year(new: MysqlType, old: MysqlType) -> Callable[[Any], int]:
 
 def _for_year(old: MysqlType, value: Any) -> int:  # noqa: ANN401 - any lake value
     group = kind_of(old)
-    if group in (Kind.TEXT, Kind.BYTES):
+    if group in (TypeGroup.TEXT, TypeGroup.BYTES):
         return whole(number_of(old, value))
-    return int(value) if group is Kind.REAL and abs(value) < _NO_YEAR else whole_of(old, value)
+    return int(value) if group is TypeGroup.REAL and abs(value) < _NO_YEAR else whole_of(old, value)
 
 
 def _is_short_zero(old: MysqlType, value: Any) -> bool:  # noqa: ANN401 - any lake value
     """Whether a text is a zero that is the year 2000: any but ``0000``."""
-    if kind_of(old) not in (Kind.TEXT, Kind.BYTES):
+    if kind_of(old) not in (TypeGroup.TEXT, TypeGroup.BYTES):
         return False
     text = value if isinstance(value, str) else value.decode("latin1")
     return len(text) != 4 and _NUMBER.match(text) is not None

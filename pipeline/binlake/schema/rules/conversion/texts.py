@@ -10,7 +10,7 @@ from typing import Any
 
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.declared import (
-    Kind,
+    TypeGroup,
     codec_of,
     kind_of,
     size_in_bytes,
@@ -29,11 +29,11 @@ _INTEGER = re.compile(r"\s*([+-]?\d+)")
 def text_of(kind: MysqlType, value: Any) -> str:  # noqa: ANN401 - any lake value
     """A value as the server prints it. Not for BINARY and BLOB."""
     group = kind_of(kind)
-    if group in (Kind.TEXT, Kind.CHOICE, Kind.OTHER):
+    if group in (TypeGroup.TEXT, TypeGroup.CHOICE, TypeGroup.OTHER):
         return str(value)
-    if group is Kind.REAL:
+    if group is TypeGroup.REAL:
         return real_text(value, _FLOAT_DIGITS if kind.base == "float" else None, kind.scale)
-    if group is Kind.MOMENT:
+    if group is TypeGroup.MOMENT:
         return moment_text(kind, value)
     if kind.base == "bit":
         return str(int(value) if isinstance(value, bool) else int.from_bytes(value, "big"))
@@ -136,7 +136,7 @@ def to_bytes(new: MysqlType, old: MysqlType) -> Callable[[Any], bytes]:
     """Stores values as BINARY, VARBINARY or BLOB: the bytes in the old column's character set. BINARY is filled with
     zero bytes."""
     length = new.length or 1
-    encoded = codec_of(old) if kind_of(old) in (Kind.TEXT, Kind.CHOICE) else None
+    encoded = codec_of(old) if kind_of(old) in (TypeGroup.TEXT, TypeGroup.CHOICE) else None
     encoded = "utf8" if encoded is None or encoded == "ucs2" else encoded
 
     def store(value: Any) -> bytes:  # noqa: ANN401 - any lake value
@@ -155,7 +155,7 @@ def _raw(old: MysqlType, value: bytes | bool) -> bytes:
 
 def to_choice(new: MysqlType, old: MysqlType, number: Callable[[Any], Any]) -> Callable[[Any], str]:
     """Stores values as ENUM or SET: text by the options, numbers by their place or bits."""
-    if kind_of(old) in (Kind.TEXT, Kind.BYTES, Kind.CHOICE, Kind.OTHER, Kind.MOMENT):
+    if kind_of(old) in (TypeGroup.TEXT, TypeGroup.BYTES, TypeGroup.CHOICE, TypeGroup.OTHER, TypeGroup.MOMENT):
         by_text = _option(new) if new.base == "enum" else _members(new)
         return lambda value: by_text(value.decode("latin1") if isinstance(value, bytes) else text_of(old, value))
 

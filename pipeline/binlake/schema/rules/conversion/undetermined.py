@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from binlake.decode.types.mysql_types import MysqlType
-from binlake.schema.rules.conversion.declared import Kind, charset_of, codec_of, kind_of
+from binlake.schema.rules.conversion.declared import TypeGroup, charset_of, codec_of, kind_of
 from binlake.schema.rules.conversion.session import Session
 
 #: What takes the number of an ENUM's member.
-_NUMBERED = (Kind.EXACT, Kind.REAL, Kind.MOMENT)
+_NUMBERED = (TypeGroup.EXACT, TypeGroup.REAL, TypeGroup.MOMENT)
 _TEXTS = frozenset({"char", "varchar", "text"})
 
 
@@ -21,11 +21,11 @@ def why_undetermined(old: MysqlType, new: MysqlType, session: Session) -> str | 
     same = old.base == new.base and old.text.lower().split()[:1] == new.text.lower().split()[:1]
     if "uuid" in bases and not same and not (old.base == "uuid" and new.base in _TEXTS):
         return "values that are no UUID or address become null or zero by rules of their own"
-    if kind_of(old) is Kind.REAL and kind_of(new) is Kind.MOMENT and not _printed(old, new, session):
+    if kind_of(old) is TypeGroup.REAL and kind_of(new) is TypeGroup.MOMENT and not _printed(old, new, session):
         return "the server reads a real number as a date by the form in which it prints it"
     if old.base == "time" and new.base in ("date", "datetime", "timestamp") and session.seconds is None:
         return "a TIME becomes a time of the statement's day, and the log does not give the day"
-    if old.base == "bit" and kind_of(new) in (Kind.TEXT, Kind.BYTES) and not session.mariadb:
+    if old.base == "bit" and kind_of(new) in (TypeGroup.TEXT, TypeGroup.BYTES) and not session.mariadb:
         return "how MySQL writes bits as text is known for MariaDB alone"
     if new.base == "json" and not session.mariadb and old.base != "json":
         return "MySQL writes a document in an order and with blanks of its own"

@@ -10,7 +10,7 @@ from binlake.decode.ddl.partitions import ChangePartitions, Partitioning, change
 
 
 @dataclass(frozen=True, slots=True)
-class Defined:
+class PartitioningPeriod:
     """A definition that holds from the ordering value ``since`` on; None for a table without partitions."""
 
     since: int
@@ -18,10 +18,10 @@ class Defined:
 
 
 #: The newest CREATE TABLE before an ordering value; None if none is known.
-DefinedBefore = Callable[[int], Defined | None]
+DefinedBefore = Callable[[int], PartitioningPeriod | None]
 
 
-def nothing_defined(order: int) -> Defined | None:
+def nothing_defined(order: int) -> PartitioningPeriod | None:
     """The definition of a table of which no CREATE TABLE is known."""
     return None
 
@@ -31,9 +31,9 @@ class KnownPartitions:
     """Follows a table's definition through its statements. ``created``: what CREATE TABLE has defined."""
 
     created: DefinedBefore = nothing_defined
-    changed: Defined | None = None
+    changed: PartitioningPeriod | None = None
 
-    def before(self, order: int) -> Defined | None:
+    def before(self, order: int) -> PartitioningPeriod | None:
         """The definition before a statement; None if it is not known."""
         created = self.created(order)
         if self.changed is not None and (created is None or created.since < self.changed.since):
@@ -44,10 +44,10 @@ class KnownPartitions:
         """Note what a statement defines or changes."""
         mine = [clause for clause in clauses if isinstance(clause, ChangePartitions)]
         if action is Action.CREATE:
-            self.changed = Defined(order, mine[0].defined if mine else None)
+            self.changed = PartitioningPeriod(order, mine[0].defined if mine else None)
             return
         for clause in mine:
             known = self.before(order)
             if known is not None or clause.defined is not None:
                 former = known.partitioning if known is not None else None
-                self.changed = Defined(order, changed_partitioning(former, clause))
+                self.changed = PartitioningPeriod(order, changed_partitioning(former, clause))

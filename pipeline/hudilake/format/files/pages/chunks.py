@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from hudilake.errors import CorruptDataError
 from hudilake.format.files.column_stats import ColumnRange
-from hudilake.format.files.pages.excerpt import Run, check_page, excerpt
+from hudilake.format.files.pages.excerpt import PageRun, check_page, excerpt
 from hudilake.format.files.pages.footer import TAIL, Chunk, ChunkFields, ColumnFields, Footer, number, start_of
 from hudilake.format.files.pages.page_index import DataPages, RowRanges, read_column_index, read_offset_index
 from hudilake.format.files.pages.parts import FileParts
@@ -201,12 +201,12 @@ class ChunkedFile:
         chunks = [piece for start, length in slices for piece in column.slice(start, length).chunks]
         return pa.chunked_array(chunks, column.type)
 
-    def _run(self, chunk: Chunk, pages: DataPages, first: int, last: int) -> Run:
+    def _run(self, chunk: Chunk, pages: DataPages, first: int, last: int) -> PageRun:
         rows = (pages.ends - pages.first_row).tolist()
         for page in range(first, last):
             check_page(self.parts.part(*pages.place(page, page + 1)), rows[page])
         dictionary = self.parts.part(chunk.dictionary, chunk.begin)
-        return Run(chunk.stored, dictionary, self.parts.part(*pages.place(first, last)), sum(rows[first:last]))
+        return PageRun(chunk.stored, dictionary, self.parts.part(*pages.place(first, last)), sum(rows[first:last]))
 
     @cached_property
     def _footer(self) -> Footer:

@@ -25,7 +25,7 @@ from hudilake.format.files.pages.footer import (
 
 
 @dataclass(frozen=True)
-class Run:
+class PageRun:
     """Pages of one column chunk that follow each other.
 
     ``chunk``: the ColumnChunk. ``dictionary``: its dictionary page, empty if there is none. ``pages``: the bytes of the
@@ -38,7 +38,7 @@ class Run:
     rows: int
 
 
-def excerpt(footer: Footer, element: Struct, runs: Sequence[Run]) -> bytes:
+def excerpt(footer: Footer, element: Struct, runs: Sequence[PageRun]) -> bytes:
     """A Parquet file with one column.
 
     Args:
@@ -73,7 +73,7 @@ def excerpt(footer: Footer, element: Struct, runs: Sequence[Run]) -> bytes:
     return b"".join([*parts, written, len(written).to_bytes(4, "little"), MAGIC])
 
 
-def _meta(run: Run, at: int) -> Struct:
+def _meta(run: PageRun, at: int) -> Struct:
     meta = run.chunk[ChunkFields.META][1]
     kept = (ColumnFields.TYPE, ColumnFields.ENCODINGS, ColumnFields.PATH, ColumnFields.CODEC)
     size = len(run.dictionary) + len(run.pages)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from binlake.rows.merging.states import KeyStates, Merged, Merger
+from binlake.rows.merging.states import KeyStates, Merger, MergeResult
 from binlake.rows.upsert.merge import Place
 from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD
@@ -54,7 +54,7 @@ class Rows:
         )
         return KeyStates(np.array([key in self.rows for key in names], dtype=np.bool_), table)
 
-    def write(self, merged: Merged) -> None:
+    def write(self, merged: MergeResult) -> None:
         """Take in what a merger writes."""
         write = merged.write
         if write.upserts is not None:
@@ -68,7 +68,7 @@ class Rows:
         for row in merged.tombstones.to_pylist() if merged.tombstones is not None else ():
             self.tombstones[row.pop(KEY)] = row
 
-    def merge(self, merger: Merger, events: pa.Table) -> Merged:
+    def merge(self, merger: Merger, events: pa.Table) -> MergeResult:
         """Merge events and take the result in."""
         merged = merger.merge(PLACE, "id", events)
         self.write(merged)
