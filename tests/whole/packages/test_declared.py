@@ -29,7 +29,7 @@ _LIBRARY = {
     "yaml": "PyYAML",
     "pymysql": "PyMySQL",
 }
-#: Libraries that a library of theirs imports by itself (drivers of SQLAlchemy, pandas for frames and batches), and
+#: Libraries that a library of theirs imports by itself (drivers of SQLAlchemy, pandas for frames and for Spark), and
 #: those of the demo beside the package.
 _THROUGH_OTHERS = {
     "hudilake": {"pandas"},
@@ -38,7 +38,6 @@ _THROUGH_OTHERS = {
 }
 #: Extras for work on this repository.
 _TOOLS = {"binlake": {"test", "dev"}}
-_OURS = {"hudilake", "lakemetastore", "binlake"}
 
 
 @dataclass(frozen=True)
