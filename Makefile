@@ -66,11 +66,12 @@ test-trino: venv  ## Trino's queries through the metastore; fetches Trino (821 M
 test-spark4: $(VENV4)/.installed  ## the short suite on Spark 4, in a virtual environment of its own
 	$(PY4) -m pytest -m spark4 $(PYTEST_ARGS)
 
-lint: venv  ## ruff, mypy (strict), the import contracts and the links of the documentation
+lint: venv  ## ruff, mypy (strict), the import contracts, the rules of the house and the links of the documentation
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(PY) -m tests.house
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 audit: venv  ## known vulnerabilities of the locked packages; says so where no service of advisories answers

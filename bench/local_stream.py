@@ -14,8 +14,8 @@ from binlake.rows.tasks.decode_and_route import fetch_and_decode
 from binlake.rows.tasks.plan import BatchPlan, Item
 from binlake.settings import Settings
 from binlake.source.offsets import OffsetRange, Offsets
-from binlake.stream.batch import BatchRunner
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake, locking
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import now_ms

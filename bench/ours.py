@@ -16,9 +16,9 @@ from binlake.position.checkpoint import planned_batch
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.source.offsets import Offsets
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import ProgressEvent
-from binlake.stream.schemas import SchemaRegistry
 from binlake.stream.start import run_stream
 from binlake.tables.lake import Lake, locking
 from binlake.tables.services.table_services import TableServices

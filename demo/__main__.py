@@ -13,9 +13,8 @@ import typer
 from rich.console import Console
 
 from binlake.cli.display import Display, LiveDisplay
-from binlake.cli.failure import print_error
 from binlake.cli.logs import console_log
-from binlake.cli.text import duration, terminal
+from binlake.cli.text import duration, print_error, terminal
 from demo.report import print_verdicts
 from demo.scenario import Scenario
 from demo.ticker import Ticker

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from binlake.cli.text import number
 from demo.verdict import TableVerdict
 
 
 def print_verdicts(verdicts: Sequence[TableVerdict], console: Console) -> None:
-    """Print a table of all verdicts, and the differences."""
+    """Print a table of all verdicts, and the differences. Names with brackets are printed as they are."""
     grid = Table("table", title="lake (read by hudi-rs) against the source's SELECT *", title_justify="left")
     for heading in ("rows", "in the lake", "cells equal", "cells differ"):
         grid.add_column(heading, justify="right")
@@ -20,16 +21,15 @@ def print_verdicts(verdicts: Sequence[TableVerdict], console: Console) -> None:
     for v in verdicts:
         differing = sum(d.count for d in v.differences.values())
         counts = (v.truth_rows, v.lake_rows, v.cells, differing)
-        word = "[green]equal[/]" if v.equal else "[red]DIFFERENT[/]"
-        grid.add_row(v.table, *(number(c) for c in counts), word)
+        word = Text("equal", style="green") if v.equal else Text("DIFFERENT", style="red")
+        grid.add_row(Text(v.table), *(number(c) for c in counts), word)
     console.print(grid)
     for v in verdicts:
         for line in _lines(v):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     equal = sum(v.equal for v in verdicts)
-    console.print(
-        f"{equal} of {len(verdicts)} tables equal", style="bold green" if equal == len(verdicts) else "bold red"
-    )
+    style = "bold green" if equal == len(verdicts) else "bold red"
+    console.print(f"{equal} of {len(verdicts)} tables equal", style=style, highlight=False)
 
 
 def _lines(v: TableVerdict) -> list[str]:

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
+from binlake.cli.display import Totals
 from binlake.cli.text import duration, number
-from binlake.cli.totals import Totals
 from binlake.stream.monitoring.progress import ProgressEvent
 from hudilake.clock import monotonic_s
 

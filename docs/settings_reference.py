@@ -17,7 +17,7 @@ import yaml
 from pydantic import BaseModel
 
 from binlake.settings import Settings
-from binlake.settings.metastore.service import MetastoreSettings
+from lakemetastore.settings.service import MetastoreSettings
 
 ROOT = Path(__file__).parents[1]
 

@@ -16,9 +16,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from binlake.settings import Settings
+from binlake.stream.spark.jars import spark_line
 from binlake.stream.spark.java import find_java
 from binlake.stream.spark.session import spark_session
-from binlake.stream.spark.spark_line import spark_line
 from embedded.jars import spark_packages
 from tests.judges.hudi_spark import HudiSpark
 

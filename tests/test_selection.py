@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.selection import Case, covering, first, pairs, pairwise
 MATRICES = [((1, 2), "ab"), ((1, 2, 3), "abcd", (True, False)), (range(6), range(5), range(4), range(3), range(2))]
 
 
-def lacking(chosen: list[Case], cases: list[Case]) -> set[object]:
+def lacking(chosen: list[Case], cases: list[Case]) -> set[Any]:
     """The pairs of all cases that no chosen one has."""
     return set().union(*map(pairs, cases)) - set().union(*map(pairs, chosen))
 

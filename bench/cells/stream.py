@@ -28,8 +28,8 @@ from binlake.rows.tasks.plan import BatchPlan, Item
 from binlake.rows.upsert.route import Counts
 from binlake.settings import Settings
 from binlake.source.offsets import NO_RANGES, OffsetRange, Offsets
-from binlake.stream.batch import BatchRunner
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from binlake.tables.quarantine import QuarantineTable
 from binlake.tables.services.table_services import TableServices

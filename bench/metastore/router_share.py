@@ -21,13 +21,13 @@ from typing import Final
 from hive_metastore import ThriftHiveMetastore as Hive
 from hive_metastore.ttypes import FieldSchema, Partition, SerDeInfo, StorageDescriptor, Table
 
-from binlake.settings.metastore.router import RouterSettings
 from hudilake.clock import monotonic_s
 from lakemetastore.hive.message import encode, head, reply
 from lakemetastore.hive.server import ThriftServer, listen
 from lakemetastore.hive.session import Session
 from lakemetastore.hive.wire import CALL, Message
 from lakemetastore.router.router import Router
+from lakemetastore.settings.router import RouterSettings
 
 _context = multiprocessing.get_context("spawn")
 _COLUMNS: Final = 12

@@ -57,7 +57,7 @@ class MetadataPolicy(Section):
     columns: tuple[Text, ...] | None = None
     """Columns whose ranges are kept; null takes the first 32 of the table."""
     column_stats: bool = True
-    """Keep column ranges of files (and of partitions, for a partitioned table)."""
+    """Keep column statistics of files (and of partitions, for a partitioned table)."""
     bloom_filters: bool = True
     """Keep the record key filters of base files."""
     column_stats_file_groups: Count = 2

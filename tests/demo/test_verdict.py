@@ -7,9 +7,8 @@ import pytest
 
 from demo.gone_columns import gone_columns
 from demo.recordings import RECORDINGS, read_recording
-from demo.report import print_verdicts
 from demo.truth import TruthColumn, TruthTable, load_truth
-from demo.verdict import TableVerdict, judge
+from demo.verdict import judge
 from tests.demo.lake_from_truth import lake_table
 
 TABLES = [
@@ -143,21 +142,3 @@ def test_columns_that_are_no_more_are_named_apart() -> None:
     verdict = judge(truth, with_old, gone=gone_columns(truth, read_recording(recorded(truth))))
     assert (verdict.equal, verdict.gone_columns) == (True, ["legacy_flag"])
     assert not judge(truth, with_old).equal
-
-
-def test_the_report_names_what_differs(capsys: pytest.CaptureFixture[str]) -> None:
-    from rich.console import Console
-
-    truth = named("shop.stock")
-    lake = lake_table(truth)
-    verdicts = [
-        judge(truth, lake),
-        judge(truth, replaced(lake, "qty", 0, -7).slice(0, 61)),
-        TableVerdict("shop.none", 3, mistakes=["no table at /x"]),
-    ]
-    print_verdicts(verdicts, Console(width=160))
-    shown = capsys.readouterr().out
-    assert "1 of 3 tables equal" in shown
-    assert "shop.stock.qty: 1 cells differ, such as ('SKU-000',): source 40, lake -7" in shown
-    assert "shop.stock: 1 rows missing, 0 too many, 0 twice" in shown
-    assert "shop.none: no table at /x" in shown

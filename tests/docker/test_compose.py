@@ -17,9 +17,9 @@ import yaml
 
 from binlake.decode.changes import SourceTable
 from binlake.settings import Settings
-from binlake.settings.metastore.service import MetastoreSettings
 from binlake.stream.spark import session
 from embedded.jars import DEBEZIUM, KAFKA_BROKER
+from lakemetastore.settings.service import MetastoreSettings
 from tests.paths import ROOT
 
 HERE = ROOT / "docker"

@@ -13,7 +13,7 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from binlake.cli.app import app
-from binlake.cli.lazy import LazyCommand
+from binlake.cli.typer_extras import LazyCommand
 from hudilake.errors import BinlakeError
 from tests.docs.pages import binlake_arguments, blocks, inline_code, pages, shell_commands
 from tests.docs.shop import copied

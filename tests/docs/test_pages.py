@@ -257,4 +257,4 @@ def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_readme_is_about_a_page() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 130
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 80

@@ -11,8 +11,8 @@ import yaml
 from pyspark.sql import SparkSession
 
 from binlake.settings import Settings, SettingsError
-from binlake.settings.document import parse
-from binlake.settings.metastore.service import MetastoreSettings
+from lakemetastore.settings.document import parse
+from lakemetastore.settings.service import MetastoreSettings
 from tests.docs.pages import Block, blocks
 from tests.docs.shop import copied
 from tests.paths import ROOT

@@ -12,11 +12,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from _pytest.mark.expression import Expression
 
-from binlake.stream.spark.spark_line import KAFKA_CONNECTORS, spark_line
+from binlake.stream.spark.jars import KAFKA_CONNECTORS, spark_line
 from embedded.jars import DEBEZIUM, ECLIPSE_COMPILER, HBASE, HDFS, HIVE_METASTORES, HUDI_BUNDLE, KAFKA_BROKER, MARIADB
 from embedded.mariadb_programs import INSIDE
 from tests.embedded.maven_repository import publish, repository_environment
@@ -51,7 +52,9 @@ def _skipped(plan: subprocess.CompletedProcess[str]) -> list[str]:
 
 def _takers(targets: Sequence[str], *marks: str) -> list[str]:
     """The targets of make that take a test with these marks."""
-    return [t for t in targets if Expression.compile(expression_of(t)).evaluate(lambda name, **_: name in marks)]
+    return [
+        t for t in targets if Expression.compile(expression_of(t)).evaluate(cast(Any, lambda name, **_: name in marks))
+    ]
 
 
 @pytest.mark.parametrize("further", [(), ("spark",), ("kafka", "judge"), ("spark4",)], ids=" ".join)

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from binlake.cli.app import app
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
-from binlake.stream.batch import BatchRunner
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from examples.page_views.produce import TOPIC, views
 from hudilake.clock import now_ms

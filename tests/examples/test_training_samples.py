@@ -14,8 +14,8 @@ from bench.kafka_load import create_topic, delete_topics
 from bench.local_stream import follow
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
-from binlake.stream.batch import BatchRunner
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from examples.training_samples.produce import BIAS, FEATURES_TOPIC, LABELS_TOPIC, WEIGHTS, Fact, facts, send
 from examples.training_samples.train import FEATURES, train

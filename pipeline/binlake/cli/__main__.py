@@ -1,4 +1,4 @@
-"""``python -m binlake.cli``: the same as ``binlake``."""
+"""``python -m binlake.cli``: the same as ``binlake``. It stands alone because Python asks for a module of this name."""
 
 from binlake.cli import main
 

@@ -8,171 +8,171 @@ from typing import Annotated
 
 import typer
 
-from binlake.cli.lazy import Lazy, lazy_group
+from binlake.cli.typer_extras import Lazy, lazy_group
 from hudilake.errors import BinlakeError
 
 COMMANDS = (
     Lazy(
         "check",
-        "binlake.cli.commands.check",
+        "binlake.cli.commands.stream.check",
         "check",
         "Check everything that would stop the stream: settings, Kafka, rights, storage, buckets. Changes nothing.",
     ),
     Lazy(
         "run",
-        "binlake.cli.commands.run",
+        "binlake.cli.commands.stream.run",
         "run_command",
         "Run the stream. SIGTERM and Ctrl-C finish the batch in hand, then stop.",
     ),
     Lazy(
         "inspect",
-        "binlake.cli.commands.inspect",
+        "binlake.cli.commands.reads.inspect",
         "inspect",
         "Print a table's configuration, timeline and file slices.",
     ),
     Lazy(
         "config-schema",
-        "binlake.cli.commands.config_schema",
+        "binlake.cli.commands.stream.config_schema",
         "config_schema",
         "Print the JSON schema of the settings file.",
     ),
-    Lazy("query", "binlake.cli.commands.query", "query", "Run an SQL query over one or several tables."),
+    Lazy("query", "binlake.cli.commands.reads.query", "query", "Run an SQL query over one or several tables."),
     Lazy(
         "explain",
-        "binlake.cli.commands.explain",
+        "binlake.cli.commands.reads.query",
         "explain",
         "Print what an SQL query would read of each table and why, without reading data.",
     ),
     Lazy(
         "layout",
-        "binlake.cli.commands.layout.propose",
+        "binlake.cli.commands.upkeep.layout",
         "layout",
         "Propose the order of a table's rows by the overlap of its files and by queries. Changes nothing.",
     ),
     Lazy(
         "fsck",
-        "binlake.cli.commands.fsck",
+        "binlake.cli.commands.proof.fsck",
         "fsck",
         "Check a table against itself: timeline, files, rows, metadata table, offsets. Changes nothing.",
     ),
     Lazy(
         "repair",
-        "binlake.cli.commands.fsck",
+        "binlake.cli.commands.proof.fsck",
         "repair",
         "Repair what fsck finds, as far as that loses no rows; what it removes is kept. Stop the stream first.",
     ),
     Lazy(
         "audit",
-        "binlake.cli.commands.audit",
+        "binlake.cli.commands.proof.audit",
         "audit",
         "Account for every record of every commit: read = applied + superseded + filtered + quarantined.",
     ),
     Lazy(
         "verify",
-        "binlake.cli.commands.verify",
+        "binlake.cli.commands.proof.verify",
         "verify",
         "Compare tables with the live source at one position of its binlog, and repair them on demand.",
     ),
     Lazy(
         "status",
-        "binlake.cli.commands.status",
+        "binlake.cli.commands.stream.status",
         "status",
         "Print the position and lag of the stream, and the state of each table. Changes nothing.",
     ),
     Lazy(
         "table",
-        "binlake.cli.commands.table",
+        "binlake.cli.commands.stream.table",
         "table",
         "Pause, resume, fetch anew or forget one table while the stream runs.",
     ),
     Lazy(
         "compact",
-        "binlake.cli.commands.compact",
+        "binlake.cli.commands.upkeep.services",
         "compact",
         "Compact the tables that are due, then clean and archive them. The stream may run at the same time.",
     ),
     Lazy(
         "cluster",
-        "binlake.cli.commands.layout.cluster",
+        "binlake.cli.commands.upkeep.services",
         "cluster_tables",
         "Lay out anew the rows of the tables that are due. The stream may run at the same time.",
     ),
     Lazy(
         "rebucket",
-        "binlake.cli.commands.rows.rebucket",
+        "binlake.cli.commands.upkeep.rebucket",
         "rebucket_table",
         "Move the rows of a table to another number of buckets, in one commit. The stream may run at the same time.",
     ),
     Lazy(
         "replay",
-        "binlake.cli.commands.replay",
+        "binlake.cli.commands.loads.replay",
         "replay",
         "Apply dumped change events or exported scans to the tables, each file once. The stream may run at the same "
         "time. SIGTERM and Ctrl-C finish the portion in hand, then stop.",
     ),
     Lazy(
         "backfill",
-        "binlake.cli.commands.rows.backfill",
+        "binlake.cli.commands.loads.backfill",
         "backfill",
         "Fill columns of rows from files or a query, each portion once. The stream may run at the same time. "
         "SIGTERM and Ctrl-C finish the portion in hand, then stop; the same command goes on from there.",
     ),
     Lazy(
         "derive",
-        "binlake.cli.commands.rows.derive",
+        "binlake.cli.commands.loads.derive",
         "derive",
         "Derive the rows of wide tables that their tables of cells have changed since, and those whose cells have "
         "expired. The stream does it by itself and may run at the same time.",
     ),
     Lazy(
         "dump",
-        "binlake.cli.commands.dump",
+        "binlake.cli.commands.stream.dump",
         "dump",
         "Write the records of the topics to files under dump.uri, each once; binlake replay reads them. Needs "
         "no Spark. SIGTERM and Ctrl-C finish the files in hand, then stop.",
     ),
     Lazy(
         "clean",
-        "binlake.cli.commands.retire",
+        "binlake.cli.commands.upkeep.services",
         "clean_tables",
         "Delete files that neither the retention, a savepoint nor a pending compaction needs.",
     ),
     Lazy(
         "archive",
-        "binlake.cli.commands.retire",
+        "binlake.cli.commands.upkeep.services",
         "archive_tables",
         "Move old instants of the timeline into the table's history, if there are more than the retention needs.",
     ),
     Lazy(
         "restore",
-        "binlake.cli.commands.restore",
+        "binlake.cli.commands.upkeep.restore",
         "restore_table",
         "Take back every later write of a table, for good. Stop its writers first; its stream delivers again "
         "what went.",
     ),
     Lazy(
         "why",
-        "binlake.cli.commands.rows.why",
+        "binlake.cli.commands.reads.why",
         "why",
         "Print every version of a row, where it comes from, and why it won or lost. Changes nothing.",
     ),
     Lazy(
         "revert",
-        "binlake.cli.commands.rows.revert",
+        "binlake.cli.commands.loads.revert",
         "revert",
         "Undo transactions of the source in the lake, each table in a commit. Later changes are kept.",
     ),
     Lazy(
         "cells",
-        "binlake.cli.commands.rows.cells",
+        "binlake.cli.commands.reads.cells",
         "cells",
         "Print the visible cells of a table of cells, or its wide rows, as JSON lines: all versions that a read of the "
         "store has.",
     ),
-    Lazy("savepoint", "binlake.cli.commands.savepoint", "savepoint", "Create, delete and list protected commits."),
+    Lazy("savepoint", "binlake.cli.commands.upkeep.restore", "savepoint", "Create, delete and list protected commits."),
     Lazy(
         "quarantine",
-        "binlake.cli.commands.quarantine",
+        "binlake.cli.commands.loads.quarantine",
         "quarantine",
         "List, show and replay records that could not be applied.",
     ),
@@ -217,8 +217,10 @@ def main() -> None:
     except BinlakeError as error:
         if "--debug" in sys.argv[1:]:
             raise
-        from binlake.cli.failure import print_error  # only an error needs it, as it needs half a second of imports
-        from binlake.cli.text import terminal
+        from binlake.cli.text import (
+            print_error,  # only an error needs it, as it needs half a second of imports
+            terminal,
+        )
 
         print_error(error, terminal(stderr=True))
         sys.exit(error.exit_code)

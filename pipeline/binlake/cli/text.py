@@ -1,4 +1,4 @@
-"""Numbers as people read them, and where they are printed."""
+"""Text for people: numbers as they read them, where it is printed, and how an error reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from hudilake.errors import ConfigError
+from hudilake.errors import BinlakeError, ConfigError
 
 #: Width of what is printed into a file or a pipe, so that no table is folded.
 FILE_WIDTH = 180
@@ -52,11 +52,11 @@ _STEERING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u
 
 def printable(text: str) -> str:
     """The text with escapes (``\\x1b``) in place of characters that steer a terminal. Line breaks stay."""
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _STEERING.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def one_line(text: str) -> str:
-    """As ``printable``, and with escapes in place of line breaks: what comes from a topic can forge no line."""
+    """Printable text with escapes in place of line breaks: what comes from a topic can forge no line."""
     return printable(text).replace("\n", "\\n")
 
 
@@ -93,3 +93,13 @@ def terminal(*, stderr: bool = False) -> Console:
 def say(line: str) -> None:
     """Print a line as it is."""
     terminal().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_error(error: BinlakeError, console: Console) -> None:
+    """What happened, where, and what to do next, a line each."""
+    console.print("error: ", style="bold red", end="")
+    console.print(error.what, markup=False, highlight=False, soft_wrap=True)
+    for name, value in error.where.items():
+        console.print(f"  {name}: {one_line(str(value))}", markup=False, highlight=False, soft_wrap=True)
+    if error.do_next:
+        console.print(f"next: {error.do_next}", markup=False, highlight=False, soft_wrap=True)

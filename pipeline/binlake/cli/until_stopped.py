@@ -1,15 +1,17 @@
-"""Work in a thread, and signals in front of it that ask it to stop between two steps."""
+"""Work in a thread, and signals in front of it that ask it to stop between two steps.
+
+It stands alone: ``binlake dump`` needs it and imports nothing of Spark, as ``workers`` does.
+"""
 
 from __future__ import annotations
 
-import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotDone
-from contextlib import contextmanager
-from types import FrameType
 from typing import TypeVar
+
+from lakemetastore.service.signals import stopping_on_signals
 
 T = TypeVar("T")
 _POLL_S = 0.2
@@ -33,18 +35,3 @@ def wait(work: Future[T]) -> T:
         except NotDone:
             if work.done():
                 raise
-
-
-@contextmanager
-def stopping_on_signals(stop: threading.Event) -> Iterator[None]:
-    """Within, SIGTERM and SIGINT set the event, and do nothing else."""
-
-    def ask_to_stop(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {s: signal.signal(s, ask_to_stop) for s in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

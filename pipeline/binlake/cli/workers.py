@@ -13,7 +13,7 @@ import typer
 from binlake.settings import Settings
 from binlake.stream.spark.session import spark_session
 from binlake.stream.spark.tasks import map_in_tasks
-from hudilake.services.map_tasks import MapTasks
+from hudilake.services.planned import MapTasks
 
 CORES = os.cpu_count() or 1
 T = TypeVar("T")

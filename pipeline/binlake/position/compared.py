@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from binlake.position.state_document import StateDocument
 from binlake.rows.upsert.truncates import Truncates
-from hudilake.errors import CorruptDataError
-from hudilake.storage import Storage, StorageNotFoundError
+from hudilake.storage import Storage
 
 FILE = "compared.json"
-_VERSION = 1
+_DOCUMENT = StateDocument(FILE, "the notes of compared tables", "delete the file; binlake verify writes it again")
 
 
 @dataclass(frozen=True)
@@ -28,24 +29,16 @@ class ComparedTables:
     @staticmethod
     def load(state: Storage) -> ComparedTables:
         """The notes; empty ones if nothing was compared. Raises CorruptDataError, StorageError."""
-        try:
-            document = json.loads(state.read(FILE))
-            if document["version"] != _VERSION:
-                raise ValueError(f"version {document['version']}")
-            return ComparedTables({str(path): int(order) for path, order in document["tables"].items()})
-        except StorageNotFoundError:
-            return ComparedTables()
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CorruptDataError(
-                f"the notes of compared tables cannot be read: {error}",
-                do_next="delete the file; binlake verify writes it again",
-                path=f"{state.uri}/{FILE}",
-            ) from error
+
+        def parse(fields: dict[str, Any]) -> ComparedTables:
+            return ComparedTables({str(path): int(order) for path, order in fields["tables"].items()})
+
+        return _DOCUMENT.read(state, parse) or ComparedTables()
 
     def note(self, state: Storage, path: str, order: int) -> None:
         """Note that a table was as its source at a place. Raises StorageError."""
         tables = {**self.orders, path: max(order, self.orders.get(path, -1))}
-        state.write(FILE, json.dumps({"version": _VERSION, "tables": tables}, separators=(",", ":")).encode())
+        state.write(FILE, json.dumps({"version": _DOCUMENT.version, "tables": tables}, separators=(",", ":")).encode())
 
     def until(self, path: str, truncates: Truncates) -> int:
         """The ordering value up to which no statement leaves anything open in a table, -1 for none.

@@ -13,12 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from binlake.decode.changes import SourceTable
+from binlake.position.state_document import StateDocument
 from hudilake.clock import now_ms
-from hudilake.errors import CorruptDataError, TransientError
-from hudilake.storage import Storage, StorageNotFoundError
+from hudilake.errors import TransientError
+from hudilake.storage import Storage
 
 FILE = "requests.json"
-_VERSION = 1
+_DOCUMENT = StateDocument(
+    FILE, "the requests about tables", "delete the file, then pause again the tables that shall be paused"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +64,11 @@ Requests = Mapping[SourceTable, TableRequest]
 
 def load_requests(state: Storage) -> Requests:
     """The requests by lake table; empty if nothing was ever asked. Raises CorruptDataError, StorageError."""
-    try:
-        document = json.loads(state.read(FILE))
-        if document["version"] != _VERSION:
-            raise ValueError(f"version {document['version']}")
-        return {SourceTable(*entry["table"]): _from_json(entry) for entry in document["tables"]}
-    except StorageNotFoundError:
-        return {}
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptDataError(
-            f"the requests about tables cannot be read: {error}",
-            do_next="delete the file, then pause again the tables that shall be paused",
-            path=f"{state.uri}/{FILE}",
-        ) from error
+
+    def parse(fields: dict[str, Any]) -> Requests:
+        return {SourceTable(*entry["table"]): _from_json(entry) for entry in fields["tables"]}
+
+    return _DOCUMENT.read(state, parse) or {}
 
 
 def change_request(state: Storage, table: SourceTable, change: Callable[[TableRequest], TableRequest]) -> TableRequest:
@@ -83,7 +78,7 @@ def change_request(state: Storage, table: SourceTable, change: Callable[[TableRe
     """
     requests = dict(load_requests(state))
     changed = requests[table] = change(requests.get(table, NO_REQUEST))
-    document = {"version": _VERSION, "tables": [_to_json(name, request) for name, request in requests.items()]}
+    document = {"version": _DOCUMENT.version, "tables": [_to_json(name, request) for name, request in requests.items()]}
     state.write(FILE, json.dumps(document, ensure_ascii=False, indent=1).encode())
     if load_requests(state).get(table) != changed:
         raise TransientError(

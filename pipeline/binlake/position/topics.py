@@ -7,8 +7,7 @@ import logging
 from binlake.position.ledger import Ledger
 from binlake.settings import KafkaSettings
 from binlake.source.log_tail import watermarks
-from binlake.source.missing import describe, missing_error
-from binlake.source.offsets import OffsetMap, OffsetRange, Offsets
+from binlake.source.offsets import OffsetMap, OffsetRange, Offsets, describe, missing_error
 from binlake.source.positions import Start, check_topic_ids, starting_positions, topic_ids, topics_of
 from hudilake.clock import monotonic_s
 from hudilake.errors import TransientError

@@ -1,10 +1,8 @@
 """Typed settings of a stream: one YAML file, units in the names, secrets by reference, all mistakes in one error."""
 
 from binlake.settings.database import DatabaseSettings, ReplicaSettings
-from binlake.settings.document import Problem
 from binlake.settings.dumps import DumpSettings
 from binlake.settings.model import Settings, json_schema
-from binlake.settings.problems import SettingsError
 from binlake.settings.sections import (
     BatchSettings,
     DebeziumSettings,
@@ -18,7 +16,6 @@ from binlake.settings.sections import (
     SparkSettings,
     StateSettings,
 )
-from binlake.settings.table_names import path_name
 from binlake.settings.table_rules import (
     ClusteringSettings,
     CompactionSettings,
@@ -28,6 +25,9 @@ from binlake.settings.table_rules import (
     TableRules,
 )
 from binlake.settings.tables import SourceName, TablesSettings
+from binlake.settings.templates import path_name
+from lakemetastore.settings.document import Problem
+from lakemetastore.settings.problems import SettingsError
 
 __all__ = [
     "BatchSettings",

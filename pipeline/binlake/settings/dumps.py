@@ -9,8 +9,8 @@ from pydantic import Field, field_validator, model_validator
 
 from binlake.settings.sections import LakeSettings
 from binlake.settings.templates import placeholders
-from binlake.settings.types import Options, plain
 from hudilake.validation import Count, Section, Text, mistake
+from lakemetastore.settings.options import Options, plain
 
 #: Placeholders of a template: the names of a directory's records, and their time.
 WHOSE, WHEN = frozenset({"database", "table", "topic"}), frozenset({"year", "month", "day", "date", "hour"})

@@ -9,14 +9,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
-from binlake.hbase.settings.kept import DeriveSettings
-from binlake.settings.document import KeyPath, document_of, read_text
+from binlake.hbase.settings.families import DeriveSettings
 from binlake.settings.dumps import DumpSettings
 from binlake.settings.fanout import Destination
-from binlake.settings.metastore.connection import MetastoreConnection
-from binlake.settings.plain import PlainTopicsSettings
-from binlake.settings.plain_tables import plain_table_problem
-from binlake.settings.problems import validated
+from binlake.settings.plain import PlainTopicsSettings, plain_table_problem
 from binlake.settings.sections import (
     BatchSettings,
     KafkaSettings,
@@ -31,9 +27,13 @@ from binlake.settings.sections import (
 from binlake.settings.table_rules import TableRules
 from binlake.settings.tables import SourceName, TablesSettings
 from binlake.settings.templates import QUARANTINE_DIRECTORY, may_meet
-from binlake.settings.types import looks_secret, plain
+from binlake.settings.types import looks_secret
 from hudilake.errors import ConfigError
 from hudilake.validation import Section, mistake
+from lakemetastore.settings.connection import MetastoreConnection
+from lakemetastore.settings.document import KeyPath, document_of, read_text
+from lakemetastore.settings.options import plain
+from lakemetastore.settings.problems import validated
 
 _MASK = "**********"
 _OPTIONS = (("lake", "options"), ("state", "options"), ("dump", "options"), ("kafka", "properties"), ("spark", "conf"))
@@ -59,7 +59,7 @@ class Settings(Section):
     locking: LockingSettings = Field(default_factory=LockingSettings)
     """How tables are shared with other writers: other streams, ``binlake compact``, Hudi."""
     batch: BatchSettings = Field(default_factory=BatchSettings)
-    """The size and rhythm of micro-batches, and whole transactions."""
+    """The size and rhythm of batches, and whole transactions."""
     derive: DeriveSettings = Field(default_factory=DeriveSettings)
     """What is kept of tables of cells while wide tables are derived from them."""
     quarantine: QuarantineSettings = Field(default_factory=QuarantineSettings)
@@ -102,7 +102,7 @@ class Settings(Section):
     ) -> Settings:
         """Validate the text of a settings file; see ``load``."""
         document = document_of(text, origin, directory, environ)
-        settings = validated(Settings, document, origin)
+        settings = validated(Settings, document, origin, "binlake config-schema")
         settings._written.update(document.written)
         return settings
 

@@ -13,8 +13,9 @@ from binlake.settings.database import DatabaseSettings
 from binlake.settings.plain import PlainTopicsSettings, plain_problem
 from binlake.settings.registry import RegistrySettings
 from binlake.settings.templates import check_relative, placeholders
-from binlake.settings.types import Options, Regex, plain
+from binlake.settings.types import Regex
 from hudilake.validation import Amount, Count, Fraction, Section, Text, mistake
+from lakemetastore.settings.options import Options, plain
 
 #: librdkafka properties that exactly-once depends on, so users cannot set them.
 OWNED_PROPERTIES = frozenset(
@@ -269,7 +270,7 @@ class SourceSettings(Section):
 
 
 class BatchSettings(Section):
-    """The size and rhythm of micro-batches."""
+    """The size and rhythm of batches."""
 
     max_events: Count = 200_000
     """The most records that one batch takes, over all topics."""

@@ -7,15 +7,21 @@ from typing import Any, Protocol, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from binlake.hbase.settings.allowed import cells_problem, shared_name, wide_problem
-from binlake.hbase.settings.lake_tables import cells_table_of, has_table, rules_of, split_name
+from binlake.hbase.settings.lake_tables import (
+    cells_problem,
+    cells_table_of,
+    has_table,
+    rules_of,
+    shared_name,
+    split_name,
+    wide_problem,
+)
 from binlake.hbase.settings.tables import CellsSettings
 from binlake.settings.fanout import ColumnsSettings, Destination, RouteSettings
 from binlake.settings.index import IndexSettings, RowsKind
 from binlake.settings.kinds import kind_problem, stitched_problem
 from binlake.settings.merging import MergeSettings, StitchedSettings
 from binlake.settings.schema_changes import SchemaChangeSettings
-from binlake.settings.table_names import later_table, numbered, path_name
 from binlake.settings.table_rules import (
     ClusteringSettings,
     CompactionSettings,
@@ -25,7 +31,7 @@ from binlake.settings.table_rules import (
     RetentionSettings,
     TableRules,
 )
-from binlake.settings.templates import check_relative, placeholders
+from binlake.settings.templates import check_relative, later_table, numbered, path_name, placeholders
 from hudilake.errors import ConfigError
 from hudilake.policies import Conflicts, FileSizePolicy, TableType
 from hudilake.validation import Count, Section, Text, mistake

@@ -18,8 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from binlake.decode.changes import RawRecords
 from binlake.source.client import Complaints, failure, make_consumer
-from binlake.source.missing import made_anew, missing_error
-from binlake.source.offsets import OffsetRange
+from binlake.source.offsets import OffsetRange, made_anew, missing_error
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError, TransientError
 

@@ -13,10 +13,18 @@ from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[at
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from binlake.source.client import Complaints, failure
-from binlake.source.fetch import broker_failure, consumer_for
+from binlake.source.fetch import broker_failure, consumer_for, fetch
 from binlake.source.log_tail import partitions_of, watermarks
-from binlake.source.missing import NEW_TOPIC, made_anew, missing_error
-from binlake.source.offsets import NO_OFFSETS, OffsetMap, OffsetRange, Offsets, Place
+from binlake.source.offsets import (
+    NEW_TOPIC,
+    NO_OFFSETS,
+    OffsetMap,
+    OffsetRange,
+    Offsets,
+    Place,
+    made_anew,
+    missing_error,
+)
 from hudilake.errors import BadInputError, ConfigError
 
 #: Topic -> id, which distinguishes it from an earlier topic of the same name.
@@ -176,3 +184,35 @@ def _admin(config: Mapping[str, str], what: str) -> Iterator[AdminClient]:
             raise
     except KafkaException as error:
         raise failure(config, error, complaints.take(), what) from None
+
+
+# Times in Kafka: the offset of a topic at a time, and the time of the newest record read.
+
+#: Not every offset has a record: transaction markers and compaction leave gaps.
+_LOOK_BACK = 100
+
+
+def newest_read_ms(config: Mapping[str, str], positions: Offsets) -> int:
+    """The time (ms since the epoch) of the newest record below the positions, 0 if none is there.
+
+    The records of a partition are assumed to be in order of time. Raises TransientError, ConfigError.
+    """
+    found = 0
+    for topic, partition, position in positions.places():
+        low, _ = watermarks(config, topic, partition)
+        last = OffsetRange(topic, partition, max(low, position - _LOOK_BACK), position)
+        for records in fetch(config, [last], timeout_s=30.0, chunk_records=_LOOK_BACK) if len(last) else ():
+            found = max(found, *records.timestamps_ms.tolist())
+    return found
+
+
+def offset_at(config: Mapping[str, str], topic: str, partition: int, time_ms: int) -> int:
+    """The offset of the first record at or after a time (ms since the epoch); the topic's end if there is none.
+
+    Raises TransientError, ConfigError.
+    """
+    try:
+        found = consumer_for(config).offsets_for_times([TopicPartition(topic, partition, time_ms)], timeout=_ASK_S)
+    except KafkaException as error:
+        raise broker_failure(config, error, "Kafka does not tell offsets", topic=topic) from None
+    return int(found[0].offset) if found[0].offset >= 0 else watermarks(config, topic, partition)[1]

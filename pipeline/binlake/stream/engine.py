@@ -47,7 +47,7 @@ class DirectEngine:
         self._context = context
 
     def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
-        """See Engine."""
+        """One share of the ranges for each core, as far as the shares are worth a task."""
         cores = self._context.defaultParallelism
         whole = Ranges(ranges)
         shares = whole.split(max(1, min(cores, whole.records // MIN_RECORDS_PER_TASK)))
@@ -55,16 +55,16 @@ class DirectEngine:
 
     def survey(self, kafka: Mapping[str, str], topic: str, ranges: Sequence[OffsetRange]) -> Survey:
         """The transaction survey of the records in the ranges; ``topic``: the transaction topic."""
-        whole, found = Ranges(ranges), Survey()
+        whole, survey = Ranges(ranges), Survey()
         if not whole.records:
-            return found
+            return survey
         shares = whole.split(max(1, min(self._context.defaultParallelism, whole.records // MIN_RECORDS_PER_TASK)))
         looked = self._context.parallelize(shares, len(shares)).mapPartitions(
             lambda mine: (part for share in mine for part in fetch_and_survey(kafka, topic, share))
         )
         for part in looked.collect():
-            found.add(part)
-        return found
+            survey.add(part)
+        return survey
 
 
 def run_shares(
@@ -103,7 +103,7 @@ class SourceEngine:
         self._batch = batch
 
     def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
-        """See Engine; records outside ``ranges`` are cut off: an earlier run applied them, or this batch may not."""
+        """Records outside ``ranges`` are cut off: an earlier run applied them, or this batch may not."""
         cuts = {(r.topic, r.partition): (r.start, r.end) for r in ranges}
         slots = max(2, self._batch.sparkSession.sparkContext.defaultParallelism)
         decoded = self._batch.select(*_SOURCE_COLUMNS).mapInArrow(

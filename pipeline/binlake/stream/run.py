@@ -19,26 +19,25 @@ from binlake.position.ledger import Ledger
 from binlake.position.topics import Topics
 from binlake.settings import Settings
 from binlake.source.client import secrets_of
-from binlake.source.positions import end_offsets
-from binlake.source.times import offset_at
-from binlake.stream.batch import BatchRunner
-from binlake.stream.between_batches import BetweenBatches, complain_of_tables
+from binlake.source.positions import end_offsets, offset_at
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import DirectEngine, Engine, SourceEngine
 from binlake.stream.monitoring.monitor import Monitor
 from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
 from binlake.stream.recovery import open_known, recover
-from binlake.stream.schemas import SchemaRegistry
-from binlake.stream.signals import SignalledConnector
 from binlake.stream.spark.kafka_source import kafka_source
 from binlake.stream.spark.tasks import cause_of, jvm_has_ended, service_tasks
+from binlake.stream.tables.between_batches import BetweenBatches, complain_of_tables
+from binlake.stream.tables.resync import SignalledConnector
 from binlake.stream.transactions import Transactions, begin_transactions
 from binlake.tables.lake import Lake, locking
-from binlake.tables.registrar import NO_REGISTRAR, Registrar
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError, ConfigError, TransientError
 from hudilake.storage import Storage, open_storage
 from hudilake.storage.redaction import redact
+from lakemetastore.client.registration import NO_REGISTRAR, Registrar
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +53,7 @@ class _StopAsked(Exception):
 
 class Stream:
     """One stream from start to stop, on a session (``spark``) that stays running. ``monitor``: measures the stream.
-    ``registrar``: is told of the instants that complete."""
+    ``registrar``: takes in the instants that complete."""
 
     def __init__(
         self,
@@ -256,8 +255,8 @@ class Stream:
         """The event with the end offsets of the partitions as Spark last read them."""
         progress: Any = self._query.lastProgress if self._query is not None else None
         # Spark 4 gives an object whose offsets are not JSON, but its ``json`` is; Spark 3.5 gives a dictionary
-        told = json.loads(progress.json) if hasattr(progress, "json") else progress or {}
-        sources = told.get("sources") or [{}]
+        document = json.loads(progress.json) if hasattr(progress, "json") else progress or {}
+        sources = document.get("sources") or [{}]
         ends = sources[0].get("latestOffset") or {}
         partitions = tuple(
             dataclasses.replace(p, end=max(p.end, int(ends.get(p.topic, {}).get(str(p.partition), 0))))

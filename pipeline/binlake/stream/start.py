@@ -17,7 +17,7 @@ from binlake.settings import Settings
 from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
 from binlake.stream.monitoring.run_log import RunLog
 from binlake.stream.spark.session import spark_session
-from binlake.tables.registrar import NO_REGISTRAR, Registrar
+from lakemetastore.client.registration import NO_REGISTRAR, Registrar
 
 
 def run_stream(
@@ -37,7 +37,7 @@ def run_stream(
         on_progress: called after every batch.
         stop: set it to end the stream after the current batch.
         skip_missing: continue where Kafka has deleted offsets, without their records.
-        registrar: is told of the instants that complete; it belongs to the caller.
+        registrar: takes in the instants that complete; it belongs to the caller.
 
     Raises BinlakeError; everything committed stays committed, and the next run continues from there.
     """

@@ -14,9 +14,8 @@ from binlake.position.recorded import PassedTransactions, RecordedTransactions
 from binlake.rows.tasks.boundary import Boundary, Passed, Survey, boundary
 from binlake.settings import KafkaSettings, Settings
 from binlake.source.fetch import fetch
-from binlake.source.offsets import OffsetRange, Offsets, Ranges
-from binlake.source.times import newest_read_ms, offset_at
-from binlake.source.topic_names import topic_suffix
+from binlake.source.offsets import OffsetRange, Offsets, Ranges, topic_suffix
+from binlake.source.positions import newest_read_ms, offset_at
 from hudilake.clock import monotonic_s
 from hudilake.errors import BadInputError
 
@@ -28,13 +27,13 @@ Look = Callable[[str, Sequence[OffsetRange]], Survey]
 
 def survey_records(topic: str, chunks: Iterable[RawRecords]) -> Survey:
     """The transaction survey of raw records; ``topic``: the transaction topic."""
-    found = Survey()
+    survey = Survey()
     for records in chunks:
         if records.topic == topic:
-            found.marks += marks(records)
+            survey.marks += marks(records)
         else:
-            found.members.append(members(records))
-    return found
+            survey.members.append(members(records))
+    return survey
 
 
 def fetch_and_survey(kafka: Mapping[str, str], topic: str, ranges: Sequence[OffsetRange]) -> Iterator[Survey]:
@@ -84,30 +83,30 @@ class Transactions:
         Raises BadInputError if rows carry no transaction metadata, or if a transaction is overdue and the settings do
         not allow a split.
         """
-        found = self._look(self._topic, planned)
-        self._refuse_bare(found)
-        self._met.update(table for part in found.members for _, table in part.kinds)
-        consumed = {table for mark in found.marks for table in mark.counts or {} if self._consumes(table, planned)}
+        survey = self._look(self._topic, planned)
+        self._refuse_bare(survey)
+        self._met.update(table for part in survey.members for _, table in part.kinds)
+        consumed = {table for mark in survey.marks for table in mark.counts or {} if self._consumes(table, planned)}
         ledger = self._ledger
-        if not ledger.transactions.ms and found.marks:
-            ledger.note_transactions(replace(ledger.transactions, ms=min(mark.timestamp_ms for mark in found.marks)))
+        if not ledger.transactions.ms and survey.marks:
+            ledger.note_transactions(replace(ledger.transactions, ms=min(mark.timestamp_ms for mark in survey.marks)))
         before = ledger.transactions
         passed = Passed(before.ms, frozenset(before.ended), frozenset(before.torn))
         made = boundary(
             planned,
-            found,
+            survey,
             self._topic,
             consumed,
             passed,
             partial(self._reached, planned),
-            self._horizon_ms(found, planned),
+            self._horizon_ms(survey, planned),
         )
         if made.waiting is None or not self._overdue(*made.waiting):
-            return self._taken(made, found)
+            return self._taken(made, survey)
         if self._rules.transaction_overdue == "stop":
             raise self._overdue_error(*made.waiting, planned)
         self._waits_for = None
-        return self._taken(Boundary(list(planned), None, made.waiting, split=True), found)
+        return self._taken(Boundary(list(planned), None, made.waiting, split=True), survey)
 
     def _reached(self, planned: Sequence[OffsetRange], time_ms: int) -> bool:
         """Whether all data records older than a time (ms since the epoch) lie below the ends of the planned ranges."""

@@ -88,7 +88,7 @@ def audit(storage: Storage) -> Audit:
     kind, keyed = evidence.config.kind, evidence.config.record_key_fields != (ROW_FIELD,)
     # Base files hold rows of other commits too, and nothing of rows that came late. Where keys are looked up, a delete
     # of an unknown key goes into no file.
-    alone = keyed and not (Merging.of(evidence.config).by_writer or kind.copies or kind.looks_up)
+    alone = keyed and not (Merging.of(evidence.config).by_writer or kind.rewrites)
     truncated = NOTHING_TRUNCATED
     for time, body in sorted({**evidence.archived, **evidence.bodies}.items()):
         record = RecordReader.of_commit(body.extra)

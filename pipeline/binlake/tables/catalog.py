@@ -14,17 +14,10 @@ from hudilake.errors import BinlakeError, ConfigError
 from hudilake.read import TableReader
 from hudilake.read.source import PlanSource
 from hudilake.storage import Storage, open_storage
+from hudilake.table.directory import BrokenTable, paths_of_tables
 from hudilake.table.table import HudiTable
 
 _SKIPPED = (".binlake", QUARANTINE_DIRECTORY)
-
-
-@dataclass(frozen=True)
-class BrokenTable:
-    """A table that was named or found and cannot be opened."""
-
-    name: str
-    error: BinlakeError
 
 
 @dataclass(frozen=True)
@@ -125,16 +118,7 @@ def open_reader(settings: Settings, name: str, service: PlanSource | None = None
     return TableReader.open(root.sub(table_path(settings, root, name)), service=service)
 
 
-def table_paths(root: Storage, depth: int, under: str = "") -> list[str]:
-    """The paths of a lake's tables below its root, at most ``depth`` directories deep."""
-    found: list[str] = []
-    for name in root.list_dirs(under):
-        path = f"{under}/{name}" if under else name
-        if name in _SKIPPED:
-            continue
-        if ".hoodie" in root.list_dirs(path):
-            if HudiTable.exists(root.sub(path)):  # else a run died while it created the table
-                found.append(path)
-        elif depth > 1:
-            found += table_paths(root, depth - 1, path)
-    return found
+def table_paths(root: Storage, depth: int) -> list[str]:
+    """The paths of a lake's tables below its root, without those that binlake keeps for itself; else as
+    ``paths_of_tables``."""
+    return paths_of_tables(root, depth, _SKIPPED)

@@ -15,7 +15,7 @@ from binlake.position.record_reader import RecordReader
 from binlake.rows.upsert.fanout import destination, part_of
 from binlake.settings import Settings, TablesSettings
 from binlake.settings.fanout import Part
-from binlake.settings.table_names import plain_table
+from binlake.settings.templates import plain_table
 from binlake.tables.names import Feed, TableNames, history_of
 from hudilake.errors import UnsupportedError
 from hudilake.storage import Storage, open_storage

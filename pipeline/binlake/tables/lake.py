@@ -8,12 +8,12 @@ from binlake.rows.upsert.target import Target
 from binlake.settings import LockingSettings, TableRules
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import KnownTable, check_free, judged
-from binlake.tables.registrar import NO_REGISTRAR, Registrar
 from hudilake.errors import BinlakeError
 from hudilake.locking.choose import LockConfig
 from hudilake.locking.ownership import Locking
 from hudilake.storage import AlreadyExistsError, Storage, StorageNotFoundError
 from hudilake.table.table import HudiTable
+from lakemetastore.client.registration import NO_REGISTRAR, Registrar
 
 
 def locking(settings: LockingSettings, owner: str, *, one_run: bool = False) -> Locking:

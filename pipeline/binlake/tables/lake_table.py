@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -12,10 +14,10 @@ import pyarrow.compute as pc
 from binlake.decode.changes import SourceTable, TableSchema
 from binlake.position.commit_record import CommitRecord
 from binlake.position.record_reader import RecordReader
-from binlake.rows.merging.tombstones import TombstoneFiles
+from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
+from binlake.rows.merging.plain_deletes import keep_plain_deletes
 from binlake.rows.tasks.plan import TableReport
 from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
-from binlake.rows.upsert.parcel import LOOKED_UP_BUCKET
 from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD, Target, differing_keys
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
@@ -24,19 +26,18 @@ from binlake.schema.rules.evolution import evolved, retyped
 from binlake.schema.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from binlake.settings import PartitionSettings, TableRules
 from binlake.source.offsets import NO_OFFSETS, OffsetMap, Offsets
-from binlake.tables.buckets.group_names import group_names, place_of
 from binlake.tables.definition import metadata_config, table_config, table_schema
+from binlake.tables.kinds.of_kind import rows_of
+from binlake.tables.kinds.rows import TableRows
+from binlake.tables.merging_check import joined_merging
 from binlake.tables.presence import KnownTable
-from binlake.tables.registrar import NO_REGISTRAR, Registrar
-from binlake.tables.table_writers import WritableTable
 from hudilake.commit.commit import OvertakenError
-from hudilake.commit.intent import GroupIntent
-from hudilake.errors import ConfigError, LostOwnershipError, UnsupportedError
+from hudilake.commit.intent import GroupIntent, Intent
+from hudilake.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing, GroupNames
 from hudilake.format.definition.key_change import with_first_key, with_key
 from hudilake.format.definition.merging import Merging
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
-from hudilake.format.files.view import FileSlice
 from hudilake.locking.ownership import Locking
 from hudilake.read.slice import read_file_slice
 from hudilake.services import cleaning
@@ -44,6 +45,9 @@ from hudilake.services.restore import finish_pending_restores
 from hudilake.storage import Storage
 from hudilake.table.bucket_counts import BUCKETS_KEY, buckets_text
 from hudilake.table.table import HudiTable
+from lakemetastore.client.registration import NO_REGISTRAR, Registrar
+
+_log = logging.getLogger(__name__)
 
 PATH = "_hoodie_partition_path"
 _ONE_SPELLING = "give the key's columns one type at the sources, or map them in source.schemas"
@@ -63,28 +67,32 @@ class Replacement:
 
 
 @dataclass
-class LakeTable(WritableTable):
+class LakeTable:
     """One open table. ``positions``: stream -> offsets below which everything is applied.
 
-    ``names``: the ids of its file groups. ``ddl``: the statements that its commits record. ``snapshots``: the places at
+    ``base_from_rows``: as in ``WriteContext``. ``heights``: how far its facts are counted. ``rows``: places and writes
+    its rows, as its kind does. ``ddl``: the statements that its commits record. ``snapshots``: the places at
     which its snapshot rows were read. ``registrar``: is told of completed instants.
     """
 
+    storage: Storage
+    table: HudiTable
+    rules: TableRules
+    base_from_rows: int | None = None
+    heights: FactHeights = NOTHING_COUNTED
     source: SourceTable | None = None
     origin: SourceTable | None = None
     positions: Mapping[str, Offsets] = field(default_factory=dict)
     truncates: Truncates = NOTHING_TRUNCATED
     keyless: KeylessState | None = None
-    names: GroupNames = field(init=False)
     ddl: tuple[Entry, ...] = ()
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
     _seen: int = 0
-    #: The files of deletes that were read before, of a table that looks keys up.
-    deleted_keys: TombstoneFiles = field(default_factory=TombstoneFiles)
     registrar: Registrar = NO_REGISTRAR
+    rows: TableRows = field(init=False)
 
     def __post_init__(self) -> None:
-        self.names = GroupNames(self.table.config.name, self.table.config.bucketing)
+        self.rows = rows_of(self.storage, self.table, self.rules)
 
     @classmethod
     def open(
@@ -137,14 +145,60 @@ class LakeTable(WritableTable):
         self.heights = recorded.heights
         if table.config.record_key_fields == (ROW_FIELD,):
             self.keyless = recorded.keyless or KeylessState()
-        self.names = group_names(table, self.rules.path)
+        self.rows.load()
 
-    def place_of(self, piece: FileSlice) -> tuple[str, int]:
-        """The partition path and the bucket of a file slice; ``LOOKED_UP_BUCKET`` where the index looks keys up. Raises
-        ConfigError for a file group of no bucket."""
-        if self.table.config.kind.looks_up:
-            return piece.partition_path, LOOKED_UP_BUCKET
-        return place_of(self.table, piece, self.rules.path)
+    @property
+    def names(self) -> GroupNames:
+        """The ids of its file groups."""
+        return self.rows.names
+
+    @property
+    def merging(self) -> Merging:
+        """How the table's writer merges. Raises CorruptDataError."""
+        return self.rows.merging
+
+    def begin(self, schema: pa.Schema, intent: Intent | None = None) -> WriteContext:
+        """Start an instant whose files have the columns of ``schema`` (``schema_with``). ``intent`` and errors as
+        ``HudiTable.begin``."""
+        return self.context(self.table.begin(intent), schema)
+
+    def context(self, instant: str, schema: pa.Schema) -> WriteContext:
+        """The write context of an instant, for files with the columns of ``schema``, and the order columns of groups
+        that are new."""
+        hidden = [name for name in self.merging.hidden_fields if name not in schema.names]
+        if hidden:
+            schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in hidden)])
+        level = self.rules.compression_level if self.rules.compression == "zstd" else None
+        context = self.table.write_context(instant, schema, self.rules.compression, level)
+        keeps_keys = self.table.config.kind.keeps_keys
+        return dataclasses.replace(context, base_from_rows=self.base_from_rows, keeps_keys=keeps_keys)
+
+    @contextlib.contextmanager
+    def undone_on_error(self, instant: str) -> Iterator[None]:
+        """Roll an instant back before an error goes on, unless its outcome is unknown or another writer owns it."""
+        try:
+            yield
+        except (CommitUnknownError, LostOwnershipError):
+            raise
+        except BinlakeError:
+            try:
+                self.table.abort(instant)
+            except BinlakeError as error:
+                fields = {"event": "not_rolled_back", "table": self.rules.path, "instant": instant}
+                text = "%s: %s was not rolled back; the next start does it: %s"
+                _log.warning(text, self.rules.path, instant, error, extra=fields)
+            raise
+
+    def become(self, wanted: Merging) -> None:
+        """Take in the groups of ``wanted``, for all writers from their next instant on (``merging_check``). The next
+        commit brings their order columns. Raises ConfigError if the table cannot have them, StorageError."""
+        if joined_merging(self.table.config, wanted, self.rules.path) == self.merging:
+            return
+        with self.table.exclusively():
+            merging = joined_merging(self.table.config, wanted, self.rules.path)
+            if merging.groups and not self.merging.by_writer:
+                keep_plain_deletes(self.table, merging.groups[0])
+            self.table.adopt(merging.on(self.table.config))
 
     def settle_key(self) -> None:
         """Bring ``hoodie.properties`` in line with the newest commit that gave the table a record key: a run may have
@@ -253,8 +307,8 @@ class LakeTable(WritableTable):
         newest commit recorded, so the newest commit always knows the positions of all streams.
         """
         whole = self._is_whole(context, record)
-        if results and self.table.config.kind.keeps_keys:
-            self.key_index.keep(context.instant, [result.keys for result in results if result.keys is not None])
+        if results:
+            self.rows.keep_keys(context.instant, results)
 
         def extra() -> Mapping[str, str]:
             nonlocal record

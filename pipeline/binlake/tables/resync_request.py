@@ -14,13 +14,13 @@ from binlake.rows.merging.event_orders import event_orders, order_columns
 from binlake.rows.upsert.keyless import ROW_FIELD
 from binlake.rows.upsert.kind_rules import kind_of
 from binlake.settings import Settings
-from binlake.source.topic_names import topic_suffix
+from binlake.source.offsets import topic_suffix
 from binlake.tables.feeds import Feeds, SourceOf
 from binlake.tables.presence import check_known, is_used
 from binlake.tables.store_tables import refuse_of_store
 from hudilake.clock import new_uuid, now_ms
 from hudilake.errors import ConfigError, UnsupportedError
-from hudilake.format.definition.kind_support import Operation, refuse
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.definition.merging import Merging
 from hudilake.read.slice import read_file_slice
 from hudilake.storage import open_storage
@@ -78,7 +78,7 @@ def _origin(
             table=str(table),
         )
     kind = opened.config.kind if opened is not None else kind_of(settings.table_rules(table))
-    refuse(kind, Operation.RESYNC, str(table))
+    kind.refuse(Operation.RESYNC, str(table))
     if settings.table_rules(table).merge.engine != "newest":
         raise UnsupportedError(
             "a table with a merge engine cannot be fetched anew: its rows are not those of the source",

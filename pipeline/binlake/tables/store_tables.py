@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from binlake.settings import TableRules
-from binlake.tables.catalog import BrokenTable, CatalogTable
+from binlake.tables.catalog import CatalogTable
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.kind_support import Operation, Refusal
+from hudilake.table.directory import BrokenTable
 
 
 def store_refusal(rules: TableRules, operation: Operation) -> Refusal | None:

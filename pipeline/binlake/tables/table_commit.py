@@ -6,7 +6,7 @@ import contextlib
 import copy
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor, wait
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from binlake.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
-from binlake.rows.merging.write import write_merged
 from binlake.rows.tasks.plan import TableReport, Written
 from binlake.rows.upsert.keyless import KeylessState, resolve
 from binlake.rows.upsert.merge import Place, records
@@ -25,15 +24,13 @@ from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.schema.rules.entries import gone_after
 from binlake.schema.rules.evolution import retyped
 from binlake.source.offsets import Ranges
-from binlake.tables.appending import append_intent, appended
 from binlake.tables.lake_table import LakeTable
-from binlake.tables.looked_up import write_looked_up
 from binlake.tables.merging_check import check_fed
 from binlake.tables.services.table_services import TableServices, TableServicesOutcome
 from binlake.tables.truncation import check_truncates, without_truncated
 from hudilake.clock import monotonic_s, now_ms
 from hudilake.commit.commit import OvertakenError
-from hudilake.commit.intent import WHOLE_TABLE, GroupIntent, Intent
+from hudilake.commit.intent import WHOLE_TABLE, Intent
 from hudilake.format.definition.bucketing import split_by_bucket
 from hudilake.format.files.file_group_write import WriteContext
 
@@ -137,17 +134,15 @@ def _write_and_commit(
     with table.undone_on_error(begun.instant) if begun is not None else contextlib.nullcontext():
         table.check_routing(report.target)
         check_fed(table.table.config, report.target.merging, report.columns.names, table.rules.path)
-    origin, looks_up = table.origin_of(report), table.table.config.kind.looks_up
+    origin = table.origin_of(report)
     known = table.keyless.unmatched if table.keyless is not None else 0
     context = _context(table, table_input, services, stream)
     with table.undone_on_error(context.instant):
         started = monotonic_s()
         rows = _rows(table, table_input)
-        tag_ms = 0.0
-        if looks_up:
-            done, tag_ms = write_looked_up(table, rows.groups, context, pool)
-        else:
-            done = _write(table, table_input, rows.groups, context, pool)
+        replayed = table_input.notes.replayed is not None  # each once, whatever is counted
+        wrote = table.rows.write(rows.groups, context, pool, NOTHING_COUNTED if replayed else table.heights)
+        done = [*wrote.done, *table_input.written]
         results = [one.result for one in done if one.result is not None]
         counts.superseded += rows.superseded + sum(one.superseded for one in done)
         counts.settle()
@@ -166,9 +161,8 @@ def _write_and_commit(
         )
         written = monotonic_s()
         table.commit(context, results, record, [one.touched for one in done if one.touched is not None])
-    stage_ms = {"write": (written - started) * 1000 - tag_ms, "publish": (monotonic_s() - written) * 1000}
-    if looks_up:
-        stage_ms["tag"] = tag_ms
+    write_ms = (written - started) * 1000 - sum(wrote.stage_ms.values())
+    stage_ms = {"write": write_ms, "publish": (monotonic_s() - written) * 1000, **wrote.stage_ms}
     finding = rows.keyless.finding if rows.keyless is not None and rows.keyless.unmatched > known else None
     written_bytes = sum(r.size_bytes for r in results)
     return TableOutcome(context.instant, counts, written_bytes, now_ms(), stage_ms, finding=finding)
@@ -190,64 +184,18 @@ def _context(table: LakeTable, table_input: TableInput, services: TableServices,
 
 
 def _intent(table: LakeTable, table_input: TableInput, *, whole: bool) -> Intent:
-    """What the batch will write to the table. Rows of a table without a key, rows that are looked up, and deletes of a
-    TRUNCATE may go to any file group."""
-    places = sorted({(parcel.partition_path, parcel.bucket) for parcel in table_input.parcels})
-    any_group = table.keyless is not None or table.table.config.kind.looks_up
-    if whole or any_group or table_input.truncates.news_to(table.truncates):
+    """What the batch will write to the table. Rows of a table without a key and deletes of a TRUNCATE may go to any
+    file group."""
+    if whole or table.keyless is not None or table_input.truncates.news_to(table.truncates):
         return WHOLE_TABLE
-    if table.table.config.kind.appends:
-        return append_intent(table, [path for path, _ in places])
-    fed = _fed_columns(table, table_input.report.columns)
-    return Intent.of_groups(
-        GroupIntent(place[0], table.names.of(*place), fed, inserts=fed is None, deletes=fed is None) for place in places
-    )
-
-
-def _fed_columns(table: LakeTable, columns: pa.Schema) -> frozenset[str] | None:
-    """Under ``conflicts: column`` the columns of the groups that a batch feeds, as if every row lived: the second check
-    knows what was written. None for whole rows, also of
-    a table whose commits rewrite base files."""
-    merging, config = table.merging, table.table.config
-    if not merging.groups or table.rules.conflicts != "column" or config.kind.copies:
-        return None
-    shared = {*config.record_key_fields, *config.partition_fields}
-    values = tuple(name for name in columns.names if name not in shared)
-    groups = {group.order_field: merging.columns_of(group, values) for group in merging.groups}
-    return frozenset(name for order, names in groups.items() if names for name in (order, *names))
+    places = sorted({(parcel.partition_path, parcel.bucket) for parcel in table_input.parcels})
+    return table.rows.intent(places, table_input.report.columns)
 
 
 def _source_times(report: TableReport) -> tuple[int, int] | None:
     """The source's times (ms) of the oldest and the newest change, from which freshness is computed; None if the source
     gives no times."""
     return (report.oldest_ms, report.newest_ms) if report.newest_ms else None
-
-
-def _write(
-    table: LakeTable,
-    table_input: TableInput,
-    groups: Mapping[Place, pa.Table],
-    context: WriteContext,
-    pool: Executor,
-) -> list[Written]:
-    """Write every file group that the driver has rows for. Returns what was written, also by the tasks."""
-    if (append := table.append_writer(context)) is not None:
-        added = appended(table, append, {path: rows for (path, _), rows in groups.items()}, pool)
-        return [*added, *table_input.written]
-    writer = table.group_writer(context)
-    replayed = table_input.notes.replayed is not None  # each once, whatever is counted
-    merger = table.merger(context.arrow_schema, NOTHING_COUNTED if replayed else None)
-
-    def write(item: tuple[Place, pa.Table]) -> list[Written]:
-        place, rows = item
-        name = table.names.of(*place)
-        merged = merger.merge(place, name, rows)
-        results = write_merged(table.storage, writer, merged)
-        return Written.of(table.rules.path, GroupIntent(place[0], name), merged, results)
-
-    written = [pool.submit(write, (place, rows)) for place, rows in groups.items() if len(rows)]
-    wait(written)  # if one fails, the instant is rolled back: none may write a file after that
-    return [*(one for some in written for one in some.result()), *table_input.written]
 
 
 def _heights(table: LakeTable, table_input: TableInput, done: Sequence[Written]) -> FactHeights | None:

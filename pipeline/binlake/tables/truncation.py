@@ -63,7 +63,7 @@ def _of_rows(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Tab
             at = stored.column_names.index(ORDER_FIELD)
             stored = stored.set_column(at, ORDER_FIELD, pa.array(np.zeros(len(stored), dtype=np.int64)))
         gone = truncated(stored, truncates)
-        _add(groups, table.place_of(piece), gone)
+        _add(groups, table.rows.place_of(piece), gone)
     return groups, dropped
 
 
@@ -74,7 +74,7 @@ def _of_groups(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.T
         groups[place] = without_truncated_events(rows, by_group, merging)
         dropped += records(rows) - records(groups[place])
     for piece in table.table.file_slices():
-        _add(groups, table.place_of(piece), deletes(_known(table, piece), by_group, merging))
+        _add(groups, table.rows.place_of(piece), deletes(_known(table, piece), by_group, merging))
     return groups, dropped
 
 

@@ -1,4 +1,4 @@
-"""A clean in the timeline, and its execution: for the data table and for its metadata table.
+"""A clean in the timeline, its execution, and which files it may take: for a data table and for its metadata table.
 
 Order on storage, each step repeatable:
 
@@ -13,18 +13,18 @@ Order on storage, each step repeatable:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from hudilake.clock import InstantClock, monotonic_s
 from hudilake.commit.commit import check_not_completed, publish
-from hudilake.format.files.names import in_partition
+from hudilake.format.files.names import BaseFileName, LogFileName, in_partition, parse_base_name, parse_log_name
 from hudilake.format.timeline.avro_container import decode_container, encode_container
 from hudilake.format.timeline.instant import CLEAN, Instant, State
 from hudilake.format.timeline.timeline import Timeline
-from hudilake.storage.base import AlreadyExistsError, Storage
+from hudilake.storage.base import AlreadyExistsError, FileInfo, Storage
 
 _PARALLEL = 8
 _VERSION = 2
@@ -194,3 +194,66 @@ def promised_since(storage: Storage, timeline: Timeline) -> str | None:
         retained = read_plan(storage, pending).retained
         times.append((retained or pending).requested_time)
     return max(times, default=None)
+
+
+def superfluous_files(
+    infos: Iterable[FileInfo],
+    timeline: Timeline,
+    is_old: Callable[[str], bool],
+    kept: Collection[str] = (),
+    gone: Collection[str] = (),
+) -> tuple[str, ...]:
+    """The files of one partition in slices that may be deleted: in each file group the old ones but the newest of them.
+
+    Args:
+        infos: the files; those of instants that are not completed are passed over.
+        timeline: the table's.
+        is_old: whether a slice that began at an instant is older than what is retained.
+        kept: bare names of files that are kept together with their slices.
+        gone: ids of file groups that were replaced before all that is retained: no retained moment sees them.
+    """
+    doomed: list[str] = []
+    for file_id, slices in _slices(infos, timeline).items():
+        older = [piece for piece in slices if is_old(piece.since)]
+        for candidate in slices if file_id in gone else older[:-1]:
+            if not set(kept).intersection(candidate.names):
+                doomed += candidate.names
+    return tuple(doomed)
+
+
+@dataclass
+class _Slice:
+    """A file slice of any age. ``since``: its base file's instant, or without a base file that of its oldest log
+    file."""
+
+    since: str
+    names: list[str] = field(default_factory=list)
+
+
+def _slices(infos: Iterable[FileInfo], timeline: Timeline) -> dict[str, list[_Slice]]:
+    """All file slices by file id, oldest first, without files of instants that are not completed."""
+    bases: dict[str, list[BaseFileName]] = {}
+    logs: dict[str, list[LogFileName]] = {}
+    for info in infos:
+        name = info.path.rpartition("/")[2]
+        if (log := parse_log_name(name)) is not None and timeline.is_completed(log.instant):
+            logs.setdefault(log.file_id, []).append(log)
+        elif (base := parse_base_name(name)) is not None and timeline.is_completed(base.instant):
+            bases.setdefault(base.file_id, []).append(base)
+    groups = sorted(bases.keys() | logs.keys())
+    return {group: _slices_of_group(bases.get(group, []), logs.get(group, []), timeline) for group in groups}
+
+
+def _slices_of_group(bases: Sequence[BaseFileName], logs: Sequence[LogFileName], timeline: Timeline) -> list[_Slice]:
+    slices = [_Slice(instant) for instant in sorted({base.instant for base in bases})]
+    for base in bases:
+        next(s for s in slices if s.since == base.instant).names.append(str(base))
+    alone: list[LogFileName] = []
+    for log in sorted(logs, key=lambda log: log.order):
+        completion = timeline.completion_time(log.instant) or ""
+        slice_of_log = next((s for s in reversed(slices) if s.since <= completion), None)
+        if slice_of_log is None:
+            alone.append(log)
+        else:
+            slice_of_log.names.append(str(log))
+    return [_Slice(alone[0].instant, list(map(str, alone))), *slices] if alone else slices

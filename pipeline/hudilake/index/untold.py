@@ -32,7 +32,7 @@ def _changes(table: HudiTable) -> Iterable[Instant]:
 
 def _is_compaction(table: HudiTable, instant: Instant) -> bool:
     """On a merge-on-read table, commits are compactions."""
-    return instant.action == COMMIT and not table.config.kind.copies
+    return instant.action == table.config.kind.compaction
 
 
 def _has_files(table: HudiTable, instant: Instant) -> bool:

@@ -9,9 +9,8 @@ import pyarrow as pa
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.base_file import BLOOM_FILTER_KEY, BLOOM_TYPE_KEY
 from hudilake.format.files.bloom import DEFAULT_FPP, BloomFilter
-from hudilake.format.files.column_stats import column_ranges
+from hudilake.format.files.column_stats import LogRanges, column_ranges, log_ranges
 from hudilake.format.files.log_file import BlockType, iter_blocks
-from hudilake.format.files.log_ranges import LogRanges, log_ranges
 from hudilake.format.files.names import in_partition
 from hudilake.format.files.parquet_file import decode_parquet, footer_of
 from hudilake.metadata.records.delta import AddedFile

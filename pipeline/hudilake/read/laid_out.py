@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hudilake.format.files.view import FileSlice
-from hudilake.format.layout.order import Order
-from hudilake.format.layout.recorded import recorded_order
+from hudilake.format.layout.order import Order, recorded_order
 from hudilake.format.timeline.clustering_plan import SORT_COLUMNS, read_clustering_plan
 from hudilake.format.timeline.instant import COMMIT, REPLACE_COMMIT, Instant
 from hudilake.format.timeline.timeline import Timeline

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hudilake.errors import TransientError, UnsupportedError
 from hudilake.format.files.view import FileSlice
-from hudilake.read.counting.rows import CountedRows
+from hudilake.read.counting import CountedRows
 from hudilake.read.filters.evaluate import matches
 from hudilake.read.filters.expressions import TRUE, Filter, unknown_parts
 from hudilake.read.inside.tally import ReadTally

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hudilake.format.definition.metadata_partition import MetadataPartition
-from hudilake.read.counting.rows import CountedRows, CountRequest, all_rows_pass, common_values, row_counts
+from hudilake.read.counting import CountedRows, CountRequest, all_rows_pass, common_values, row_counts
 from hudilake.read.filters.bounds import may_match
 from hudilake.read.filters.expressions import columns_of, unknown_parts
 from hudilake.read.index import INDEX_FAILURES, TableIndex

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hudilake.read.counting.rows import CountRequest
+from hudilake.read.counting import CountRequest
 from hudilake.read.question import Question
 from hudilake.read.source import KnownTable, PlanSource, Selection, SliceQuestion
 from hudilake.storage.base import Storage

@@ -18,7 +18,7 @@ from hudilake.format.timeline.instant import Instant
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.ownership import Ownership
 from hudilake.metadata.config import MetadataConfig
-from hudilake.read.counting.rows import CountedRows, CountRequest
+from hudilake.read.counting import CountedRows, CountRequest
 from hudilake.read.filters.expressions import Filter
 from hudilake.read.laid_out import LaidOut
 from hudilake.read.plan import PlanStep, ScanWarning

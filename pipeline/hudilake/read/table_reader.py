@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from hudilake.errors import BinlakeError, TransientError
 from hudilake.format.timeline.instant import CLEAN
-from hudilake.read.counting.rows import CountRequest
+from hudilake.read.counting import CountRequest
 from hudilake.read.index import TableIndex, table_index
 from hudilake.read.inside.tally import ReadTally
 from hudilake.read.plan import BATCH_ROWS, ScanPlan, ScanWarning

@@ -11,21 +11,17 @@ a crash: a pending clean that is visible under the lock has no live owner.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-
 from hudilake.clock import format_instant, now_ms
 from hudilake.commit import clean as clean_action
-from hudilake.commit.clean import CleanPlan
+from hudilake.commit.clean import CleanPlan, superfluous_files
+from hudilake.commit.compaction_plan import pending_compactions
+from hudilake.commit.compaction_plan import read_plan as read_compaction
 from hudilake.commit.savepoint_record import held_files, savepoints
 from hudilake.format.definition.format_config import FormatConfig
-from hudilake.format.files.names import BaseFileName, LogFileName, parse_base_name, parse_log_name
 from hudilake.format.files.view import partition_paths
 from hudilake.format.timeline.avro_container import decode_container
 from hudilake.format.timeline.instant import (
     CLEAN,
-    COMMIT,
-    DELTA_COMMIT,
     REPLACE_COMMIT,
     SAVEPOINT,
     WRITE_ACTIONS,
@@ -36,7 +32,6 @@ from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.records.delta import FileKey, MetadataDelta
 from hudilake.metadata.services import rollback as metadata_rollback
 from hudilake.policies import RetentionPolicy
-from hudilake.services.compaction import plan as compaction_plan
 from hudilake.storage.base import FileInfo, Storage
 from hudilake.table.table import HudiTable
 
@@ -76,7 +71,7 @@ def due(table: HudiTable, config: CleaningConfig) -> bool:
     retained = oldest_retained(table.timeline, config)
     if retained is None:
         return False
-    rewriting = {COMMIT, DELTA_COMMIT} if table.config.kind.looks_up else {COMMIT}
+    rewriting = table.config.kind.rewriting
     passed = [
         i.requested_time
         for i in table.timeline.completed()
@@ -101,14 +96,15 @@ def plan_clean(table: HudiTable, config: CleaningConfig) -> CleanPlan | None:
     retained = oldest_retained(timeline, config)
     if retained is None:
         return None
-    replaced = {group for group, instant in timeline.replaced().items() if instant <= retained.requested_time}
+    oldest = retained.requested_time
+    replaced = {group for group, instant in timeline.replaced().items() if instant <= oldest}
     held_savepoints = savepoints(table.storage, timeline)
     held, planned = held_files(held_savepoints), _planned_files(table.storage, timeline)
     files: dict[str, tuple[str, ...]] = {}
     for path, infos in listing(table).items():
         kept = held.get(path, set()) | planned.get(path, set())
-        gone = frozenset(file_id for at, file_id in replaced if at == path)
-        doomed = _doomed(infos, timeline, retained.requested_time, kept, gone)
+        gone = frozenset(file_id for partition, file_id in replaced if partition == path)
+        doomed = superfluous_files(infos, timeline, lambda since: since < oldest, kept, gone)
         if doomed:
             files[path] = doomed
     if not files:
@@ -161,72 +157,12 @@ def _note(table: HudiTable, time: str, plan: CleanPlan) -> None:
     index = table.metadata_table
     if index is None:
         return
-    told = index.timeline.find(time)
-    if told is not None and told.completed:
+    recorded = index.timeline.find(time)
+    if recorded is not None and recorded.completed:
         return
     metadata_rollback.take_back(index, time)
     files: list[FileKey] = [(path, name) for path, names in plan.files.items() for name in names]
     index.apply(time, MetadataDelta(deleted=tuple(files)))
-
-
-@dataclass
-class _Slice:
-    """A file slice of any age. ``since``: its base file's instant, or without a base file that of its oldest log
-    file."""
-
-    since: str
-    names: list[str] = field(default_factory=list)
-
-
-def _doomed(
-    infos: Iterable[FileInfo], timeline: Timeline, retained: str, kept: set[str], gone: frozenset[str]
-) -> tuple[str, ...]:
-    """The files of one partition in slices that may be deleted.
-
-    Args:
-        infos: the files.
-        timeline: the table's.
-        retained: requested time of the oldest write to retain.
-        kept: bare names of files that are kept together with their slices.
-        gone: the file groups that were replaced at or before ``retained``: no retained moment sees them.
-    """
-    doomed: list[str] = []
-    for file_id, slices in _slices(infos, timeline).items():
-        older = [s for s in slices if s.since < retained]
-        superfluous = slices if file_id in gone else older[:-1]  # the last is the group's slice as of ``retained``
-        for candidate in superfluous:
-            if not kept.intersection(candidate.names):
-                doomed += candidate.names
-    return tuple(doomed)
-
-
-def _slices(infos: Iterable[FileInfo], timeline: Timeline) -> dict[str, list[_Slice]]:
-    """All file slices by file id, oldest first, without files of instants that are not completed."""
-    bases: dict[str, list[BaseFileName]] = {}
-    logs: dict[str, list[LogFileName]] = {}
-    for info in infos:
-        name = info.path.rpartition("/")[2]
-        if (log := parse_log_name(name)) is not None and timeline.is_completed(log.instant):
-            logs.setdefault(log.file_id, []).append(log)
-        elif (base := parse_base_name(name)) is not None and timeline.is_completed(base.instant):
-            bases.setdefault(base.file_id, []).append(base)
-    groups = sorted(bases.keys() | logs.keys())
-    return {group: _slices_of_group(bases.get(group, []), logs.get(group, []), timeline) for group in groups}
-
-
-def _slices_of_group(bases: Sequence[BaseFileName], logs: Sequence[LogFileName], timeline: Timeline) -> list[_Slice]:
-    slices = [_Slice(instant) for instant in sorted({base.instant for base in bases})]
-    for base in bases:
-        next(s for s in slices if s.since == base.instant).names.append(str(base))
-    alone: list[LogFileName] = []
-    for log in sorted(logs, key=lambda log: log.order):
-        completion = timeline.completion_time(log.instant) or ""
-        slice_of_log = next((s for s in reversed(slices) if s.since <= completion), None)
-        if slice_of_log is None:
-            alone.append(log)
-        else:
-            slice_of_log.names.append(str(log))
-    return [_Slice(alone[0].instant, list(map(str, alone))), *slices] if alone else slices
 
 
 def listing(table: HudiTable) -> dict[str, list[FileInfo]]:
@@ -240,8 +176,8 @@ def listing(table: HudiTable) -> dict[str, list[FileInfo]]:
 def _planned_files(storage: Storage, timeline: Timeline) -> dict[str, set[str]]:
     """The bare names of the files that pending compactions read, by partition path."""
     planned: dict[str, set[str]] = {}
-    for pending in compaction_plan.pending_compactions(timeline):
-        for operation in compaction_plan.read_plan(storage, pending).operations:
+    for pending in pending_compactions(timeline):
+        for operation in read_compaction(storage, pending).operations:
             names = planned.setdefault(operation.partition_path, set())
             names.update(path.rpartition("/")[2] for path in operation.paths)
     return planned

@@ -61,8 +61,8 @@ class RepairFolder:
     def paths(self, part: str) -> list[str]:
         """The paths below ``was`` or ``new``, sorted."""
         root = f"{self.path}/{part}/"
-        found = (info.path[len(root) :] for info in self.storage.walk(root))
-        return sorted(path.removesuffix(_SUFFIX) for path in found if path.endswith(_SUFFIX))
+        relative = (info.path[len(root) :] for info in self.storage.walk(root))
+        return sorted(path.removesuffix(_SUFFIX) for path in relative if path.endswith(_SUFFIX))
 
     def put_back(self) -> int:
         """Make every file again what it was; returns their number. Repeatable."""
@@ -89,7 +89,7 @@ class KeepingStorage(PassingStorage):
     root: str = ""
 
     def create(self, path: str, data: bytes) -> None:
-        """As the inner storage's."""
+        """Create a file; the folder forgets it again if another process was first."""
         known = self.inner.stat(path) is not None
         if not known:
             self.folder.keep(join(self.root, path))
@@ -101,18 +101,18 @@ class KeepingStorage(PassingStorage):
             raise
 
     def write(self, path: str, data: bytes) -> None:
-        """As the inner storage's."""
+        """Keep what the path has, then replace it."""
         self.folder.keep(join(self.root, path))
         self.inner.write(path, data)
 
     def delete(self, path: str) -> bool:
-        """As the inner storage's."""
+        """Keep the file, then delete it."""
         if self.inner.stat(path) is not None:
             self.folder.keep(join(self.root, path))
         return self.inner.delete(path)
 
     def delete_tree(self, prefix: str) -> None:
-        """As the inner storage's."""
+        """Keep every file below, then delete them."""
         for info in self._all(prefix):
             self.folder.keep(join(self.root, info.path))
         self.inner.delete_tree(prefix)
@@ -132,7 +132,7 @@ class _KeepingUnfinished(KeepingStorage):
     """Over a store that leaves half-written files."""
 
     def unfinished(self, prefix: str) -> Iterator[FileInfo]:
-        """As the inner storage's."""
+        """The half-written files of the inner storage."""
         return cast("LeavesUnfinished", self.inner).unfinished(prefix)
 
 

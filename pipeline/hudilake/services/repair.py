@@ -31,7 +31,7 @@ from hudilake.metadata.initialise import drop, initialise
 from hudilake.metadata.records.layout import INDEX_DEFINITIONS_PATH, METADATA_PATH, indexed_fields
 from hudilake.metadata.records.reader import MetadataReader
 from hudilake.metadata.services.rollback import roll_back
-from hudilake.metadata.services.tidy import recover
+from hudilake.metadata.services.upkeep import recover
 from hudilake.metadata.table import MetadataTable
 from hudilake.read.index import INDEX_FAILURES
 from hudilake.services.fsck.evidence import GRACE_MS, rolled_back_times

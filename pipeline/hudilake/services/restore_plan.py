@@ -221,7 +221,9 @@ def _absent(remaining: Timeline, listing: Listing, after: Iterable[FileSlice]) -
             group = stat.partition_path, stat.file_id
             bases[group] = max(bases.get(group, ""), write.requested_time)
     existing = {info.path for infos in listing.values() for info in infos}
-    needed = {_path(stat) for write, stat in stats if _is_needed(write, stat, bases)}
+    needed = {
+        in_partition(stat.partition_path, stat.file_name) for write, stat in stats if _is_needed(write, stat, bases)
+    }
     return needed - existing
 
 
@@ -230,10 +232,6 @@ def _is_needed(write: Instant, stat: WriteStat, bases: Mapping[tuple[str, str], 
     if parse_base_name(stat.file_name) is not None:
         return write.requested_time == base
     return parse_log_name(stat.file_name) is not None and (write.completion_time or "") >= base
-
-
-def _path(stat: WriteStat) -> str:
-    return in_partition(stat.partition_path, stat.file_name)
 
 
 def pending_restores(timeline: Timeline) -> list[Instant]:

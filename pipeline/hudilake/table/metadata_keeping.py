@@ -14,7 +14,7 @@ from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.initialise import drop, initialise, kept_partitions
 from hudilake.metadata.records.delta import MetadataDelta
 from hudilake.metadata.services import rollback as metadata_rollback
-from hudilake.metadata.services.tidy import is_due, maintain
+from hudilake.metadata.services.upkeep import is_due, maintain
 from hudilake.table.table_state import TableState
 
 

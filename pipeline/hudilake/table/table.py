@@ -33,7 +33,7 @@ from hudilake.format.timeline.instant import CLUSTERING, REPLACE_COMMIT, Instant
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.ownership import Locking, Ownership
 from hudilake.metadata.config import MetadataConfig
-from hudilake.metadata.services.tidy import recover
+from hudilake.metadata.services.upkeep import recover
 from hudilake.policies import Conflicts
 from hudilake.storage.base import Storage
 from hudilake.table.metadata_keeping import MetadataKeeping

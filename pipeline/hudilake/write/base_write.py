@@ -19,8 +19,7 @@ from hudilake.format.files.base_file import BaseFileRows, open_base_file, rows_a
 from hudilake.format.files.file_group_write import WriteContext
 from hudilake.format.files.names import BaseFileName
 from hudilake.format.files.stored_rows import aligned
-from hudilake.format.layout.columns import within
-from hudilake.format.layout.order import Order
+from hudilake.format.layout.order import Order, within
 from hudilake.storage.base import Storage
 from hudilake.write.base_sink import BaseFileSink, Written
 from hudilake.write.form import BaseFileForm

@@ -11,7 +11,7 @@ from hudilake.format.files.view import BaseFile, FileSlice, LogFile
 from hudilake.format.layout.order import Order
 from hudilake.format.timeline.instant import Instant, State
 from hudilake.policies import OrderPolicy
-from hudilake.read.counting.rows import CountedRows, CountRequest
+from hudilake.read.counting import CountedRows, CountRequest
 from hudilake.read.filters.expressions import Value
 from hudilake.read.laid_out import LaidOut
 from hudilake.read.plan import PlanStep, ScanWarning

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from binlake.settings.metastore.connection import MetastoreConnection
 from lakemetastore.client.plans import ServicePlans
 from lakemetastore.client.requests import MetastoreClient
+from lakemetastore.settings.connection import MetastoreConnection
 
 
 def client_of(settings: MetastoreConnection) -> MetastoreClient | None:

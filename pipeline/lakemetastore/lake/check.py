@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from binlake.tables.catalog import BrokenTable
 from hudilake.errors import BinlakeError
+from hudilake.table.directory import BrokenTable
 from hudilake.table.table import HudiTable
 from lakemetastore.catalog.locations import same_place
 from lakemetastore.lake.differences import differences
@@ -16,7 +16,8 @@ from lakemetastore.lake.fresh import renewed
 from lakemetastore.lake.hive_differences import partition_differences, same_definition
 from lakemetastore.lake.hive_tables import HiveTable
 from lakemetastore.lake.lake_tables import after
-from lakemetastore.lake.named import NamedLake, NamedTable
+from lakemetastore.lake.named import NamedLake
+from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opened import OpenedTable
 from lakemetastore.lake.registration import Registration
 from lakemetastore.lake.state import LakeState

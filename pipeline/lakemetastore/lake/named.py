@@ -1,39 +1,15 @@
-"""The Hudi tables of lakes and the names that the catalog gives them: those that the source has for them now."""
+"""The Hudi tables of lakes by the names that the catalog gives them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from binlake.decode.changes import SourceTable
-from binlake.position.record_reader import RecordReader
-from binlake.settings import Settings
-from binlake.tables.catalog import BrokenTable, CatalogTable, catalog_tables, table_paths
-from binlake.tables.names import TableNames
-from hudilake.errors import BinlakeError, ConfigError
-from hudilake.format.definition.column_names import lake_name
-from hudilake.storage import Storage, open_storage
+from hudilake.errors import ConfigError
+from hudilake.storage import Storage
+from hudilake.table.directory import BrokenTable
 from hudilake.table.table import HudiTable
-
-#: How deep below the root of a lake without settings its tables are looked for.
-_DEPTH = 3
-_DEFAULT = "default"
-_OWN = ".binlake"
-
-
-@dataclass(frozen=True)
-class NamedTable:
-    """A Hudi table, and its database and name in the catalog, in lower case. ``dropped``: the source has it no more."""
-
-    storage: Storage
-    database: str
-    name: str
-    dropped: bool = False
-
-    @property
-    def full_name(self) -> str:
-        """``database.name``."""
-        return f"{self.database}.{self.name}"
+from lakemetastore.lake.naming import NamedTable, TableNaming, naming_by_settings, naming_of_lake
 
 
 @dataclass(frozen=True)
@@ -42,29 +18,29 @@ class NamedLake:
 
     Args:
         root: of the lake.
-        settings: of the stream that writes it; None for a lake of any writers. Tables of streams are found by their
-            names at the source, others by their paths: ``shop/orders`` is ``shop.orders``, ``orders`` is
-            ``default.orders``.
+        naming: names its tables.
     """
 
     root: Storage
-    settings: Settings | None = None
+    naming: TableNaming
 
     @classmethod
-    def of(cls, settings: Settings) -> NamedLake:
-        """The lake of a stream."""
-        return cls(open_storage(settings.lake.uri, settings.lake.storage_options()), settings)
+    def of_root(cls, root: Storage) -> NamedLake:
+        """A lake of any writers. Raises ConfigError if streams of binlake write it and binlake is not installed."""
+        return cls(root, naming_of_lake(root))
+
+    @classmethod
+    def of_settings(cls, file: str) -> NamedLake:
+        """The lake of the stream with this settings file. Raises ConfigError, as well if binlake is not installed, and
+        SettingsError."""
+        return cls(*naming_by_settings(file))
 
     def tables(self, names: Sequence[str] = ()) -> list[NamedTable | BrokenTable]:
         """The tables of these names, or all. One that cannot be opened does not hide the others.
 
-        ``names``: ``database.table`` or a path below the root. Raises StorageError.
+        ``names``: ``database.table`` or a path below the root. Raises ConfigError as ``of_root``, StorageError.
         """
-        if self.settings is None:
-            return apart(self._by_path(names))
-        known = catalog_tables(self.settings, self.root, names)
-        called = TableNames.load(self.root, self.settings.name)
-        return apart(t if isinstance(t, BrokenTable) else self._of_stream(t, called) for t in known)
+        return apart(self.naming.tables(names))
 
     def has(self, uri: str) -> bool:
         """Whether a table's root is below the lake's."""
@@ -76,45 +52,9 @@ class NamedLake:
 
     def at(self, uri: str) -> NamedTable:
         """The table at a root below the lake's. Raises ConfigError if there is none, CorruptDataError, StorageError."""
-        path = uri.removeprefix(f"{self.root.uri}/")
-        storage = self.storage(uri)
-        if not HudiTable.exists(storage):
+        if not HudiTable.exists(self.storage(uri)):
             raise ConfigError("there is no Hudi table at this path", do_next="check the path", path=uri)
-        stream = self.settings.name if self.settings is not None else None
-        return self._called(path, [stream] if stream else self._streams())
-
-    def _by_path(self, names: Sequence[str]) -> Iterator[NamedTable | BrokenTable]:
-        streams, missing = self._streams(), list(names)
-        for path in table_paths(self.root, _DEPTH):
-            try:
-                table = self._called(path, streams)
-            except BinlakeError as error:
-                if not names or path in names:
-                    yield BrokenTable(path, error)
-                continue
-            if not names or path in names or table.full_name in names:
-                missing = [name for name in missing if name not in (path, table.full_name)]
-                yield table
-        for name in missing:
-            none = ConfigError("the lake has no such table", do_next="check its name and the lake's uri", table=name)
-            yield BrokenTable(name, none)
-
-    def _streams(self) -> list[str]:
-        return self.root.list_dirs(_OWN)
-
-    def _of_stream(self, table: CatalogTable, called: TableNames) -> NamedTable:
-        return named(table.storage, table.called, dropped=called.is_dropped(table.rules.path, table.called))
-
-    def _called(self, path: str, streams: Sequence[str]) -> NamedTable:
-        """The table at a path by the name that the source has for it now, or else by its path."""
-        storage = self.root.sub(path)
-        documents = [TableNames.load(self.root, stream) for stream in streams]
-        for document in documents:
-            if (there := document.at(path)) is not None:
-                return named(storage, there.now, dropped=there.dropped)
-        database, _, name = path.rpartition("/")
-        now = _source(storage) or SourceTable(database.rpartition("/")[2] or _DEFAULT, name)
-        return named(storage, now, dropped=any(document.is_dropped(path, now) for document in documents))
+        return self.naming.table(uri.removeprefix(f"{self.root.uri}/"))
 
 
 def apart(tables: Iterable[NamedTable | BrokenTable]) -> list[NamedTable | BrokenTable]:
@@ -143,19 +83,6 @@ def _clash(table: NamedTable) -> BrokenTable:
         path=table.storage.uri,
     )
     return BrokenTable(table.storage.uri, error)
-
-
-def named(storage: Storage, called: SourceTable, *, dropped: bool = False) -> NamedTable:
-    """A table by its name at the source, in the characters that the Hive Metastore allows."""
-    return NamedTable(storage, lake_name(called.database).lower(), lake_name(called.table).lower(), dropped)
-
-
-def _source(storage: Storage) -> SourceTable | None:
-    """The source that a table's commits record; None for a table of another writer."""
-    try:
-        return RecordReader.newest_of(HudiTable.open(storage)).source
-    except BinlakeError:
-        return None  # a table that only Hudi writes may have columns that binlake does not read
 
 
 def chosen(lakes: Iterable[NamedLake], names: Sequence[str]) -> Iterator[list[NamedTable | BrokenTable]]:

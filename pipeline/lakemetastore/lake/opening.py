@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from binlake.settings import Settings
-from binlake.settings.metastore.service import MetastoreSettings, ServedLake
 from hudilake.storage import open_storage
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.lake_tables import LakeTables
@@ -16,6 +14,7 @@ from lakemetastore.lake.named import NamedLake
 from lakemetastore.lake.reconcile import Reconciler
 from lakemetastore.lake.registration import Registration
 from lakemetastore.log.policy import LogPolicy
+from lakemetastore.settings.service import MetastoreSettings, ServedLake
 from lakemetastore.stores.base import LogStore
 from lakemetastore.stores.opening import open_store
 
@@ -44,14 +43,15 @@ class Metastore:
 
 
 def open_lakes(lakes: Iterable[ServedLake]) -> list[NamedLake]:
-    """The lakes of a service's settings. Raises ConfigError and SettingsError for a stream's settings file."""
-    found = []
-    for lake in lakes:
-        if lake.settings is not None:
-            found.append(NamedLake.of(Settings.load(lake.settings)))
-        else:
-            found.append(NamedLake(open_storage(str(lake.uri), lake.storage_options())))
-    return found
+    """The lakes of a service's settings. Raises ConfigError as ``NamedLake``, and SettingsError for a stream's settings
+    file."""
+    return [_open_lake(lake) for lake in lakes]
+
+
+def _open_lake(lake: ServedLake) -> NamedLake:
+    if lake.settings is not None:
+        return NamedLake.of_settings(lake.settings)
+    return NamedLake.of_root(open_storage(str(lake.uri), lake.storage_options()))
 
 
 def metastore_of(settings: MetastoreSettings) -> Metastore:

@@ -12,11 +12,12 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from binlake.tables.catalog import BrokenTable
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError, ConfigError
+from hudilake.table.directory import BrokenTable
 from lakemetastore.lake.lease import Lease
-from lakemetastore.lake.named import NamedLake, NamedTable, chosen
+from lakemetastore.lake.named import NamedLake, chosen
+from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.registration import Registered, Registration
 from lakemetastore.lake.state import LakeState
 

@@ -23,7 +23,7 @@ from lakemetastore.catalog.names import TableName
 from lakemetastore.lake.hive_differences import partition_differences, same_but_place, same_definition
 from lakemetastore.lake.hive_tables import READ_OPTIMIZED, REALTIME, HiveTable, HiveTables
 from lakemetastore.lake.lake_tables import LakeTables
-from lakemetastore.lake.named import NamedTable
+from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opened import OpenedTable
 from lakemetastore.lake.state import LakeState
 from lakemetastore.model.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError

@@ -10,12 +10,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
-from binlake.settings.metastore.router import BackendSettings
 from hudilake.clock import monotonic_s
 from lakemetastore.hive.session import Session
 from lakemetastore.hive.wire import CALL, Message
 from lakemetastore.router.errors import BackendDownError, OutcomeUnknownError
 from lakemetastore.router.walker import MalformedAnswerError, Walk
+from lakemetastore.settings.router import BackendSettings
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from binlake.settings.metastore.router import RouterSettings
 from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError
 from lakemetastore.hive.session import Session
@@ -15,6 +14,7 @@ from lakemetastore.router.client import Client
 from lakemetastore.router.errors import BackendDownError
 from lakemetastore.router.links import Backend, InProcess
 from lakemetastore.router.rules import Clash, Rules
+from lakemetastore.settings.router import RouterSettings
 
 log = logging.getLogger(__name__)
 

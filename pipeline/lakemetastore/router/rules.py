@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from binlake.settings.metastore.router import RouterSettings, RuleSettings
+from lakemetastore.settings.router import RouterSettings, RuleSettings
 
 
 @dataclass(frozen=True, slots=True)

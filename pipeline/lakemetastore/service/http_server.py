@@ -9,9 +9,9 @@ import threading
 import uvicorn
 from fastapi import FastAPI
 
-from binlake.settings.metastore.service import TlsSettings
 from hudilake.clock import monotonic_s
 from hudilake.errors import TransientError
+from lakemetastore.settings.service import TlsSettings
 
 _START_S = 30.0
 

@@ -3,9 +3,9 @@ imports take most of the time until the first answer (measured)."""
 
 from __future__ import annotations
 
-from binlake.settings.metastore.service import MetastoreSettings
 from lakemetastore.service.part import Part
 from lakemetastore.service.ports import Ports
+from lakemetastore.settings.service import MetastoreSettings
 
 
 def serving(settings: MetastoreSettings, ports: Ports) -> Part:

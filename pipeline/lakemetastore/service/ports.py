@@ -6,8 +6,8 @@ import socket
 import ssl
 from dataclasses import dataclass
 
-from binlake.settings.metastore.service import HttpSettings, ThriftSettings, TlsSettings
 from hudilake.errors import ConfigError
+from lakemetastore.settings.service import HttpSettings, ThriftSettings, TlsSettings
 
 _BACKLOG = 512
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from binlake.settings.metastore.service import MetastoreSettings
 from lakemetastore.lake.opening import metastore_of
 from lakemetastore.service.part import Report
+from lakemetastore.settings.service import MetastoreSettings
 
 
 class Reconciling:

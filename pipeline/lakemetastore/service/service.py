@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 
-from binlake.settings.metastore.service import MetastoreSettings
 from lakemetastore.service.part import LogOf, Part
 from lakemetastore.service.parts import reconciling, serving
 from lakemetastore.service.ports import Ports, reserve
 from lakemetastore.service.supervisor import Supervisor
+from lakemetastore.settings.service import MetastoreSettings
 
 _log = logging.getLogger(__name__)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from binlake.settings.metastore.service import MetastoreSettings
 from hudilake.errors import BinlakeError
 from hudilake.storage import open_storage
 from lakemetastore.hive.connection import Answer
@@ -23,6 +22,7 @@ from lakemetastore.service.http_server import HttpServer
 from lakemetastore.service.metrics import ServingMetrics
 from lakemetastore.service.part import Report
 from lakemetastore.service.ports import Ports, listen, server_context
+from lakemetastore.settings.service import MetastoreSettings
 
 
 class Serving:

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from binlake.cli.app import COMMANDS, app
-from binlake.cli.lazy import Lazy
+from binlake.cli.typer_extras import Lazy
 from tests.paths import ROOT
 
 
@@ -34,7 +34,14 @@ def test_the_help_names_every_command_and_imports_none() -> None:
     *shown, modules = done.stdout.splitlines()
     assert [entry.name for entry in COMMANDS if not any(f" {entry.name} " in line for line in shown)] == []
     ours = {name for name in modules.split() if name.partition(".")[0] in {"binlake", "lakemetastore", "hudilake"}}
-    assert ours == {"binlake", "binlake.cli", "binlake.cli.app", "binlake.cli.lazy", "hudilake", "hudilake.errors"}
+    assert ours == {
+        "binlake",
+        "binlake.cli",
+        "binlake.cli.app",
+        "binlake.cli.typer_extras",
+        "hudilake",
+        "hudilake.errors",
+    }
     assert {"numpy", "pyarrow", "pyspark", "pydantic", "duckdb"}.isdisjoint(modules.split())
 
 

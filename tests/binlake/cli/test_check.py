@@ -7,8 +7,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from binlake.cli.commands import check
-from binlake.cli.commands.check import Check, Verdict, exit_code, known_tables, named_tables
+from binlake.cli.commands.stream import check
+from binlake.cli.commands.stream.check import Check, Verdict, exit_code, known_tables, named_tables
 from binlake.decode.changes import SourceTable
 from binlake.settings import Settings
 from binlake.source.client import GROUP

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from binlake.cli.commands.check import run_checks
-from binlake.cli.commands.check_ddl import policies
+from binlake.cli.commands.stream.check import run_checks
+from binlake.cli.commands.stream.check_ddl import policies
 from binlake.decode.changes import SourceTable
 from binlake.settings import Settings
 from hudilake.clock import new_uuid

@@ -10,7 +10,7 @@ from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionTy
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from binlake.cli.commands.check import Check, Verdict, run_checks
+from binlake.cli.commands.stream.check import Check, Verdict, run_checks
 from binlake.settings import Settings
 from binlake.source.client import GROUP
 from embedded.kafka import EmbeddedKafka

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from binlake.tables.services import clustering
 from hudilake.errors import TransientError
 from hudilake.format.timeline.instant import CLUSTERING, REPLACE_COMMIT
+from hudilake.services.clustering import service
 from tests.binlake.cli.fed_lake import FedLake
 
 ORDER = {"columns": ["owner"], "curve": "linear"}
@@ -78,7 +78,7 @@ def test_one_that_fails_is_rolled_back(lake: FedLake, monkeypatch: pytest.Monkey
 
     lake.feed(3)
     with monkeypatch.context() as patched:
-        patched.setattr(clustering, "execute", failing)
+        patched.setattr(service, "execute", failing)
         failed = lake.run("cluster", "shop.a")
     assert (failed.exit_code, "a disk is full" in failed.stderr) == (75, True)
     assert [i for i in lake.table().timeline.pending() if i.action == CLUSTERING] == []

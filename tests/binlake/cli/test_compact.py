@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from binlake.decode.changes import SourceTable
-from binlake.tables.services.configs import compaction_config
+from binlake.tables.services.policy import compaction_config
+from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.services.compaction import schedule
-from hudilake.services.compaction.plan import pending_compactions
 from tests.binlake.cli.fed_lake import BY_PROCESS, FedLake
 
 
@@ -38,8 +38,8 @@ def test_what_is_due_is_done_to_every_table(lake: FedLake) -> None:
 
 
 def test_cleaning_and_archival_follow(lake: FedLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("binlake.tables.services.configs._SPARE_COMMITS", 3)
-    monkeypatch.setattr("binlake.tables.services.configs._ARCHIVED_AT_ONCE", 2)
+    monkeypatch.setattr("binlake.tables.services.policy._SPARE_COMMITS", 3)
+    monkeypatch.setattr("binlake.tables.services.policy._ARCHIVED_AT_ONCE", 2)
     cleaned = archived = 0
     for _ in range(5):
         lake.feed(3)

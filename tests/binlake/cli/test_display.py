@@ -4,8 +4,7 @@ import json
 import pytest
 from rich.console import Console
 
-from binlake.cli.display import JsonDisplay, LiveDisplay, PlainDisplay, make_display
-from binlake.cli.totals import Totals
+from binlake.cli.display import JsonDisplay, LiveDisplay, PlainDisplay, Totals, make_display
 from binlake.stream.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
 
 ORDERS = TableProgress(

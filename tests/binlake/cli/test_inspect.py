@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from binlake.cli.commands.inspect import Inspection, print_inspection
+from binlake.cli.commands.reads.inspect import Inspection, print_inspection
 from binlake.settings import Settings
 from hudilake.errors import ConfigError
 from hudilake.format.definition.config import TableConfig

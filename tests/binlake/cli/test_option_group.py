@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from binlake.cli.option_group import options_of
+from binlake.cli.typer_extras import options_of
 
 Low = Annotated[int, typer.Option("--low", help="The least.")]
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME")]

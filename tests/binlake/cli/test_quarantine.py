@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from binlake.cli.commands.quarantine import readable
+from binlake.cli.commands.loads.quarantine import readable
 from binlake.decode.changes import SourceTable
 from binlake.load.replay import quarantine as replay_quarantine
 from binlake.load.replay.quarantine import replay

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from binlake.cli.commands.rows.rebucket import wanted_buckets
+from binlake.cli.commands.upkeep.rebucket import wanted_buckets
 from hudilake.format.definition.bucket import bucket_of_file_id
 from hudilake.format.definition.bucketing import PartitionBuckets, SimpleBuckets
 from tests.binlake.cli.fed_lake import BY_PROCESS, FedLake

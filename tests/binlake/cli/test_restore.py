@@ -115,7 +115,7 @@ def test_writes_that_came_after_the_plan_are_not_taken_back(lake: FedLake, monke
         lake.feed(1)
         return True
 
-    monkeypatch.setattr("binlake.cli.commands.restore.typer.confirm", feeds_and_agrees)
+    monkeypatch.setattr("binlake.cli.commands.upkeep.restore.typer.confirm", feeds_and_agrees)
     done = lake.run("restore", "shop.a", lake.commits()[2])
     assert "another writer has written since" in str(done.exception)
     lake.check()

@@ -49,8 +49,8 @@ def test_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.feed(9)
     lake.run("compact", "shop.a", "--now")  # without a metadata table, commits stay until their log files are compacted
     lake.feed(1)
-    monkeypatch.setattr("binlake.tables.services.configs._SPARE_COMMITS", 2)
-    monkeypatch.setattr("binlake.tables.services.configs._ARCHIVED_AT_ONCE", 1)
+    monkeypatch.setattr("binlake.tables.services.policy._SPARE_COMMITS", 2)
+    monkeypatch.setattr("binlake.tables.services.policy._ARCHIVED_AT_ONCE", 1)
     active = len(lake.table().timeline.completed())
     shown = lake.run("archive", "shop.a", "--dry-run")
     names = [line[2:] for line in shown.stdout.splitlines() if line.startswith("- ")]
@@ -79,8 +79,8 @@ def test_a_delete_that_was_rolled_back_does_not_count_after_an_archival(
     lake.feed(5)
     lake.run("compact", "shop.a", "--now")
     lake.feed(1)
-    monkeypatch.setattr("binlake.tables.services.configs._SPARE_COMMITS", 2)
-    monkeypatch.setattr("binlake.tables.services.configs._ARCHIVED_AT_ONCE", 1)
+    monkeypatch.setattr("binlake.tables.services.policy._SPARE_COMMITS", 2)
+    monkeypatch.setattr("binlake.tables.services.policy._ARCHIVED_AT_ONCE", 1)
     (told,) = lake.json("archive", "shop.a")
     assert told["instants"]
     assert dead < lake.table().timeline.completed()[0].requested_time

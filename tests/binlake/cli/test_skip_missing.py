@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from binlake.cli.app import app
-from binlake.cli.commands import run as cli_run
+from binlake.cli.commands.stream import run as cli_run
 
 TEXT = "name: shop\nlake: {uri: '%s'}\nkafka: {bootstrap_servers: '127.0.0.1:1', topics: [a]}\n"
 

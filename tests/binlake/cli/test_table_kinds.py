@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from binlake.cli.app import app
-from binlake.cli.commands.check import Check, Verdict, run_checks
+from binlake.cli.commands.stream.check import Check, Verdict, run_checks
 from tests.binlake.cli.fed_lake import FedLake
 from tests.binlake.stream.topic_log import event
 

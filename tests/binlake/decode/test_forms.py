@@ -16,7 +16,7 @@ from bench.form_messages import FORMATS, Messages, cases, messages
 from binlake.decode import slices
 from binlake.decode.changes import RawRecords
 from binlake.decode.formats.reader import decode
-from binlake.decode.templates import objects
+from binlake.decode.templates import cells as objects
 from tests.binlake.decode.mangled import mangled
 from tests.binlake.decode.templates.test_templates import VALUES
 from tests.binlake.decode.ways import equal

@@ -10,7 +10,8 @@ from binlake.decode.changes import Decoded, RawRecords
 from binlake.decode.formats.reader import decode
 from binlake.decode.options import DecodeOptions
 from binlake.decode.schemas.schemas import SchemaSource
-from binlake.decode.templates import objects, scan
+from binlake.decode.templates import cells as objects
+from binlake.decode.templates import scan
 
 
 def by_name(found: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> Decoded:

@@ -18,10 +18,10 @@ from binlake.hbase.rules.rules import Moment, visible
 from binlake.settings import CompactionSettings
 from binlake.settings.table_rules import TableRules
 from binlake.tables.audit import audit
-from binlake.tables.services.configs import compaction_config
+from binlake.tables.services.policy import compaction_config
 from hudilake.clock import now_ms
 from hudilake.services.compaction import run
-from hudilake.services.compaction.horizon import recorded_horizon
+from hudilake.services.compaction.completion import recorded_horizon
 from hudilake.services.fsck import fsck
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable

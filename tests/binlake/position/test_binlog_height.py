@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from binlake.decode.changes import ChangeBatch, SourceTable, TableSchema, ordering_value
 from binlake.position.binlog_height import BinlogRestartedError, Heights, Stretch, climbed, stretch_of
 from binlake.position.ledger import Ledger
-from binlake.stream.batch import BatchRunner
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from hudilake.errors import BadInputError
 from hudilake.storage import open_storage

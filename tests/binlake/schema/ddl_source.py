@@ -17,10 +17,10 @@ from hudi import HudiTableBuilder
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.source.offsets import Offsets
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from hudilake.storage import Storage, open_storage
 from tests.binlake.stream.dying_store import DyingStore, Fate

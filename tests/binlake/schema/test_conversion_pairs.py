@@ -20,6 +20,7 @@ from binlake.decode.types.mysql_types import MysqlType, parse_type
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.restatement import Restatement, restate_batch
 from binlake.schema.rules.retyping import conversion
+from binlake.schema.rules.row_places import RowPlaces
 from tests.binlake.schema.conversion_oracle import TYPES
 from tests.binlake.schema.ddl_source import DdlSource, Follower
 from tests.hypothesis_profile import is_nightly
@@ -97,7 +98,8 @@ def test_every_pair_of_types_is_converted_or_not_determined(befores: int) -> Non
                 if step is None:
                     continue
                 one = Restatement(STATEMENT, None, (step,))
-                found = restate_batch(batch_of(old, values, befores), [one])
+                batch = batch_of(old, values, befores)
+                found, _ = restate_batch(batch, RowPlaces.incoming(batch.rows), [one])
                 found.rows.validate(full=True)
                 assert found.before is not None
                 assert found.before.schema.field("a").type == found.rows.schema.field("a").type

@@ -14,11 +14,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from binlake.decode.types.cell_text import bytes_of
-from binlake.hbase.settings.columns import WideColumn
-from binlake.hbase.settings.declared import DeclarationError, Storage, wide_column
+from binlake.hbase.derive.pairs import fingerprint
+from binlake.hbase.settings.declared import (
+    DeclarationError,
+    Storage,
+    WideColumn,
+    qualifier_bytes,
+    text_form,
+    wide_column,
+)
 from binlake.hbase.settings.families import FamilyRule
-from binlake.hbase.settings.fingerprint import fingerprint
-from binlake.hbase.settings.qualifiers import qualifier_bytes, text_form
 from binlake.hbase.settings.rules import CellsRule, WideRule
 from binlake.settings import Settings
 from binlake.settings.fanout import Destination

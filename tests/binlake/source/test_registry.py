@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from binlake.cli.commands.check import Check, Verdict, run_checks
+from binlake.cli.commands.stream.check import Check, Verdict, run_checks
 from binlake.decode.options import SchemaLookup
 from binlake.settings import Settings, SettingsError
 from binlake.source.registry import SchemaRegistryClient, schema_registry

@@ -12,10 +12,10 @@ from binlake.load.replay.quarantine import replay
 from binlake.load.replay.quarantine_records import Held, Replayed, Selection, held_records
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.audit import audit
 from binlake.tables.lake import Lake
 from binlake.tables.seal import Seal

@@ -28,10 +28,10 @@ from binlake.rows.tasks.plan import BatchPlan, Item
 from binlake.settings import Settings
 from binlake.source.fetch import fetch
 from binlake.source.offsets import OffsetRange
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.run import Stream
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from hudilake.clock import new_uuid
 from hudilake.storage import open_storage

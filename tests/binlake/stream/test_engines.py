@@ -14,13 +14,13 @@ import pytest
 from typer.testing import CliRunner
 
 from binlake.cli.app import app
-from binlake.cli.engine_remarks import engine_remarks
+from binlake.cli.remarks import engine_remarks
 from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from hudilake.storage import Storage, open_storage
 from tests.binlake.stream.dying_store import CHANGING, Answer, DyingStore, Fate, Killed

@@ -14,9 +14,9 @@ from hudi import HudiTableBuilder
 from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from hudilake.errors import BadInputError, TransientError
 from hudilake.locking.ownership import Locking

@@ -14,10 +14,10 @@ from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.source.dump_layout import Window
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.audit import OFFSET_KEYS, audit
 from binlake.tables.lake import Lake
 from hudilake.services.fsck import Severity, fsck

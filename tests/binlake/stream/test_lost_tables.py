@@ -18,7 +18,7 @@ from binlake.decode.changes import SourceTable
 from binlake.position.held_tables import ResyncStep
 from binlake.position.table_requests import change_request, forgotten, load_requests
 from binlake.settings import Settings
-from binlake.stream.between_batches import complain_of_tables
+from binlake.stream.tables.between_batches import complain_of_tables
 from binlake.tables.presence import LostTableError
 from binlake.tables.resync_request import resync_request
 from hudilake.errors import ConfigError, TableStoppedError

@@ -16,9 +16,9 @@ from binlake.cli.app import app
 from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
-from binlake.stream.batch import BatchRunner
-from binlake.stream.between_batches import complain_of_tables
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
+from binlake.stream.tables.between_batches import complain_of_tables
 from binlake.tables.lake import Lake
 from hudilake.errors import TableStoppedError
 from hudilake.storage import open_storage

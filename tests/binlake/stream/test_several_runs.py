@@ -16,7 +16,7 @@ from binlake.decode.changes import SourceTable
 from binlake.position.lease import StreamLease
 from binlake.position.record_reader import RecordKey
 from binlake.rows.upsert.target import ORDER_FIELD
-from binlake.tables import table_commit as tablewrite
+from binlake.tables.kinds.buckets import BucketRows
 from hudilake.clock import now_ms
 from hudilake.errors import LostOwnershipError
 from hudilake.format.definition.bucket import file_id
@@ -120,7 +120,7 @@ def the_table(here: World) -> Any:  # noqa: ANN401
 def interfering(monkeypatch: pytest.MonkeyPatch, here: World, times: int, extra: dict[str, str]) -> list[str]:
     """Another writer commits between the files of our commits and their end, so often."""
     done: list[str] = []
-    written = tablewrite._write
+    written = BucketRows.write
 
     def write(*arguments: Any) -> Any:  # noqa: ANN401
         results = written(*arguments)
@@ -129,7 +129,7 @@ def interfering(monkeypatch: pytest.MonkeyPatch, here: World, times: int, extra:
             done.append(other.commit(other.begin(), [], extra))
         return results
 
-    monkeypatch.setattr(tablewrite, "_write", write)
+    monkeypatch.setattr(BucketRows, "write", write)
     return done
 
 

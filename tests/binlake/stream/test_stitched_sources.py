@@ -17,8 +17,8 @@ from binlake.rows.upsert.fanout import truncates_of
 from binlake.rows.upsert.parcel import unpack
 from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS
 from binlake.settings import Settings
-from binlake.stream.schemas import SchemaRegistry
-from binlake.stream.table_inputs import Outcome
+from binlake.stream.batches.table_inputs import Outcome
+from binlake.stream.definitions.schemas import SchemaRegistry
 from tests.binlake.stream.topic_log import TopicLog, event
 
 WIDE = SourceTable("features", "impressions")
@@ -132,7 +132,7 @@ def test_a_plain_rename_needs_no_expression(monkeypatch: pytest.MonkeyPatch) -> 
     def unexpected(*args: object) -> None:
         raise AssertionError("an expression was evaluated")
 
-    monkeypatch.setattr("binlake.rows.upsert.evaluation.compute", unexpected)
+    monkeypatch.setattr("binlake.rows.upsert.computed.compute", unexpected)
     renames = {**ORDERS, "columns": {"customer": "OWNER", "cents": "cents"}}
     first = decoded(settings(sources=[renames, CLICKS]), two_sources())
     assert {row["customer"] for row in rows_of(first)} == {"ann", None}
@@ -145,7 +145,7 @@ def test_one_evaluation_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append(len(expressions))
         return compute(rows, expressions, source)
 
-    monkeypatch.setattr("binlake.rows.upsert.evaluation.compute", counted)
+    monkeypatch.setattr("binlake.rows.upsert.computed.compute", counted)
     several = {**ORDERS, "columns": {"a": "cents + 1", "b": "upper(owner)", "c": "id * 2"}}
     rows = rows_of(decoded(settings(sources=[several, CLICKS]), two_sources()))
     assert [(row["a"], row["b"], row["c"]) for row in rows if row[GROUP] == 0] == [(1251, "ANN", 2)]

@@ -16,7 +16,7 @@ from binlake.settings import Settings
 from binlake.settings.sections import SourceSettings
 from binlake.source.dump_layout import Layout
 from binlake.source.offsets import Offsets
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
 from binlake.tables.audit import audit
 from hudilake.services.fsck import Severity, fsck
 from hudilake.storage import open_storage

@@ -22,10 +22,10 @@ from binlake.position.held_tables import Resync, ResyncStep
 from binlake.position.ledger import Ledger
 from binlake.position.table_requests import ResyncRequest, TableRequest, change_request, paused, resumed
 from binlake.source.offsets import Offsets
-from binlake.stream.batch import BatchRunner
-from binlake.stream.between_batches import complain_of_tables
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.tables.between_batches import complain_of_tables
 from binlake.tables.audit import audit
 from binlake.tables.lake import Lake
 from hudilake.errors import CorruptDataError, TableStoppedError, TransientError
@@ -116,16 +116,16 @@ class World:
         self._event(table, "r", key, owner, "incremental")
 
     def signal(self, request: ResyncRequest) -> None:
-        """See binlake.stream.resync.Connector."""
+        """See binlake.stream.tables.resync.Connector."""
         self.signals.append(request.id)
 
     def notifications(self) -> Iterable[bytes]:
-        """See binlake.stream.resync.Connector."""
+        """See binlake.stream.tables.resync.Connector."""
         told, self.told = self.told, []
         return told
 
     def ends(self, places: Offsets) -> Offsets:
-        """See binlake.stream.resync.Connector."""
+        """See binlake.stream.tables.resync.Connector."""
         return self.log.end().within(places)
 
     # -- people ----------------------------------------------------------------------------------------------------

@@ -20,10 +20,10 @@ from binlake.rows.tasks.decode_and_route import decode_records
 from binlake.rows.tasks.plan import BatchPlan, Item
 from binlake.rows.tasks.write_parcels import write_parcels
 from binlake.source.offsets import OffsetRange, Offsets
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.stream.transactions import Transactions, survey_records
 from binlake.tables.lake import Lake
 from hudilake.errors import BadInputError

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from binlake.position.ledger import Ledger
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import TableProgress
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.audit import OFFSET_KEYS, audit
 from binlake.tables.lake import Lake, locking
 from binlake.tables.services.table_services import TableServices
@@ -188,8 +188,8 @@ class ClusteredLake:
     def settle(self) -> None:
         """Let the work beside the batches come to its end."""
         self.gate.open.set()
-        for running in self.services.clustering.beside:
-            running.files.exception(WAIT_S)
+        for running in self.services.clustering:
+            running.exception(WAIT_S)
 
     def clusterings(self) -> list[Instant]:
         """The completed ones."""

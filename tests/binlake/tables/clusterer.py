@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from binlake.decode.changes import SourceTable
 from binlake.tables.lake import locking
 from binlake.tables.lake_table import LakeTable
-from binlake.tables.services.clustering import publish
-from binlake.tables.services.configs import clustering_config
+from binlake.tables.services.policy import clustering_config, clustering_of
 from hudilake.format.timeline.instant import Instant
 from hudilake.services.clustering.completion import Clustered
-from hudilake.services.clustering.job import ClusteringJob, execute, prepare, waiting
+from hudilake.services.clustering.job import ClusteringJob, LaidOut, execute, prepare, waiting
 from hudilake.services.clustering.scheduling import schedule
-from hudilake.services.clustering.task import LaidOut
-from hudilake.services.map_tasks import MapTasks
+from hudilake.services.planned import MapTasks
 from hudilake.storage import open_storage
 from tests.binlake.tables.clustered import ClusteredLake
 
@@ -62,7 +60,7 @@ class Clusterer:
         if self.job is None:
             return None
         job, self.job = self.job, None
-        return publish(self.table, job, self.made)
+        return clustering_of(self.table, self.here.gate).complete(job, self.made)
 
     def whole(self) -> Clustered | None:
         """All steps."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from binlake.tables.services.configs import clustering_config
+from binlake.tables.services.policy import clustering_config
 from hudilake.format.timeline.instant import CLUSTERING, Instant, State
 from hudilake.policies import FileSizePolicy
 from hudilake.services.clustering.plan import plan, plan_of

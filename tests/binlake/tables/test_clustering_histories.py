@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from binlake.tables import looked_up, table_commit
+from binlake.tables.kinds.looked_up import LookedUpRows
 from hudilake.services.clustering import completion
 from hudilake.services.clustering.completion import Clustered
 from hudilake.services.clustering.plan import Unit
@@ -107,7 +107,7 @@ def a_clustering_while_a_commit_is_written(here: ClusteredLake, monkeypatch: pyt
     """A clustering begins and ends after a commit has looked up its rows and written its files."""
     for _ in range(2):
         here.batch(changes=0)
-    clusterer, write = Clusterer(here), looked_up.write_looked_up
+    clusterer, write = Clusterer(here), LookedUpRows.write
     calls: list[Clustered | None] = []
 
     def overtaken(*arguments: Any) -> Any:  # noqa: ANN401 - passed on
@@ -117,7 +117,7 @@ def a_clustering_while_a_commit_is_written(here: ClusteredLake, monkeypatch: pyt
         return done
 
     with monkeypatch.context() as patched:
-        patched.setattr(table_commit, "write_looked_up", overtaken)
+        patched.setattr(LookedUpRows, "write", overtaken)
         here.change(4)
         here.insert(1)
         told = here.run()

@@ -56,8 +56,8 @@ def test_reads_of_the_past(tmp_path: Path, kind: str) -> None:
 def test_replaced_files_go_and_old_clusterings_are_archived(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("binlake.tables.services.configs._SPARE_COMMITS", 1)
-    monkeypatch.setattr("binlake.tables.services.configs._ARCHIVED_AT_ONCE", 2)
+    monkeypatch.setattr("binlake.tables.services.policy._SPARE_COMMITS", 1)
+    monkeypatch.setattr("binlake.tables.services.policy._ARCHIVED_AT_ONCE", 2)
     here = ClusteredLake(tmp_path, kind, "inline", retention=2)
     for _ in range(3):
         here.batch()

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from hudilake.format.layout.recorded import recorded_order
+from hudilake.format.layout.order import recorded_order
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.binlake.cli.fed_lake import BY_PROCESS, FedLake

@@ -22,8 +22,7 @@ from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
 from hudilake.services.compaction import CompactionConfig, run
 from hudilake.services.fsck import fsck
-from hudilake.services.rebucket.move import MovedUnit
-from hudilake.services.rebucket.plan import Unit
+from hudilake.services.rebucket import MovedUnit, Unit
 from hudilake.services.restore import restore
 from tests.binlake.rows.upsert.ingest import STREAM, TOPIC, Ingest, rows_of
 from tests.binlake.rows.upsert.test_route import row

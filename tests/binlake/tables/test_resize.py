@@ -15,8 +15,7 @@ from hudilake.commit.commit import OvertakenError
 from hudilake.errors import ConfigError
 from hudilake.format.definition.consistent import COMMIT_SUFFIX, HASHING_PATH, hashing_file
 from hudilake.services.fsck import fsck
-from hudilake.services.rebucket.move import MovedUnit
-from hudilake.services.rebucket.plan import Unit
+from hudilake.services.rebucket import MovedUnit, Unit
 from hudilake.services.restore import restore
 from hudilake.table.table import HudiTable
 from tests.binlake.rows.upsert.ingest import STREAM, TOPIC, Ingest, Kind, rows_of
@@ -59,7 +58,7 @@ def test_a_split_and_a_merge_move_the_rows_of_their_buckets_alone(tmp_path: Path
     here.run(inserts(0, 60))
     here.run([Delivered(Change(900, 0, row(3), None), 0, 60)])
     before, first = stored(here), opened(here)
-    others = {piece.file_id for piece in first.table.file_slices() if first.place_of(piece)[1] == 1}
+    others = {piece.file_id for piece in first.table.file_slices() if first.rows.place_of(piece)[1] == 1}
     split = resized(here, Wanted("", (0,)))
     table = opened(here)
     ring = rings_of(table).ring("")

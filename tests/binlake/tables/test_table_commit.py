@@ -22,7 +22,7 @@ from binlake.tables.table_commit import TableInput, write_and_commit
 from hudilake.errors import UnsupportedError
 from hudilake.format.timeline.instant import Instant
 from hudilake.table.table import HudiTable
-from tests.binlake.rows.upsert.ingest import STREAM, TOPIC, Ingest, change_batch, table_schema, value_columns
+from tests.binlake.rows.upsert.ingest import STREAM, TOPIC, Ingest, change_batch, placed, table_schema, value_columns
 from tests.binlake.rows.upsert.test_route import row
 from tests.model import Change, Delivered, Shape
 
@@ -34,7 +34,7 @@ def brought(here: Ingest, ids: range, columns: pa.Schema | None = None) -> Table
     changes = [Delivered(Change(8 + at, 0, None, row(at)), 0, at) for at in ids]
     schema = table_schema(SHAPE)
     target = make_target(schema, here.rules)
-    routed = route(change_batch(SHAPE, changes), target, {}, -1)
+    routed = route(placed(change_batch(SHAPE, changes), here.rules), {}, -1)
     report = TableReport(schema, target, columns or value_columns(routed.parcels), {TOPIC}, routed.counts)
     return TableInput(report, NO_RANGES, routed.parcels)
 

@@ -14,14 +14,14 @@ from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.position.record_reader import RecordKey
 from binlake.settings import Settings
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import TableProgress
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from binlake.tables.services.table_services import TableServices
+from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import CorruptDataError
 from hudilake.format.timeline.instant import COMMIT
-from hudilake.services.compaction.plan import pending_compactions
 from hudilake.services.fsck import fsck
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
@@ -99,8 +99,8 @@ class World:
     def settle(self) -> None:
         """Let the compaction under way come to its end."""
         self.gate.open.set()
-        for running in self.services.compaction.beside:
-            running.files.exception(WAIT_S)
+        for running in self.services.compaction:
+            running.exception(WAIT_S)
 
 
 def test_commits_go_on_beside_a_compaction(tmp_path: Path) -> None:
@@ -181,8 +181,8 @@ def test_one_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: pyt
 
 def test_files_and_timeline_stay_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old slices go, old instants move to the history, and what the commits said is still known after a restart."""
-    monkeypatch.setattr("binlake.tables.services.configs._SPARE_COMMITS", 2)
-    monkeypatch.setattr("binlake.tables.services.configs._ARCHIVED_AT_ONCE", 3)
+    monkeypatch.setattr("binlake.tables.services.policy._SPARE_COMMITS", 2)
+    monkeypatch.setattr("binlake.tables.services.policy._ARCHIVED_AT_ONCE", 3)
     gate = Gate()
     gate.open.set()
     here = World(tmp_path, "inline", gate)

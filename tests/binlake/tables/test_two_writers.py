@@ -29,6 +29,7 @@ from tests.binlake.rows.upsert.ingest import (
     Ingest,
     Kind,
     change_batch,
+    placed,
     rows_of,
     table_schema,
     value_columns,
@@ -80,7 +81,7 @@ class Lakes:
 def _rows(here: Ingest, stream: str, ids: list[int], start: int, order: int = 8) -> TableInput:
     changes = [Delivered(Change(order + at, 0, None, row(i)), 0, start + at) for at, i in enumerate(ids)]
     schema = table_schema(SHAPE)
-    routed = route(change_batch(SHAPE, changes), make_target(schema, here.rules), {}, -1)
+    routed = route(placed(change_batch(SHAPE, changes), here.rules), {}, -1)
     target = make_target(schema, here.rules)
     report = TableReport(schema, target, value_columns(routed.parcels), {TOPIC}, routed.counts)
     return TableInput(report, Ranges([OffsetRange(TOPIC, 0, start, start + len(ids))]), routed.parcels)

@@ -31,7 +31,7 @@ from hudilake.metadata.first_base import write_first_base
 from hudilake.metadata.initialise import initialise
 from hudilake.metadata.records.delta import AddedFile, MetadataDelta
 from hudilake.metadata.services.rollback import roll_back
-from hudilake.metadata.services.tidy import maintain, recover
+from hudilake.metadata.services.upkeep import maintain, recover
 from hudilake.metadata.table import MetadataTable
 from hudilake.read.slice import read_file_slice
 from hudilake.storage.base import FileInfo, Storage

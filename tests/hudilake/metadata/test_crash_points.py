@@ -16,7 +16,7 @@ from hudi import HudiTableBuilder
 from hudilake.errors import CorruptDataError
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.records.reader import MetadataReader
-from hudilake.metadata.services.tidy import maintain
+from hudilake.metadata.services.upkeep import maintain
 from hudilake.storage.local import LocalStorage
 from hudilake.table.table import HudiTable
 from tests.hudilake.failing_storage import Killed

@@ -21,10 +21,9 @@ from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.metadata.records.reader import MetadataReader
-from hudilake.metadata.services import cleaning, compaction
-from hudilake.metadata.services.archival import archive
+from hudilake.metadata.services import compaction, upkeep
 from hudilake.metadata.services.rollback import roll_back
-from hudilake.metadata.services.tidy import recover
+from hudilake.metadata.services.upkeep import archive, recover
 from hudilake.table.table import HudiTable
 from tests.hudilake.metadata.indexed_table import ORDER, IndexedTable, arrow_schema
 
@@ -144,13 +143,13 @@ def test_rolling_back_what_is_compacted_is_refused(tmp_path: Path) -> None:
 
 def test_cleaning_keeps_two_versions(tmp_path: Path) -> None:
     table = _table(tmp_path, 3)
-    assert cleaning.clean(table.metadata) is None
+    assert upkeep.clean(table.metadata) is None
     readers = []
     for order in range(4):
         readers.append(_fresh(table))
         table.write([_row(i, 100 + order) for i in range(6)])
         compaction.compact(table.metadata)
-        cleaning.clean(table.metadata)
+        upkeep.clean(table.metadata)
     files = tmp_path / "t" / METADATA_PATH / "files"
     assert len(list(files.glob("*.hfile"))) == 2
     assert len(list(files.glob(".*.log.*"))) == 1  # of the slice before the newest
@@ -309,7 +308,7 @@ def test_a_dead_clean_is_finished(tmp_path: Path) -> None:
     for order in range(3):
         table.write([_row(1, 100 + order)])
         compaction.compact(table.metadata)
-    instant = cleaning.clean(table.metadata)
+    instant = upkeep.clean(table.metadata)
     timeline = tmp_path / "t" / METADATA_PATH / ".hoodie" / "timeline"
     (completed,) = timeline.glob(f"{instant}_*.clean")
     completed.unlink()

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hudilake.errors import CorruptDataError
-from hudilake.format.layout.order import Order
-from hudilake.format.layout.recorded import ORDER_KEY, order_extra, recorded_order
+from hudilake.format.layout.order import ORDER_KEY, Order, order_extra, recorded_order
 from hudilake.policies import OrderPolicy
 from hudilake.read import TableReader
 from tests.hudilake.golden_kinds import extracted

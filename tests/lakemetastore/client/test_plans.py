@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from hudilake.read import Incremental, Query, ReadOptimized, Snapshot, TableReader
-from hudilake.read.counting.rows import CountRequest
+from hudilake.read.counting import CountRequest
 from hudilake.read.filters.expressions import (
     And,
     Compare,

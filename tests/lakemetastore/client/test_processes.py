@@ -12,7 +12,7 @@ from hudilake.read import TableReader
 from lakemetastore.api import paths
 from lakemetastore.api.tables import TableWire
 from lakemetastore.client.plans import ServicePlans
-from lakemetastore.client.register import register
+from lakemetastore.client.registration import register
 from lakemetastore.client.requests import MetastoreClient
 from tests.hudilake.read.lakes import ids, new_table, row
 from tests.lakemetastore.service.served import served

@@ -21,7 +21,7 @@ from hudilake.storage import open_storage
 from lakemetastore.api import paths
 from lakemetastore.api.tables import TableWire
 from lakemetastore.client.plans import ServicePlans
-from lakemetastore.client.register import register
+from lakemetastore.client.registration import register
 from lakemetastore.client.requests import MetastoreClient, MetastoreUnreachableError, RefusedRequestError
 from tests.hudilake.metadata.indexed_table import IndexedTable
 from tests.hudilake.read.lakes import ids, new_table, row

@@ -10,7 +10,7 @@ from typing import Any
 from binlake.settings import Settings
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.lake_tables import LakeTables
-from lakemetastore.lake.named import NamedTable
+from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.registration import Registration
 from lakemetastore.stores.opening import open_store
 from tests.binlake.cli.fed_lake import BY_PROCESS, FedLake

@@ -8,7 +8,7 @@ from pathlib import Path
 from hudilake.read import TableReader
 from hudilake.storage import open_storage
 from lakemetastore.client.plans import ServicePlans
-from lakemetastore.client.register import register
+from lakemetastore.client.registration import register
 from lakemetastore.client.requests import MetastoreClient
 from lakemetastore.http.options import ServeOptions
 from lakemetastore.http.state_index import StateIndex, state_index

@@ -17,7 +17,8 @@ from hudilake.table.table import HudiTable
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.check import Check
 from lakemetastore.lake.lake_tables import LakeTables
-from lakemetastore.lake.named import NamedLake, NamedTable
+from lakemetastore.lake.named import NamedLake
+from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.registration import Registration
 from lakemetastore.log.policy import LogPolicy
 from lakemetastore.stores.files import FileStore
@@ -35,7 +36,7 @@ class World:
     """A lake of two tables, and a metastore's store that is copied for each trial."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.lake = path, NamedLake(lake.storage_at(path / "lake"))
+        self.path, self.lake = path, NamedLake.of_root(lake.storage_at(path / "lake"))
         for name in ("a", "b"):
             made(path / "lake" / "shop" / name, partitions=("day=d1",))
 

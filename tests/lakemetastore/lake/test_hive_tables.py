@@ -16,7 +16,7 @@ from embedded.hms import EmbeddedHiveMetastore
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.hive_tables import LAST_COMMIT, LAST_COMPLETION, HiveTable, HiveTables
 from lakemetastore.lake.lake_tables import LakeTables
-from lakemetastore.lake.named import NamedTable
+from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opened import OpenedTable
 from lakemetastore.lake.registration import Registered, Registration
 from lakemetastore.model.objects import Column, Storage

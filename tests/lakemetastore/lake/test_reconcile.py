@@ -14,14 +14,15 @@ import pytest
 from typer.testing import CliRunner
 
 from binlake.cli.app import app
-from binlake.settings.metastore.service import MetastoreSettings
-from binlake.tables.catalog import BrokenTable
 from hudilake.errors import ConfigError, CorruptDataError
 from hudilake.storage import open_storage
+from hudilake.table.directory import BrokenTable
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.lease import Lease
-from lakemetastore.lake.named import NamedLake, NamedTable
+from lakemetastore.lake.named import NamedLake
+from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opening import Metastore, metastore_of
+from lakemetastore.settings.service import MetastoreSettings
 from lakemetastore.stores.opening import open_store
 from tests.binlake.schema.ddl_source import DdlSource, Follower
 from tests.lakemetastore.lake.hudi_tables import add, made
@@ -110,7 +111,7 @@ def test_a_dropped_table_gives_its_name_to_the_one_that_has_it_now(served: Serve
 def test_two_tables_of_one_name_in_lower_case_are_told(tmp_path: Path) -> None:
     for name in ("Orders", "orders"):
         made(tmp_path / "shop" / name)
-    first, second = NamedLake(open_storage(str(tmp_path))).tables()
+    first, second = NamedLake.of_root(open_storage(str(tmp_path))).tables()
     assert isinstance(first, NamedTable)
     assert isinstance(second, BrokenTable)
     assert "another table of the lake is shop.orders" in second.error.what

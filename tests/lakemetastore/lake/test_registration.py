@@ -9,7 +9,7 @@ import pytest
 
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.lake_tables import LakeTables
-from lakemetastore.lake.named import NamedTable
+from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.registration import Registered, Registration
 from lakemetastore.model.errors import AlreadyExistsError, NoSuchObjectError
 from lakemetastore.stores.opening import open_store

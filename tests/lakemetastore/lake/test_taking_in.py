@@ -24,7 +24,7 @@ from lakemetastore.lake.differences import differences
 from lakemetastore.lake.entries import LakeEntry, Renewed
 from lakemetastore.lake.fresh import renewed
 from lakemetastore.lake.lake_tables import LakeTables, after
-from lakemetastore.lake.named import NamedTable
+from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opened import OpenedTable
 from lakemetastore.lake.registration import Registration
 from lakemetastore.lake.state import LakeState

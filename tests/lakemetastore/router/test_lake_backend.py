@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from hive_metastore.ttypes import Database, FieldSchema, NoSuchObjectException, Partition, Table
 
-from binlake.settings.metastore.router import RouterSettings
 from embedded.hive_client import hive_client
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.hive.server import ThriftServer, listen
 from lakemetastore.router.router import Router
+from lakemetastore.settings.router import RouterSettings
 from lakemetastore.stores.opening import open_store
 from tests.hypothesis_profile import scaled
 from tests.lakemetastore.hive.hive_server import HiveServer

@@ -37,12 +37,12 @@ from hive_metastore.ttypes import (
 )
 from thrift.Thrift import TApplicationException
 
-from binlake.settings.metastore.router import RouterSettings
 from embedded.hive_client import hive_client
 from embedded.hms import EmbeddedHiveMetastore
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.hive.server import ThriftServer, listen
 from lakemetastore.router.router import Router
+from lakemetastore.settings.router import RouterSettings
 from lakemetastore.stores.opening import open_store
 from tests.lakemetastore.hive.hive_server import HiveServer
 from tests.lakemetastore.router.test_lake_backend import table

@@ -24,12 +24,12 @@ from hive_metastore.ttypes import (
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
-from binlake.settings.metastore.router import RouterSettings
 from embedded.hive_client import hive_client
 from lakemetastore.hive.limits import Limits
 from lakemetastore.hive.server import ThriftServer, listen
 from lakemetastore.hive.wire import MessageReader
 from lakemetastore.router.router import Router
+from lakemetastore.settings.router import RouterSettings
 from tests.lakemetastore.router.thrift_backend import ServedMetastore, served, storage
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from binlake.settings.metastore.router import RouterSettings
 from lakemetastore.router.rules import Place, Rules
+from lakemetastore.settings.router import RouterSettings
 
 
 def rules(*entries: dict[str, Any], **backends: dict[str, Any]) -> Rules:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from binlake.settings.metastore.router import RouterSettings
 from lakemetastore.hive.server import ThriftServer, listen
 from lakemetastore.router.router import Router
+from lakemetastore.settings.router import RouterSettings
 from tests.hypothesis_profile import usually
 from tests.lakemetastore.judged.calls import outcomes
 from tests.lakemetastore.judged.normal import Normal

@@ -13,8 +13,8 @@ from hive_metastore.ttypes import Database, FieldSchema, SerDeInfo, StorageDescr
 from thrift.protocol import TBinaryProtocol
 from thrift.transport import TSocket, TSSLSocket, TTransport
 
-from binlake.settings.metastore.service import MetastoreSettings
 from lakemetastore.service.service import Service
+from lakemetastore.settings.service import MetastoreSettings
 from tests.lakemetastore.service.tcp_part import HOST, no_log
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from thrift.transport.TTransport import TTransportException
 
-from binlake.settings.metastore.service import TlsSettings
 from hudilake.errors import ConfigError
 from lakemetastore.service.ports import server_context
 from lakemetastore.service.service import Service
+from lakemetastore.settings.service import TlsSettings
 from tests.lakemetastore.service.served import client, database, served, settings_in, table
 from tests.lakemetastore.service.tcp_part import no_log
 from tests.lakemetastore.service.test_supervisor import until

@@ -10,10 +10,10 @@ from functools import partial
 
 import pytest
 
-from binlake.settings.metastore.service import HttpSettings
 from hudilake.errors import ConfigError
 from lakemetastore.service.ports import reserve
 from lakemetastore.service.supervisor import Supervisor
+from lakemetastore.settings.service import HttpSettings
 from tests.lakemetastore.service.tcp_part import HOST, Refusing, TcpPart, ask, no_log
 from tests.paths import ROOT
 

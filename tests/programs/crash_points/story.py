@@ -16,9 +16,9 @@ from typing import Any
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.source.offsets import Offsets
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.audit import OFFSET_KEYS, audit
 from binlake.tables.lake import Lake
 from hudilake.errors import UnsupportedError

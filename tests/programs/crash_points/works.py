@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from binlake.decode.changes import SourceTable
@@ -12,16 +12,15 @@ from binlake.tables.buckets.rebucket import rebucket
 from binlake.tables.buckets.resize import resize, rings_of
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
-from binlake.tables.services.clustering import carry_out
+from binlake.tables.services.policy import clustering_of
 from hudilake.format.definition.bucketing import SimpleBuckets
 from hudilake.format.timeline.instant import REPLACE_COMMIT
 from hudilake.policies import ClusteringPolicy, OrderPolicy
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
 from hudilake.services.clustering.config import ClusteringConfig
-from hudilake.services.clustering.job import prepare, waiting
-from hudilake.services.clustering.scheduling import schedule
 from hudilake.services.compaction import CompactionConfig, run
+from hudilake.services.planned import ServiceReport, ServiceSteps, run_planned
 from hudilake.services.restore import restore
 from hudilake.services.savepoint import create_savepoint, delete_savepoint
 from hudilake.storage import Storage
@@ -186,11 +185,8 @@ def lay_out_anew(table: LakeTable) -> None:
     """All file groups, by their owners: what is planned, and what would become better."""
     order = OrderPolicy(columns=("owner",), curve="linear")
     config = ClusteringConfig(ClusteringPolicy(select="all", order_by=order))
-    planned = [*waiting(table.table, of_hudi=False), *filter(None, [schedule(table.table, config)])]
-    for one in planned:
-        job = prepare(table.table, one, config)
-        if job is not None:
-            carry_out(table, job, serially)
+    service = replace(clustering_of(table, serially), config=config)
+    run_planned(service, ServiceSteps(now=True), ServiceReport(table.rules.path))
 
 
 def serially(task: Callable[[Any], Any], operations: Any) -> list[Any]:  # noqa: ANN401 - any task

@@ -21,9 +21,9 @@ from binlake.position.ledger import Ledger
 from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.settings import Settings
 from binlake.source.offsets import Offsets
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake as OpenLake
 from binlake.tables.lake import locking
 from hudilake.errors import BinlakeError, LostOwnershipError

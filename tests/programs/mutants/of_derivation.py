@@ -56,7 +56,7 @@ DERIVATION = (
         "derived-held",
         "a wide table that cannot be derived waits for a person",
         "its error is told, and not noted",
-        "pipeline/binlake/stream/stream_policy.py",
+        "pipeline/binlake/stream/batches/stream_policy.py",
         "        self._control.stop_if_final(source, error)\n",
         "        _ = self._control, source, error\n",
         (

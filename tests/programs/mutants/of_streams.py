@@ -53,7 +53,7 @@ STREAMS = (
     ),
     Mutant(
         "position-behind", "a table that failed is caught up", "it is not noted as behind",
-        "pipeline/binlake/stream/stream_policy.py",
+        "pipeline/binlake/stream/batches/stream_policy.py",
         "        self._note_behind(batch, outcome, failed)\n",
         "",
         (f"{_ONCE}::test_one_bad_table_does_not_stop_the_others",),
@@ -95,14 +95,14 @@ STREAMS = (
     ),
     Mutant(
         "quarantine-threshold", "too many bad records stop the stream", "all of them go to the quarantine",
-        "pipeline/binlake/stream/sequence.py",
+        "pipeline/binlake/stream/batches/sequence.py",
         "        check_threshold(self._settings.quarantine, outcome.report, batch.ranges)\n",
         "",
         (f"{_ONCE}::test_too_many_bad_records_stop_before_anything_is_written",),
     ),
     Mutant(
         "quarantine-before-commit", "bad records go to the quarantine before their batch commits", "they are forgotten",
-        "pipeline/binlake/stream/sequence.py",
+        "pipeline/binlake/stream/batches/sequence.py",
         "                outcome.report.quarantined,\n                batch.ranges,\n",
         "                [],\n                batch.ranges,\n",
         (f"{_ONCE}::test_a_batch_is_applied_and_accounted_for", f"{_ONCE}::test_a_refused_table_goes_to_quarantine"),
@@ -179,7 +179,7 @@ STREAMS = (
     ),
     Mutant(
         "quarantine-path", "no database writes into the quarantine's directory", "its name is spelled as it is",
-        "pipeline/binlake/settings/table_names.py",
+        "pipeline/binlake/settings/templates.py",
         "    if identifier == QUARANTINE_DIRECTORY:\n",
         "    if not identifier:\n",
         (f"{_NAMES}::test_a_database_named_like_the_quarantine_is_not_the_quarantine",),

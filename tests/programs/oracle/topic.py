@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from binlake.decode.changes import SourceTable
-from binlake.source.topic_names import topic_suffix
+from binlake.source.offsets import topic_suffix
 from embedded.connect import EmbeddedConnect
 from hudilake import clock
 from hudilake.errors import TransientError

@@ -15,8 +15,8 @@ import pytest
 from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
-from binlake.stream.batch import BatchRunner
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from demo.truth import TruthTable
 from hudilake.errors import BinlakeError

@@ -12,12 +12,12 @@ import pytest
 
 from binlake.rows.tasks.plan import BatchPlan, Item, Written
 from binlake.settings import Settings
-from binlake.settings.problems import SettingsError
 from binlake.source.offsets import OffsetRange
-from binlake.stream import sequence
+from binlake.stream.batches import sequence
 from hudilake.format.files.view import file_slices
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.storage import open_storage
+from lakemetastore.settings.problems import SettingsError
 from tests.binlake.stream.test_exactly_once import row, runner
 from tests.binlake.stream.topic_log import LocalEngine, TopicLog, event, settings
 from tests.judges import hudi_rs

@@ -9,7 +9,7 @@ import pytest
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.kind import KnownIndex, TableKind
-from hudilake.format.definition.kind_support import Operation, Refusal, refusal
+from hudilake.format.definition.kind_support import Operation, Refusal
 from hudilake.table.table import HudiTable
 from tests.hudilake.lake import ORDER, SCHEMA, storage_at
 from tests.hypothesis_profile import is_nightly
@@ -25,7 +25,7 @@ TOLD = [(kind, operation) for operation in works.OF_STATEMENTS for kind in KINDS
 
 
 def stated(kind: Kind, operation: Operation) -> Refusal | None:
-    return refusal(TableKind(kind.type, kind.index), operation)
+    return TableKind(kind.type, kind.index).refusal(operation)
 
 
 @pytest.mark.parametrize(("kind", "operation"), ASKED[::_STEP], ids=str)

@@ -14,10 +14,10 @@ from binlake.cli.app import app
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.source.offsets import OffsetMap
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.stream.transactions import Transactions
 from binlake.tables.lake import Lake, locking
 from hudilake.storage import open_storage

@@ -17,9 +17,9 @@ from binlake.rows.tasks.plan import BatchPlan, Item
 from binlake.settings import Settings
 from binlake.source.offsets import OffsetRange
 from binlake.source.positions import end_offsets, starting_positions, topics_of
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.catalog import open_reader
 from binlake.tables.lake import Lake
 from embedded.mariadb import EmbeddedMariaDB

@@ -18,9 +18,9 @@ from binlake.source.fetch import consumer_for
 from binlake.source.log_tail import partitions_of
 from binlake.source.offsets import Offsets
 from binlake.source.positions import end_offsets
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from embedded.connect import EmbeddedConnect
 from embedded.mariadb import EmbeddedMariaDB

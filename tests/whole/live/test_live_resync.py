@@ -31,9 +31,9 @@ from binlake.settings import Settings
 from binlake.source.log_tail import partitions_of
 from binlake.source.offsets import OffsetRange, Offsets
 from binlake.source.positions import end_offsets
-from binlake.stream.batch import BatchRunner
-from binlake.stream.schemas import SchemaRegistry
-from binlake.stream.signals import SignalledConnector
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
+from binlake.stream.tables.resync import SignalledConnector
 from binlake.tables.audit import audit
 from binlake.tables.lake import Lake
 from demo.produce import create_topics

@@ -11,10 +11,10 @@ from typer.testing import CliRunner, Result
 from binlake.cli.app import app
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from hudilake.storage import open_storage
 from tests.binlake.stream.topic_log import LocalEngine, TopicLog, event, services

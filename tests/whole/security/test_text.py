@@ -12,9 +12,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from binlake.cli.display import LiveDisplay, PlainDisplay
-from binlake.cli.failure import print_error
 from binlake.cli.logs import console_log, json_log
-from binlake.cli.text import Terminal, one_line
+from binlake.cli.text import Terminal, one_line, print_error
 from binlake.settings import path_name
 from binlake.stream.monitoring.monitor import Monitor
 from binlake.stream.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.alter import added, clauses_of, renamed_column
+from binlake.decode.ddl.alter import added, clauses_of, renamed_column, unlogged_changes
 from binlake.decode.ddl.clauses import EVERY_TABLE, Action, Clause, TableDdl
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction, partition_clause
 from binlake.decode.ddl.tokens import AbsurdStatementError, Reader, Token, split_at_commas, statement_tokens
-from binlake.decode.ddl.unlogged import unlogged_changes
 
 
 def parse_ddl(statement: str, database: str) -> tuple[TableDdl, ...]:

@@ -20,7 +20,7 @@ from binlake.decode.messages.frames import open_loose
 from binlake.decode.messages.keys import Keys, read_keys
 from binlake.decode.options import DecodeOptions, Format
 from binlake.decode.quarantine import Buffer, Fault, Reason
-from binlake.decode.types.connect_schema import ConnectField
+from binlake.decode.types.columns import ConnectField
 
 
 def read(chunk: Chunk) -> None:

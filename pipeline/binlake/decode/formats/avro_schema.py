@@ -10,7 +10,7 @@ from typing import Any
 
 import fastavro
 
-from binlake.decode.types.connect_schema import ConnectField
+from binlake.decode.types.columns import ConnectField
 
 _PRIMITIVES = {
     "int": "int32",

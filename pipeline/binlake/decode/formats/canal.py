@@ -20,11 +20,10 @@ from binlake.decode import order
 from binlake.decode.changes import ControlKind, SourceTable
 from binlake.decode.ddl.clauses import EVERY_TABLE
 from binlake.decode.events import NO_PLACE, NO_POSITION, Places, RowEvents
-from binlake.decode.messages.chunk import IGNORED, Chunk, TableEvents
+from binlake.decode.messages.chunk import IGNORED, Chunk, TableEvents, reject_invalid, reject_misfit
 from binlake.decode.messages.duplicates import with_duplicate_members
 from binlake.decode.messages.envelopes import TOMBSTONE, Long
 from binlake.decode.messages.images import before_of
-from binlake.decode.messages.invalid import reject_invalid, reject_misfit
 from binlake.decode.messages.part import decode_rows
 from binlake.decode.options import CanalForm, Format
 from binlake.decode.quarantine import Buffer, Fault, Reason, json_fault

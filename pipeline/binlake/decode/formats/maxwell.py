@@ -20,12 +20,11 @@ from binlake.decode.changes import ControlKind, SourceTable
 from binlake.decode.events import NO_PLACE, NO_POSITION, Places, RowEvents, places
 from binlake.decode.formats.debezium import decode_table
 from binlake.decode.formats.maxwell_schema import definition_changes
-from binlake.decode.messages.chunk import IGNORED, Chunk, TableEvents
+from binlake.decode.messages.chunk import IGNORED, Chunk, TableEvents, reject_invalid, reject_misfit
 from binlake.decode.messages.duplicates import with_duplicate_members
 from binlake.decode.messages.envelopes import TOMBSTONE, Long
 from binlake.decode.messages.format_detection import MAXWELL_DDL
 from binlake.decode.messages.images import before_of
-from binlake.decode.messages.invalid import reject_invalid, reject_misfit
 from binlake.decode.options import Format, MaxwellForm, MaxwellOrder
 from binlake.decode.quarantine import Fault, Reason, json_fault
 

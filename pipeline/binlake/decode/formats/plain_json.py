@@ -13,7 +13,7 @@ from binlake.decode.messages.images import members
 from binlake.decode.options import PlainTopics
 from binlake.decode.quarantine import Buffer, Fault, Reason
 from binlake.decode.types.mysql_types import MysqlType
-from binlake.decode.types.plain_columns import plain_column
+from binlake.decode.types.text_columns import plain_column
 
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _ANY = msgspec.json.Decoder().decode

@@ -10,14 +10,15 @@ import msgspec
 from binlake.decode.changes import Control, ControlKind, Decoded, RawRecords, SourceTable
 from binlake.decode.events import RowEvents, deletes_by_key, from_flats
 from binlake.decode.messages.envelopes import DDL_OF_TABLE, FOREIGN, FRAMED, TOMBSTONE, MessageShape, sort_messages
+from binlake.decode.messages.format_detection import detect_format
 from binlake.decode.messages.frames import Frames, open_loose
 from binlake.decode.messages.keys import Keys, read_keys
 from binlake.decode.options import DecodeOptions, Format
 from binlake.decode.order import binlog_order
-from binlake.decode.quarantine import Buffer, Fault, Reason
+from binlake.decode.quarantine import Buffer, Fault, Reason, json_fault
 from binlake.decode.schemas.schema_change import statement_of
 from binlake.decode.schemas.schemas import SchemaSource
-from binlake.decode.types.connect_schema import ConnectField
+from binlake.decode.types.columns import ConnectField
 
 IGNORED = "ignored"
 _NO_TABLE = "neither the message nor the topic names a table that MySQL can have"
@@ -220,3 +221,27 @@ _Group = tuple[str | None, str | None, ConnectField | None, tuple[str, ...] | No
 
 def _all_equal(values: Sequence[object]) -> bool:
     return not values or values.count(values[0]) == len(values)
+
+
+# Settles values that are not valid messages of a reader's format: Canal's and Maxwell's, which look alike.
+
+_NULL = b"null"
+
+
+def reject_invalid(chunk: Chunk, at: int, value: bytes, format_: Format) -> bool:
+    """Settle a record that is a tombstone, another reader's, or not JSON; False for any other record."""
+    if value.strip() == _NULL:
+        chunk.tombstones.append(at)
+    elif chunk.options.format is Format.AUTO and detect_format(value) is not format_:
+        chunk.foreign.append(at)
+    elif (fault := json_fault(value, chunk.options.max_nesting)) is not None:
+        chunk.refuse(at, fault)
+    else:
+        return False
+    return True
+
+
+def reject_misfit(chunk: Chunk, at: int, value: bytes, error: str) -> None:
+    """Quarantine a misfit: a bad message if it names a type and a database, else no message of this format."""
+    named = value.lstrip()[:1] == b"{" and b'"type"' in value and b'"database"' in value
+    chunk.refuse(at, Fault(Reason.BAD_VALUE if named else Reason.UNKNOWN_MESSAGE, error))

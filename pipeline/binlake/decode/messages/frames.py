@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 
 from binlake.decode.quarantine import Buffer
-from binlake.decode.types.connect_schema import ConnectField, parse_connect_schema
+from binlake.decode.types.columns import ConnectField, parse_connect_schema
 
 _START = b'{"schema":'
 _NULL = b"null"

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Op, TableSchema
 from binlake.decode.events import Places, RowEvents, selected
-from binlake.decode.messages.bit_keys import by_byte_order
 from binlake.decode.messages.chunk import Chunk, TableEvents
+from binlake.decode.messages.keys import by_byte_order
 from binlake.decode.messages.rows import RowReader, Rows
 from binlake.decode.options import Form, JsonForm
 from binlake.decode.quarantine import Buffer, Fault, Reason

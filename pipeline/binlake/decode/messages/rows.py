@@ -91,7 +91,7 @@ class RowReader:
     def _parts(self, images: Sequence[Buffer], faults: dict[int, Fault]) -> Iterator[_Part]:
         """The images whose values were read with their events, then other valid ones, then all others."""
         # imported here: numba needs half a second, and commands that decode nothing import this module too
-        from binlake.decode.templates.objects import read_images
+        from binlake.decode.templates.cells import read_images
 
         rest = np.arange(len(images))
         wanted = [Wanted(forms[0].name, tuple(map(read_as, forms))) for forms in self._forms]

@@ -15,8 +15,7 @@ from binlake.decode.options import Form, JsonForm
 from binlake.decode.order import OUT_OF_RANGE
 from binlake.decode.quarantine import Fault, Reason
 from binlake.decode.schemas.schemas import SchemaVersion
-from binlake.decode.types.columns import column_from_connect
-from binlake.decode.types.connect_schema import ConnectField
+from binlake.decode.types.columns import ConnectField, column_from_connect
 from binlake.decode.types.text_columns import column_of
 from binlake.decode.types.zero_dates import with_policy
 from hudilake.errors import UnsupportedError

@@ -6,7 +6,7 @@ that are not read here, are left to it. It also reads values of types that only 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from binlake.decode.quarantine import Buffer
 from binlake.decode.slices import Arrays, Wanted
 from binlake.decode.templates.kernel import (
     ESCAPED,
@@ -27,6 +28,8 @@ from binlake.decode.templates.kernel import (
     NESTED,
     NULL,
     NUMBER,
+    PLAIN,
+    RAW,
     TEXT,
     TRUE,
     VALUE,
@@ -262,3 +265,24 @@ def _read_alone(spelled: pa.Array, kind: pa.DataType) -> pa.Array:
     if table.num_rows != len(spelled):
         raise pa.ArrowInvalid(f"{len(spelled)} values gave {table.num_rows} rows")
     return pa.concat_arrays(table["v"].chunks)
+
+
+# Row images of any form as cells: members are found by name, one image after the other.
+
+
+def read_images(
+    images: Sequence[Buffer], wanted: Sequence[Wanted], documents: Collection[str], passed: Sequence[str]
+) -> tuple[_I64, list[Arrays]]:
+    """Indices of the images that are valid objects of the wanted columns, and each column of these images.
+
+    ``documents``: columns whose values become text, unchanged byte for byte. ``passed``: members that are skipped
+    because they are not columns.
+    """
+    members = {column.name: RAW if column.name in documents else VALUE for column in wanted}
+    ends = np.cumsum(np.fromiter(map(len, images), dtype=np.int64, count=len(images)))
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
+    text = np.frombuffer(b"".join(images), dtype=np.uint8)
+    matched, cells = Cells.of_objects(text, starts, ends, members | dict.fromkeys(passed, PLAIN))
+    at = np.flatnonzero(matched)
+    good, columns = cells.read(at, wanted)
+    return at[good], columns

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 
+import msgspec
 import pyarrow as pa
 
 from binlake.decode.changes import Column
@@ -17,7 +18,6 @@ from binlake.decode.options import (
     JsonForm,
     TimePrecisionMode,
 )
-from binlake.decode.types.connect_schema import ConnectField
 from binlake.decode.types.mysql_types import (
     INTEGER_BASES,
     MAX_LAKE_DECIMAL_DIGITS,
@@ -27,6 +27,39 @@ from binlake.decode.types.mysql_types import (
     parse_type,
 )
 from hudilake.errors import UnsupportedError
+
+# Kafka Connect's JSON schemas (``schemas.enable=true``): the ``schema`` beside a ``payload``.
+
+
+class ConnectField(msgspec.Struct, frozen=True, eq=False):
+    """One schema node: a Connect type, its logical name, and the fields when it is a struct. Compared by identity."""
+
+    type: str
+    name: str | None = None
+    field: str = ""
+    parameters: dict[str, str] = msgspec.field(default_factory=dict)
+    fields: tuple[ConnectField, ...] = ()
+
+    def child(self, name: str) -> ConnectField | None:
+        """The struct's field of that name."""
+        return next((f for f in self.fields if f.field == name), None)
+
+    def row_fields(self, flat_prefix: str | None) -> tuple[ConnectField, ...]:
+        """The columns: the fields of ``after`` in an envelope, else (flat) the fields without the prefix."""
+        if flat_prefix is None:
+            image = self.child("after")
+            return image.fields if image is not None else ()
+        return tuple(f for f in self.fields if not f.field.startswith(flat_prefix))
+
+
+_DECODER = msgspec.json.Decoder(ConnectField)
+
+
+@lru_cache(maxsize=512)
+def parse_connect_schema(text: bytes) -> ConnectField:
+    """The schema's JSON text -> its root. Raises msgspec.MsgspecError or RecursionError if it is not a schema."""
+    return _DECODER.decode(text)
+
 
 _BINARIES = frozenset({"binary", "varbinary", "blob"})
 _MILLISECOND_DIGITS = 3

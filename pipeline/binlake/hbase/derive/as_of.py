@@ -16,7 +16,7 @@ from binlake.hbase.rules.wide import wide_rows
 from binlake.hbase.settings.rules import CellsRule, WideRule
 from hudilake.errors import UnsupportedError
 from hudilake.read.slice import read_file_slice
-from hudilake.services.compaction.horizon import recorded_horizon
+from hudilake.services.compaction.completion import recorded_horizon
 from hudilake.table.table import HudiTable
 
 

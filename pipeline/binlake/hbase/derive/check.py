@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from binlake.decode.cells import CELL_SCHEMA
 from binlake.hbase.derive.pairs import DerivedPair
-from binlake.hbase.derive.portions import PORTION_ROWS, every_row
 from binlake.hbase.derive.row_cells import RowCells
+from binlake.hbase.derive.run import PORTION_ROWS, every_row
 from binlake.hbase.derive.touched import touched_since
 from binlake.hbase.rules.rules import Moment, visible
 from binlake.hbase.rules.wide import wide_rows, wide_schema

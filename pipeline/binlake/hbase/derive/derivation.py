@@ -10,10 +10,11 @@ refused under the table's lock if another one has come between. The refused run 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,12 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.cells import ROW
-from binlake.hbase.derive.cell_store import CellStore
+from binlake.hbase.derive.cell_store import CellStore, store_of
 from binlake.hbase.derive.faults import quarantined_cells
 from binlake.hbase.derive.pairs import DerivedPair
-from binlake.hbase.derive.portions import PORTION_ROWS, every_row, in_pieces, portions, rows_before, with_last
 from binlake.hbase.derive.row_cells import RowCells
-from binlake.hbase.derive.run import Derived, Run
+from binlake.hbase.derive.run import PORTION_ROWS, Derived, Run, every_row, in_pieces, portions, rows_before, with_last
 from binlake.hbase.derive.touched import Touched, newest_moment, touched_since
 from binlake.hbase.derive.wide_batch import accepted, change_batch, described
 from binlake.hbase.rules.rules import Moment, visible
@@ -37,8 +37,9 @@ from binlake.rows.tasks.plan import TableReport
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.route import Counts
 from binlake.rows.upsert.target import make_target
+from binlake.settings import Settings
 from binlake.source.offsets import NO_RANGES
-from binlake.tables.lake import Lake
+from binlake.tables.lake import Lake, locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.quarantine import QuarantineTable
 from binlake.tables.services.table_services import TableServices
@@ -46,6 +47,8 @@ from binlake.tables.table_commit import TableInput, commit_without_rows, write_a
 from hudilake.clock import monotonic_s, now_ms
 from hudilake.commit.commit import OvertakenError
 from hudilake.errors import BadInputError, TransientError
+from hudilake.services.planned import one_by_one
+from hudilake.storage import Storage, open_storage
 from hudilake.storage.base import StorageNotFoundError
 
 _log = logging.getLogger(__name__)
@@ -155,7 +158,7 @@ class Deriver:
     def _wide(self, pair: DerivedPair) -> LakeTable:
         known = self.lake.get(pair.wide_rules)
         schema = described(pair)
-        target = make_target(schema, pair.wide_rules, None, known.own_bucketing if known is not None else None)
+        target = make_target(schema, pair.wide_rules, None, known.rows.own_bucketing if known is not None else None)
         return self.lake.get_or_create(pair.wide_rules, target, schema.arrow())
 
     def _rows(self, run: Run, found: Touched) -> None:
@@ -243,3 +246,29 @@ class Deriver:
         if outcome.instant is None:
             commit_without_rows(wide, table_input, Counts(), stream, 0)
         run.committed(note, outcome, count, len(upserts), len(gone))
+
+
+# Wide tables derived by a process of its own, beside the stream: by commands and by replays.
+
+_THREADS = 8
+
+
+@contextlib.contextmanager
+def deriving(settings: Settings, root: Storage | None = None) -> Iterator[Deriver]:
+    """A deriver with a view of the lake of its own.
+
+    Args:
+        settings: of the stream; it may be running.
+        root: of the lake; None for that of the settings.
+    """
+    where = root or open_storage(settings.lake.uri, settings.lake.storage_options())
+    lake = Lake(where, locking(settings.locking, f"derive {settings.name}"))
+    services = TableServices(one_by_one)
+    quarantine = settings.quarantine.model_copy(update={"path": settings.quarantine_path})
+    own = settings.model_copy(update={"name": derive_stream(settings.name), "quarantine": quarantine})
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-derive") as pool:
+        try:
+            table, kept = QuarantineTable(own, lake, services), store_of(settings)
+            yield Deriver(settings.name, lake, services, table, pool, kept, settings.quarantine.max_records_per_batch)
+        finally:
+            services.close()

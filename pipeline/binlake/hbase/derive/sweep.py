@@ -19,14 +19,13 @@ from binlake.decode.cells import FAMILY, KIND, ROW, TIMESTAMP, CellKind
 from binlake.decode.changes import SourceTable
 from binlake.hbase.derive.derivation import Deriver
 from binlake.hbase.derive.pairs import DerivedPair
-from binlake.hbase.derive.portions import portions
-from binlake.hbase.derive.run import Derived
+from binlake.hbase.derive.run import Derived, portions
 from binlake.hbase.settings.rules import CellsRule
 from binlake.tables.lake_table import LakeTable
 from hudilake.clock import now_ms
 from hudilake.read.filters.expressions import And, Eq, Filter, Ge, Lt, Or
 from hudilake.read.table_reader import TableReader
-from hudilake.services.compaction.horizon import recorded_horizon
+from hudilake.services.compaction.completion import recorded_horizon
 from hudilake.table.table import HudiTable
 
 _MS_PER_S: Final = 1000

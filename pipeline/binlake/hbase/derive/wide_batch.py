@@ -53,7 +53,9 @@ def accepted(batch: ChangeBatch, pair: DerivedPair, table: LakeTable | None) -> 
         return None
     facts = TableFacts()
     if table is not None:
-        facts = TableFacts(truncates=table.truncates, columns=table.table.schema.names, bucketing=table.own_bucketing)
+        facts = TableFacts(
+            truncates=table.truncates, columns=table.table.schema.names, bucketing=table.rows.own_bucketing
+        )
     prepared = prepare(batch, pair.wide_rules, None, facts)
     if rejected := prepared.left_out.rejected:
         raise UnsupportedError(

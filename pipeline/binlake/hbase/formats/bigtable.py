@@ -18,8 +18,7 @@ import pyarrow.json as pj
 
 from binlake.decode.cells import CellKind
 from binlake.decode.changes import SourceTable
-from binlake.decode.messages.chunk import IGNORED, Chunk
-from binlake.decode.messages.invalid import reject_invalid
+from binlake.decode.messages.chunk import IGNORED, Chunk, reject_invalid
 from binlake.decode.options import BigtableText, Format
 from binlake.decode.quarantine import Fault, Reason
 from binlake.decode.types.encoded_bytes import decode_base64

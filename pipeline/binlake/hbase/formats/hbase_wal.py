@@ -19,10 +19,9 @@ import pyarrow.json as pj
 from binlake.decode import order
 from binlake.decode.cells import CellKind
 from binlake.decode.changes import SourceTable
-from binlake.decode.messages.chunk import IGNORED, Chunk
+from binlake.decode.messages.chunk import IGNORED, Chunk, reject_invalid
 from binlake.decode.messages.duplicates import with_duplicate_members
 from binlake.decode.messages.envelopes import TOMBSTONE, Long
-from binlake.decode.messages.invalid import reject_invalid
 from binlake.decode.options import Format
 from binlake.decode.quarantine import Fault, Reason, json_fault
 from binlake.decode.types.encoded_bytes import decode_base64

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.types.encoded_bytes import bytes_and_bounds, decimals_from_twos_complement
-from binlake.hbase.rules.buffers import Int64s, binary_array
-from binlake.hbase.rules.piecewise import Converted, piecewise
+from binlake.hbase.rules.piecewise import Converted, Int64s, binary_array, piecewise
 
 _SCALE_BYTES: Final = 4
 #: Digits of Arrow's widest decimal. A scale that is further from the column's than this fits for zero alone.

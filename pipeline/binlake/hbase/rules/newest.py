@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.cells import FAMILY, QUALIFIER, ROW, TIMESTAMP
-from binlake.hbase.rules.buffers import Int64s, Mask
+from binlake.decode.types.cell_text import bytes_of
+from binlake.hbase.rules.piecewise import Int64s, Mask, mask_of
+from binlake.hbase.settings.declared import WideColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +80,31 @@ def _sorted_codes(names: pa.ChunkedArray) -> tuple[Int64s, pa.Array]:
     rank = np.empty(len(order), dtype=np.int64)
     rank[order.to_numpy()] = np.arange(len(order))
     return rank[encoded.indices.to_numpy()], encoded.dictionary.take(order)
+
+
+# Which column of a wide table holds a cell: the column of its qualifier, else the map with the longest prefix.
+
+#: The place of a cell that no column holds.
+NOWHERE: Final = -1
+
+
+def place_of_columns(newest: Newest, columns: Sequence[WideColumn]) -> Int64s:
+    """For each of m cells the place in ``columns`` of the column that holds it, or NOWHERE."""
+    table = np.full((len(newest.families), len(newest.qualifiers)), NOWHERE, dtype=np.int64)
+    families = {name: at for at, name in enumerate(newest.families.to_pylist())}
+    names = bytes_of(newest.qualifiers)
+    numbered = sorted(enumerate(columns), key=lambda item: _rank(item[1]))
+    for at, column in numbered:
+        family = families.get(column.family or "")
+        if family is None:
+            continue
+        if column.qualifier is None:
+            table[family, mask_of(pc.starts_with(names, column.prefix))] = at
+        elif (found := pc.index(newest.qualifiers, column.qualifier).as_py()) >= 0:
+            table[family, found] = at
+    return table[newest.family, newest.qualifier]
+
+
+def _rank(column: WideColumn) -> tuple[bool, int]:
+    """Columns come after maps, maps by the length of their prefix: a later one takes cells from an earlier one."""
+    return column.qualifier is not None, len(column.prefix)

@@ -9,10 +9,78 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-from binlake.hbase.settings.columns import CELL_TYPES, CellType, WideColumn
-from binlake.hbase.settings.qualifiers import qualifier_bytes, text_form
+# The columns of a wide table, by declaration in the syntax of Hive's HBase storage handler.
+#
+# ``:key`` is the row key, ``:timestamp`` the newest timestamp of the row's cells, ``cf:col`` a column, ``cf:`` the map
+# of a family's undeclared qualifiers, ``cf:pre.*`` the map of those that begin with ``pre``. ``#b`` behind a name says
+# that the store holds the value's bytes as HBase's ``Bytes`` writes them, ``#s`` that it holds its text.
+
+CellType = Literal["utf8", "long", "int", "short", "double", "float", "boolean", "decimal", "bytes"]
+CELL_TYPES: tuple[CellType, ...] = get_args(CellType)
+
+
+@dataclass(frozen=True, slots=True)
+class WideColumn:
+    """A column of a wide table.
+
+    Args:
+        name: in the lake.
+        family: None for the row key and the timestamp.
+        qualifier: text form (``binlake.decode.cells``); None for the row key, the timestamp and maps.
+        type: of the value, or of the map's values.
+        as_text: the store holds the value's text (``#s``), not its bytes.
+        precision, scale: of a decimal.
+        prefix: the bytes that the qualifiers of a map begin with; empty for all of the family's.
+        is_timestamp: the column holds the newest timestamp of the row's visible cells, in the store's unit.
+    """
+
+    name: str
+    family: str | None
+    qualifier: str | None
+    type: CellType
+    as_text: bool = False
+    precision: int = 38
+    scale: int = 0
+    prefix: bytes = b""
+    is_timestamp: bool = False
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it holds the row key."""
+        return self.family is None and not self.is_timestamp
+
+    @property
+    def is_map(self) -> bool:
+        """Whether it holds the undeclared qualifiers of its family."""
+        return self.family is not None and self.qualifier is None
+
+
+# Qualifiers as settings spell them.
+#
+# They may be written as they are (in UTF-8) or with ``\\xHH`` for any byte. The text form (``binlake.decode.cells``) is
+# one of these spellings: printable ASCII as it is, every other byte, the backslash and the comma as ``\\xHH``.
+
+_ESCAPED: Final = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+_BARE_BACKSLASH: Final = re.compile(rb"\\(?!x[0-9A-Fa-f]{2})")
+#: Texts that Hudi writes into record keys for an empty value and for null; no text form is one of them.
+_RESERVED: Final = ("__empty__", "__null__")
+
+
+def qualifier_bytes(spelled: str) -> bytes | None:
+    """The bytes of a qualifier (or of its beginning); None if a backslash begins no ``\\xHH``."""
+    data = spelled.encode()
+    if _BARE_BACKSLASH.search(data):
+        return None
+    return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].decode()), data)
+
+
+def text_form(qualifier: bytes) -> str:
+    """The text form of a qualifier."""
+    text = "".join(chr(one) if 0x20 <= one <= 0x7E and one not in b"\\," else f"\\x{one:02X}" for one in qualifier)
+    return f"\\x5F{text[1:]}" if text in _RESERVED else text
+
 
 Storage = Literal["binary", "string"]
 

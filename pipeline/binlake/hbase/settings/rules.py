@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from binlake.hbase.settings.columns import WideColumn
+from binlake.hbase.settings.declared import WideColumn
 from binlake.hbase.settings.families import FamilyRule
 
 #: What becomes of a visible cell that no column of the wide table holds.

@@ -8,8 +8,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
-from binlake.hbase.settings.columns import WideColumn
-from binlake.hbase.settings.declared import DeclarationError, Storage, wide_column
+from binlake.hbase.settings.declared import DeclarationError, Storage, WideColumn, wide_column
 from binlake.hbase.settings.rules import Undeclared
 from hudilake.validation import Count, Section, Text, mistake
 

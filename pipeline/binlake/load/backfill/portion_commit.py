@@ -120,7 +120,7 @@ class PortionCommitter:
             rule,
             table.table.storage,
             self._states(found, schema),
-            table.group_writer(context) if context is not None else None,
+            table.rows.group_writer(context) if context is not None else None,
             table.names,
         )
 

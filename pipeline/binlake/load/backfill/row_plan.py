@@ -20,7 +20,7 @@ from binlake.tables.lake_table import LakeTable
 from hudilake.errors import BadInputError, ConfigError, UnsupportedError
 from hudilake.format.definition.column_names import lake_name
 from hudilake.format.definition.key_change import says_key
-from hudilake.format.definition.kind_support import Operation, refuse
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.definition.merging import Merging
 from hudilake.format.definition.schema import META_FIELDS
 
@@ -123,7 +123,7 @@ def plan_rows(
 
 def _target(table: LakeTable, source: SourceTable) -> Target:
     config, rules = table.table.config, table.rules
-    refuse(config.kind, Operation.BACKFILL, str(source))
+    config.kind.refuse(Operation.BACKFILL, str(source))
     if config.record_key_fields == (ROW_FIELD,) or not says_key(config):
         raise UnsupportedError(
             "rows of a table without a key cannot be found by a backfill",

@@ -12,8 +12,7 @@ from binlake.load.backfill.pieces import Piece, Place, Portion, opened, pieces_o
 from binlake.load.backfill.request import BackfillRequest
 from binlake.load.backfill.row_plan import RowPlan, names_in, plan_rows
 from binlake.load.backfill.spool import batches_of, spool
-from binlake.load.backfill.standing import check_unchanged, newest_of
-from binlake.load.backfill.stored_plan import StoredPlan
+from binlake.load.backfill.stored_plan import StoredPlan, check_unchanged, newest_of
 from binlake.position.recorded import RecordedBackfill
 from binlake.tables.lake_table import LakeTable
 from hudilake.clock import new_uuid

@@ -9,7 +9,7 @@ import pyarrow as pa
 from binlake.hbase.derive.derivation import Deriver
 from binlake.hbase.derive.faults import cells_topic
 from binlake.hbase.derive.pairs import derived_pairs
-from binlake.hbase.derive.portions import portions
+from binlake.hbase.derive.run import portions
 from binlake.load.replay.quarantine_records import Held, Replayed
 from binlake.settings import Settings
 from hudilake.clock import now_ms

@@ -17,9 +17,11 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 from binlake.decode.changes import RawRecords
 from binlake.position.lease import StreamLease
+from binlake.position.state_document import StateDocument
 from binlake.settings import Settings
 from binlake.source.dump_layout import safe_topic
 from binlake.source.dump_source import KafkaRecords, RecordSource
@@ -27,12 +29,16 @@ from binlake.source.dump_write import DumpFormat, NewFile, range_of
 from binlake.source.offsets import NO_OFFSETS, NO_RANGES, OffsetRange, Offsets, Ranges
 from binlake.source.positions import TopicIds, check_topic_ids
 from hudilake.clock import monotonic_s
-from hudilake.errors import ConfigError, CorruptDataError
-from hudilake.storage import Storage, StorageNotFoundError, open_storage
+from hudilake.errors import ConfigError
+from hudilake.storage import Storage, open_storage
 
 STATE = "_binlake"
 _POSITION = "position.json"
-_VERSION = 1
+_DOCUMENT = StateDocument(
+    _POSITION,
+    "the dump's position",
+    "delete the file: the position is then worked out from the names of the dumped files",
+)
 _PARALLEL_WRITES = 8
 _POLL_S = 1.0
 _LOOK_S = 30.0
@@ -137,20 +143,11 @@ class DumpService:
             on_roll(self._write(self._position.roll, self._source.read(self._position.roll), repeated=True))
 
     def _load(self) -> _Position | None:
-        try:
-            data = json.loads(self._state.read(_POSITION))
-            if data["version"] != _VERSION:
-                raise ValueError(f"it is of version {data['version']}")
-            roll = Ranges(OffsetRange(*r) for r in data["roll"])
-            return _Position(Offsets.from_json(data["done"]), roll, dict(data["topic_ids"]))
-        except StorageNotFoundError:
-            return None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CorruptDataError(
-                f"the dump's position cannot be read: {error}",
-                do_next="delete the file: the position is then worked out from the names of the dumped files",
-                path=f"{self._state.uri}/{_POSITION}",
-            ) from error
+        def parse(fields: dict[str, Any]) -> _Position:
+            roll = Ranges(OffsetRange(*r) for r in fields["roll"])
+            return _Position(Offsets.from_json(fields["done"]), roll, dict(fields["topic_ids"]))
+
+        return _DOCUMENT.read(self._state, parse)
 
     def _told_by_names(self) -> _Position:
         """The position derived from the files' names. Lists the whole dump."""
@@ -167,7 +164,7 @@ class DumpService:
 
     def _save(self, roll: Ranges) -> None:
         told = [[r.topic, r.partition, r.start, r.end] for r in roll]
-        data: dict[str, object] = {"version": _VERSION, "done": self._position.done.to_json(), "roll": told}
+        data: dict[str, object] = {"version": _DOCUMENT.version, "done": self._position.done.to_json(), "roll": told}
         data["topic_ids"] = self._position.ids
         self._state.write(_POSITION, json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode())
         self._position.roll = roll

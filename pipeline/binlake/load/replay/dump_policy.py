@@ -16,8 +16,8 @@ from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
 from binlake.settings import Settings
 from binlake.source.dump_layout import DumpFile
 from binlake.source.offsets import NO_OFFSETS, NO_RANGES, Offsets
-from binlake.stream.policy import Batch
-from binlake.stream.table_inputs import Outcome
+from binlake.stream.batches.policy import Batch
+from binlake.stream.batches.table_inputs import Outcome
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.table_commit import TableInput
@@ -62,7 +62,7 @@ class DumpPolicy:
         return TableState(
             truncates=truncates.merged(self._truncates.of(source)),
             skipped=source in self._portion.done,
-            bucketing=table.own_bucketing if table else None,
+            bucketing=table.rows.own_bucketing if table else None,
         )
 
     def met(self, source: SourceTable, table: LakeTable) -> None:

@@ -5,8 +5,9 @@ binlog position, so a newer row stays. The stream would drop the records, becaus
 Here the plan holds no positions, so they are applied, and the commit belongs to another stream, ``<name>.quarantine``,
 which covers no offsets and moves no position.
 
-A replay is not a batch of ``binlake.stream.sequence``: the records come table by table, no new facts are kept, no DDL
-is carried out, records that fail are restated in the quarantine table and not added to it, and no position advances.
+A replay is not a batch of ``binlake.stream.batches.sequence``: the records come table by table, no new facts are kept,
+no DDL is carried out, records that fail are restated in the quarantine table and not added to it, and no position
+advances.
 
 Exactly once: the commit records the names of the records it contains, so the table itself holds them. If a run dies
 between that commit and the mark in the quarantine table, the next run finds the names and only sets the mark. A table
@@ -42,7 +43,7 @@ from binlake.schema.apply.keeper import DdlKeeper
 from binlake.schema.rules.plan import named
 from binlake.settings import Settings, TableRules
 from binlake.source.offsets import NO_OFFSETS
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake, locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import known_tables
@@ -51,7 +52,7 @@ from binlake.tables.seal import Seal
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import now_ms
 from hudilake.errors import BinlakeError, ConfigError
-from hudilake.services.map_tasks import one_by_one
+from hudilake.services.planned import one_by_one
 from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 
@@ -136,7 +137,7 @@ class _Replay:
         """Derive the rows of quarantined cells, and the wide tables of those tables of cells that took records."""
         if not (cells or any(store.cells_table in self._done.commits for store in self._settings.tables.cells)):
             return
-        from binlake.hbase.derive.session import deriving  # the rules of cells are compiled when they are imported
+        from binlake.hbase.derive.derivation import deriving  # the rules of cells are compiled when they are imported
         from binlake.load.replay.derived_rows import derive_after, derive_again
 
         with deriving(self._settings, self._root) as deriver:

@@ -18,7 +18,7 @@ from hudilake.clock import parse_instant
 from hudilake.format.timeline.commit_metadata import CommitMetadata
 from hudilake.format.timeline.instant import COMMIT
 from hudilake.read.slice import read_file_slice
-from hudilake.services.compaction.horizon import recorded_horizon
+from hudilake.services.compaction.completion import recorded_horizon
 from hudilake.table.table import HudiTable
 
 _MS_PER_HOUR = 3_600_000
@@ -100,7 +100,7 @@ class LiveKeys:
     def _of(self, place: Place | None) -> set[str]:
         if place not in self._live:
             table = self._table.table
-            mine = [piece for piece in table.file_slices() if self._within(self._table.place_of(piece)) == place]
+            mine = [piece for piece in table.file_slices() if self._within(self._table.rows.place_of(piece)) == place]
             read = (read_file_slice(table, piece, columns=[KEY]).column(KEY).to_pylist() for piece in mine)
             self._live[place] = {key for keys in read for key in keys}
         return self._live[place]

@@ -19,8 +19,8 @@ from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
 from binlake.schema.apply.keeper import DdlKeeper
 from binlake.settings import Settings
 from binlake.source.offsets import NO_RANGES
-from binlake.stream.schemas import SchemaRegistry
-from binlake.stream.table_inputs import Outcome
+from binlake.stream.batches.table_inputs import Outcome
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.services.table_services import TableServices
@@ -79,7 +79,7 @@ class RecordWriter:
         state = TableState()
         if table is not None:
             state = TableState(
-                truncates=table.truncates, columns=table.table.schema.names, bucketing=table.own_bucketing
+                truncates=table.truncates, columns=table.table.schema.names, bucketing=table.rows.own_bucketing
             )
         plan = BatchPlan(
             decoding=self._registry.options(before_of),

@@ -23,13 +23,13 @@ from binlake.settings import Settings
 from binlake.source.dump_layout import DumpFile, Layout, Window, is_hidden, is_hidden_directory
 from binlake.source.dump_read import read_dump, record_bytes
 from binlake.source.scan_read import Scan, root_of_scan
+from binlake.stream.definitions.learned import Definitions
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import Engine
-from binlake.stream.learned.definitions import Definitions
 from binlake.stream.monitoring.progress import ProgressEvent
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.services.table_services import TableServices
 from hudilake.errors import BadInputError, ConfigError
-from hudilake.services.map_tasks import MapTasks
+from hudilake.services.planned import MapTasks
 from hudilake.storage import Storage, open_storage
 
 #: How to treat files that were replayed with another content: raise an error, take the present content, or leave them.

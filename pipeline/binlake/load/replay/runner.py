@@ -17,11 +17,11 @@ from binlake.rows.upsert.target import Target
 from binlake.settings import Settings, TableRules
 from binlake.source.dump_read import record_bytes
 from binlake.source.offsets import OffsetRange, Ranges
+from binlake.stream.batches.policy import Batch
+from binlake.stream.batches.sequence import Applied, BatchSequence
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import ProgressEvent
-from binlake.stream.policy import Batch
-from binlake.stream.schemas import SchemaRegistry
-from binlake.stream.sequence import Applied, BatchSequence
 from binlake.tables.lake import Lake, locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.services.table_services import TableServices

@@ -6,16 +6,19 @@ its next run.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from binlake.decode.changes import SourceTable
+from binlake.position.state_document import StateDocument
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
-from hudilake.errors import CorruptDataError
-from hudilake.storage import Storage, StorageNotFoundError
+from hudilake.storage import Storage
 
-_FILE = "truncates.json"
-_VERSION = 1
+_DOCUMENT = StateDocument(
+    "truncates.json",
+    "the TRUNCATEs that replays keep",
+    "restore the file; or delete it, if the hours with these TRUNCATEs are replayed again",
+)
 
 
 class EarlyTruncates:
@@ -41,20 +44,10 @@ class EarlyTruncates:
         tables = [
             [s.database, s.table, one.to_text()] for s, one in sorted(self._known.items(), key=lambda i: str(i[0]))
         ]
-        document = {"version": _VERSION, "tables": tables}
-        self._state.write(_FILE, json.dumps(document, ensure_ascii=False).encode())
+        _DOCUMENT.write(self._state, {"tables": tables})
 
     def _load(self) -> dict[SourceTable, Truncates]:
-        try:
-            document = json.loads(self._state.read(_FILE))
-            if document["version"] != _VERSION:
-                raise ValueError(f"version {document['version']}")
-            return {SourceTable(d, t): Truncates.from_text(text) for d, t, text in document["tables"]}
-        except StorageNotFoundError:
-            return {}
-        except (ValueError, KeyError, TypeError) as error:
-            raise CorruptDataError(
-                f"the TRUNCATEs that replays keep cannot be read: {error}",
-                do_next="restore the file; or delete it, if the hours with these TRUNCATEs are replayed again",
-                path=f"{self._state.uri}/{_FILE}",
-            ) from error
+        def parse(fields: dict[str, Any]) -> dict[SourceTable, Truncates]:
+            return {SourceTable(d, t): Truncates.from_text(text) for d, t, text in fields["tables"]}
+
+        return _DOCUMENT.read(self._state, parse) or {}

@@ -10,21 +10,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import META_NAMES, ChangeBatch, ControlKind, Op, RawRecords, SourceTable
+from binlake.decode.changes import META_NAMES, ChangeBatch, ControlKind, Mask, Op, RawRecords, SourceTable, rows_where
 from binlake.decode.formats.reader import decode
 from binlake.decode.formats.trace import Trace, trace_of
 from binlake.decode.options import DecodeOptions
-from binlake.decode.selection import Mask, rows_where
 from binlake.proof.history.row_change import KEYLESS, TRUNCATE, NoRow, Row, RowChange
 from binlake.rows.upsert.fanout import fan_out, part_of
+from binlake.rows.upsert.place import Images, PlacedRows
 from binlake.rows.upsert.prepare import TableFacts, lake_rows
-from binlake.rows.upsert.route import KEY, PlacedRows, placed
 from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.schema.apply.keeper import DdlKeeper
 from binlake.schema.rules.plan import DdlPlan, named
-from binlake.schema.rules.restatement import REMOVED
 from binlake.settings import Settings
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from hudilake.format.files.stored_rows import aligned_columns
@@ -114,24 +112,23 @@ class ChangeReader:
         source, origin = batch.schema.source, batch.origin or batch.schema.source
         columns = frozenset(column.name for column in batch.schema.columns)
         table = self._tables[source]
-        facts = TableFacts(plan.of(origin), columns=table.table.schema.names, bucketing=table.own_bucketing)
+        facts = TableFacts(plan.of(origin), columns=table.table.schema.names, bucketing=table.rows.own_bucketing)
         part = part_of(origin, self._settings.tables)
-        found, out = lake_rows(rows_where(batch, mask), self._settings.table_rules(source), part, facts)
+        placed, _, out = lake_rows(rows_where(batch, mask), self._settings.table_rules(source), part, facts)
         for one in out.rejected:
-            yield from _no_rows(one.rows, source, f"{one.reason}: {one.detail}", trace)
-        if found is None:
+            yield from _no_rows(one.rows, batch.topic, source, f"{one.reason}: {one.detail}", trace)
+        if placed is None:
             return
-        if not found.target.key:
-            yield from _no_rows(found.batch, source, KEYLESS, trace)
+        if not placed.target.key:
+            yield from _no_rows(placed.rows, batch.topic, source, KEYLESS, trace)
             return
-        rows = placed(found.batch, found.target)
-        yield from _Placed(source, batch.topic, rows, table.table.schema, columns, trace).changes(keys)
+        yield from _Placed(source, placed, table.table.schema, columns, trace).changes(keys)
 
 
-def _no_rows(batch: ChangeBatch, source: SourceTable, why: str, trace: TraceOf) -> Iterator[NoRow]:
+def _no_rows(rows: pa.Table, topic: str, source: SourceTable, why: str, trace: TraceOf) -> Iterator[NoRow]:
     names = ("__order", "__partition", "__offset")
-    for order, partition, offset in zip(*(batch.rows.column(n).to_pylist() for n in names), strict=True):
-        yield NoRow(source, why, order, batch.topic, partition, offset, trace(offset))
+    for order, partition, offset in zip(*(rows.column(n).to_pylist() for n in names), strict=True):
+        yield NoRow(source, why, order, topic, partition, offset, trace(offset))
 
 
 def _traces(records: RawRecords, options: DecodeOptions) -> TraceOf:
@@ -151,7 +148,6 @@ class _Placed:
     """Placed rows of one table. ``columns``: the columns of the message's table, of which a whole image names each."""
 
     source: SourceTable
-    topic: str
     rows: PlacedRows
     schema: pa.Schema
     columns: frozenset[str]
@@ -159,28 +155,28 @@ class _Placed:
 
     def changes(self, keys: pa.Array | None) -> Iterator[RowChange]:
         rows, befores = self.rows, {int(at): n for n, at in enumerate(self.rows.before_at)}
-        mine = self._among(rows.rows, keys)
+        mine = self._among(rows.keys, keys)
         if rows.before is not None:
-            mine[rows.before_at[self._among(rows.before, keys)]] = True
+            mine[rows.before_at[self._among(rows.before.keys, keys)]] = True
         chosen = np.flatnonzero(mine).tolist()
-        meta = rows.rows.select([KEY, *META_NAMES]).take(pa.array(chosen, pa.int64())).to_pylist()
+        meta = rows.rows.select(META_NAMES).take(pa.array(chosen, pa.int64())).to_pylist()
         images = self._images(rows.rows, chosen)
         olds = [befores[at] for at in chosen if at in befores]
-        before_images = dict(zip(olds, self._images(rows.before, olds), strict=True)) if rows.before is not None else {}
+        before_images = (
+            dict(zip(olds, self._images(rows.before.rows, olds), strict=True)) if rows.before is not None else {}
+        )
         for at, said, image in zip(chosen, meta, images, strict=True):
             n = befores.get(at)
             before = None if n is None else before_images[n]
-            old = (
-                None
-                if n is None or rows.before is None
-                else (rows.before_paths[n].as_py(), rows.before[KEY][n].as_py())
+            old = None if n is None or rows.before is None else _place_of(rows.before, n)
+            yield from self._change(
+                said, image, before, _place_of(rows.images, at), old, removed=bool(rows.removed[at])
             )
-            yield from self._change(said, image, before, (rows.paths[at].as_py(), said[KEY]), old)
 
-    def _among(self, rows: pa.Table, keys: pa.Array | None) -> Mask:
-        if keys is None:
-            return np.ones(len(rows), dtype=bool)
-        return np.array(pc.is_in(rows.column(KEY), keys).to_numpy(), dtype=bool)
+    def _among(self, mine: pa.Array | None, keys: pa.Array | None) -> Mask:
+        if mine is None or keys is None:
+            return np.ones(0 if mine is None else len(mine), dtype=bool)
+        return np.array(pc.is_in(mine, keys).to_numpy(zero_copy_only=False), dtype=bool)
 
     def _images(self, rows: pa.Table | None, chosen: Sequence[int]) -> list[Row]:
         if rows is None:
@@ -197,8 +193,10 @@ class _Placed:
         before: Row | None,
         place: tuple[str, str],
         old: tuple[str, str] | None,
+        *,
+        removed: bool,
     ) -> Iterator[RowChange]:
-        trace, removed = self.trace(said["__offset"]), said["__op"] >= REMOVED
+        trace = self.trace(said["__offset"])
         shown = trace.before is not None and trace.before >= self.columns
 
         def change(at: tuple[str, str], was: Row | None, now: Row | None, *, whole: bool) -> RowChange:
@@ -210,7 +208,7 @@ class _Placed:
                 whole,
                 said["__order"],
                 said["__row"],
-                self.topic,
+                self.rows.topic,
                 said["__partition"],
                 said["__offset"],
                 said["__source_ms"],
@@ -218,7 +216,7 @@ class _Placed:
                 removed,
             )
 
-        if said["__op"] % REMOVED == Op.DELETE:
+        if said["__op"] == Op.DELETE:
             yield change(place, image, None, whole=shown)
         elif before is None or old is None:
             yield change(place, None, image, whole=trace.op in ("c", "r"))
@@ -227,3 +225,9 @@ class _Placed:
         else:  # the row moved to another key or partition
             yield change(old, before, None, whole=shown)
             yield change(place, None, image, whole=True)
+
+
+def _place_of(images: Images, number: int) -> tuple[str, str]:
+    """The partition path and the record key of an image."""
+    assert images.keys is not None
+    return images.paths[number].as_py(), images.keys[number].as_py()

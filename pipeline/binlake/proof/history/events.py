@@ -13,8 +13,7 @@ from binlake.proof.history.commits import Commit, CommitKind, CommitLog
 from binlake.proof.history.history import Line, LineKind, Record, RowHistory, operation, rank
 from binlake.proof.history.records import Records, reach
 from binlake.proof.history.row_change import KEYLESS, NoRow, RowChange
-from binlake.source.missing import describe
-from binlake.source.offsets import OffsetRange
+from binlake.source.offsets import OffsetRange, describe
 
 #: Commits of records that a commit of the stream has read before.
 _REPLAYS = (CommitKind.QUARANTINE, CommitKind.DUMP)

@@ -22,7 +22,7 @@ from binlake.rows.merging.stored_versions import stored_versions
 from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD
 from hudilake.errors import BadInputError, ConfigError, UnsupportedError
-from hudilake.format.definition.kind_support import Operation, refuse
+from hudilake.format.definition.kind_support import Operation
 from hudilake.read.versions import GroupFiles, group_files
 
 
@@ -44,7 +44,7 @@ def changes_in_lake(tables: Mapping[SourceTable, OpenTable], selection: Selectio
         )
     found = Changes()
     for source, opened in tables.items():
-        refuse(opened.table.table.config.kind, Operation.REVERT, str(source))
+        opened.table.table.config.kind.refuse(Operation.REVERT, str(source))
         if opened.table.keyless is not None:
             raise UnsupportedError(
                 f"{source}: the rows have no key, so they cannot be told apart",

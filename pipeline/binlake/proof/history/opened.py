@@ -8,7 +8,7 @@ from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.proof.history.changes import ChangeReader
 from binlake.settings import Settings
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from hudilake.errors import UnsupportedError

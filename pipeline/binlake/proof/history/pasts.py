@@ -18,7 +18,7 @@ from binlake.proof.history.row_change import RowChange
 from binlake.proof.history.selection import Selection
 from binlake.proof.history.standing import Past
 from binlake.proof.history.transaction import OpenTable, RowChanges
-from binlake.source.missing import describe
+from binlake.source.offsets import describe
 from hudilake.errors import BadInputError
 
 _Row = tuple[SourceTable, str, str]

@@ -29,7 +29,7 @@ from binlake.tables.lake_table import LakeTable
 from hudilake.commit.commit import OvertakenError
 from hudilake.commit.intent import WHOLE_TABLE
 from hudilake.errors import BadInputError
-from hudilake.format.definition.kind_support import Operation, refuse
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from hudilake.read.versions import GroupFiles, group_files
 
@@ -92,7 +92,7 @@ def plan_table(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges], ord
 
     Raises CorruptDataError, UnsupportedError, StorageError.
     """
-    refuse(table.table.config.kind, Operation.REVERT, str(table.source))
+    table.table.config.kind.refuse(Operation.REVERT, str(table.source))
     refuse_merged(table.table)
     presents = _presents(table, log, rows)
     plan = TablePlan(rows[0].source) if rows else TablePlan(table.source or SourceTable("", table.rules.path))
@@ -184,7 +184,7 @@ def _presents(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges]) -> d
         wanted.setdefault((row.path, bucket), []).append(row)
     paths = sorted({path for path, _ in wanted})
     groups = {
-        table.place_of(files.newest): files
+        table.rows.place_of(files.newest): files
         for files in group_files(table.table, lambda path: {b for at, b in wanted if at == path}, paths)
     }
     found: dict[tuple[str, str], Present] = {}
@@ -239,7 +239,7 @@ def _write(table: LakeTable, context: WriteContext, rows: Sequence[RowRevert]) -
     by_place: dict[Place, list[RowRevert]] = {}
     for row, bucket in zip(rows, _buckets(table, [row.row for row in rows]), strict=True):
         by_place.setdefault((row.row.path, bucket), []).append(row)
-    writer = table.group_writer(context)
+    writer = table.rows.group_writer(context)
     groups = [_group(table, place, mine) for place, mine in by_place.items()]
     return [result for group in groups for result in write_group(table.storage, writer, group)]
 

@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from binlake.decode.changes import FILE_BITS, POSITION_BITS, ChangeBatch, RawRecords
+from binlake.decode.changes import FILE_BITS, POSITION_BITS, ChangeBatch, Mask, RawRecords
 from binlake.decode.formats.trace import SNAPSHOT_ROW
 from binlake.decode.order import OrderKind, OrderPlace
-from binlake.decode.selection import Mask
 from binlake.proof.history.changes import TraceOf
 from binlake.source.offsets import OffsetRange
 

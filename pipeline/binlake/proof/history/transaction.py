@@ -13,8 +13,7 @@ from binlake.proof.history.records import Reach, Records, reach
 from binlake.proof.history.row_change import KEYLESS, NoRow, RowChange
 from binlake.proof.history.selection import Chooser, Selection
 from binlake.proof.history.standing import Past
-from binlake.source.missing import describe
-from binlake.source.offsets import OffsetRange, Ranges
+from binlake.source.offsets import OffsetRange, Ranges, describe
 from binlake.tables.lake_table import LakeTable
 from hudilake.errors import BadInputError, ConfigError, UnsupportedError
 

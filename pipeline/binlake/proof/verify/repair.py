@@ -34,7 +34,7 @@ from binlake.tables.services.table_services import TableServices
 from binlake.tables.table_commit import TableInput, write_and_commit
 from hudilake.errors import UnsupportedError
 from hudilake.locking.ownership import Locking
-from hudilake.services.map_tasks import one_by_one
+from hudilake.services.planned import one_by_one
 from hudilake.storage import open_storage
 
 _THREADS = 4
@@ -137,7 +137,7 @@ class Repairer:
         facts = TableFacts()
         if known is not None:
             facts = TableFacts(
-                truncates=known.truncates, columns=known.table.schema.names, bucketing=known.own_bucketing
+                truncates=known.truncates, columns=known.table.schema.names, bucketing=known.rows.own_bucketing
             )
         prepared = prepare(batch, rules, check.shard, facts)
         rejected = prepared.left_out.rejected

@@ -31,7 +31,7 @@ from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds, SourceOf
 from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError, TransientError, UnsupportedError
-from hudilake.format.definition.kind_support import Operation, refuse
+from hudilake.format.definition.kind_support import Operation
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 
@@ -128,7 +128,7 @@ class TableCheck:
                 do_next="compare it with a query at the source",
                 table=str(name),
             )
-        refuse(kind_of(table.rules), Operation.VERIFY, str(name))
+        kind_of(table.rules).refuse(Operation.VERIFY, str(name))
         described, lake = describe(connection, name), HudiTable.open(table.storage)
         key_fields = lake.config.record_key_fields
         plan = plan_columns(described, lake.schema, key_fields, table.rules, shard, settings.source)

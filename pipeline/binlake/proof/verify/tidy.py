@@ -108,7 +108,7 @@ class Tidying:
         table = self.table
         context = table.begin(table.table.schema, WHOLE_TABLE)
         with table.undone_on_error(context.instant):
-            writer, results = table.group_writer(context), list[WriteResult]()
+            writer, results = table.rows.group_writer(context), list[WriteResult]()
             for one, rows in zip(met, gone, strict=True):
                 if len(rows) or (len(one.rows) and context.keeps_keys):  # an index is told where the row is that stays
                     results += self._anew(writer, one, rows)

@@ -16,11 +16,11 @@ from binlake.rows.tagging.filling import Chunk, Filling, row_bytes, small_files
 from binlake.rows.tagging.locating import Doubts, StoredOrders, whereabouts
 from binlake.rows.tagging.placing import Placed, Whereabouts, placed
 from binlake.rows.upsert.collapse import Int64s
+from hudilake.commit.compaction_plan import pending_compactions, read_plan
 from hudilake.commit.planned import groups_of
 from hudilake.format.files.view import FileSlice
 from hudilake.index.base import KeyIndex, LookupCost
 from hudilake.policies import FileSizePolicy
-from hudilake.services.compaction.plan import pending_compactions, read_plan
 from hudilake.table.table import HudiTable
 
 _NO_ROWS: Int64s = np.empty(0, dtype=np.int64)

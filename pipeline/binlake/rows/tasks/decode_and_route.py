@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.changes import ChangeBatch, ControlKind, Decoded, Quarantined, RawRecords, SourceTable
@@ -17,7 +18,8 @@ from binlake.rows.upsert.fanout import fan_out, part_of
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.prepare import UNCOUNTED_REASONS, Accepted, SnapshotRank, TableFacts, prepare
 from binlake.rows.upsert.target import needs_before_images
-from binlake.schema.rules.plan import DDL_REFUSED, named
+from binlake.schema.rules.plan import named
+from binlake.schema.rules.source_ddl import DDL_REFUSED
 from binlake.source.fetch import fetch
 from binlake.source.offsets import OffsetRange
 from hudilake.clock import monotonic_s
@@ -74,7 +76,7 @@ def _report_refused(
 ) -> None:
     """Report rows whose table name belongs to no table of the lake."""
     for batch, why in refused if plan.only is None else ():
-        report.quarantined += _records_of(batch, records, _NEW, DDL_REFUSED, why)
+        report.quarantined += _records_of(batch.rows, batch, records, _NEW, DDL_REFUSED, why)
 
 
 def _report_rest(plan: BatchPlan, decoded: Decoded, report: TaskReport) -> None:
@@ -133,7 +135,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
     prepared = prepare(batch, plan.tables.rules(source), part, facts)
     out = prepared.left_out
     for one in out.rejected:
-        quarantined = _records_of(one.rows, records, state, one.reason, one.detail)
+        quarantined = _records_of(one.rows, batch, records, state, one.reason, one.detail)
         if one.reason in UNCOUNTED_REASONS:
             report.quarantined += quarantined
         else:
@@ -141,7 +143,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
     if out.dropped:
         report.filtered[(source, DROPPED_TABLE)] = report.filtered.get((source, DROPPED_TABLE), 0) + out.dropped
     if out.held is not None:
-        first = int(pc.min(out.held.rows.column("__offset")).as_py())
+        first = int(pc.min(out.held.column("__offset")).as_py())
         report.hold(source, {(batch.topic, records.partition): first})
     accepted = prepared.accepted
     if accepted is None:
@@ -195,10 +197,10 @@ def _report_unwanted(plan: BatchPlan, batch: ChangeBatch, report: TaskReport) ->
 
 
 def _records_of(
-    batch: ChangeBatch, records: RawRecords, state: TableState, reason: str, detail: str
+    rows: pa.Table, batch: ChangeBatch, records: RawRecords, state: TableState, reason: str, detail: str
 ) -> list[Quarantined]:
-    """Every record of a change batch as quarantined, except those that the table has applied already."""
-    offsets = np.unique(batch.rows.column("__offset").to_numpy())
+    """Every record of some rows of a change batch as quarantined, except those that the table has applied already."""
+    offsets = np.unique(rows.column("__offset").to_numpy())
     offsets = offsets[offsets >= state.applied(batch.topic, records.partition)]
-    found = np.searchsorted(records.offsets, offsets)
-    return [records.quarantined(int(at), reason, detail, batch.schema.source) for at in found]
+    places = np.searchsorted(records.offsets, offsets).tolist()
+    return [records.quarantined(place, reason, detail, batch.schema.source) for place in places]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from binlake.decode.changes import META_NAMES, ChangeBatch, Column, TableSchema
-from binlake.rows.upsert.evaluation import NOTHING_EVALUATED, Evaluated, evaluate
+from binlake.rows.upsert.computed import NO_COLUMNS, BatchColumns, evaluate
 from binlake.settings.merging import GroupRule
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.column_names import lake_name
@@ -17,7 +17,7 @@ from hudilake.format.definition.column_names import lake_name
 _Wanted = Mapping[str, Column | str]
 
 
-def as_group(batch: ChangeBatch, group: GroupRule) -> tuple[ChangeBatch, Evaluated]:
+def as_group(batch: ChangeBatch, group: GroupRule) -> tuple[ChangeBatch, BatchColumns]:
     """The batch with the columns of its group, the key's first, and the values of the expressions among them.
 
     The schema's key is the lake's where it identifies a row of the source too. Otherwise the schema has no key: a
@@ -29,12 +29,12 @@ def as_group(batch: ChangeBatch, group: GroupRule) -> tuple[ChangeBatch, Evaluat
     key = _key(batch, group)
     wanted: _Wanted = {**key, **_columns(batch, group, key)}
     expressions = [(lake, one) for lake, one in wanted.items() if isinstance(one, str)]
-    found = evaluate(batch, expressions) if expressions else NOTHING_EVALUATED
-    columns = [_column(lake, one, found.rows) for lake, one in wanted.items()]
+    computed = evaluate(batch, expressions) if expressions else NO_COLUMNS
+    columns = [_column(lake, one, computed.rows) for lake, one in wanted.items()]
     same = {c.name for c in key.values()} == set(batch.schema.key)
     schema = TableSchema(batch.schema.source, tuple(columns), tuple(key) if same else ())
-    before = None if batch.before is None else _named(batch.before, wanted, found.before)
-    return replace(batch, schema=schema, rows=_named(batch.rows, wanted, found.rows), before=before), found
+    before = None if batch.before is None else _named(batch.before, wanted, computed.before)
+    return replace(batch, schema=schema, rows=_named(batch.rows, wanted, computed.rows), before=before), computed
 
 
 def _key(batch: ChangeBatch, group: GroupRule) -> dict[str, Column]:

@@ -1,4 +1,5 @@
-"""Columns computed by SQL expressions over the columns of their own row, all rows at once (DuckDB)."""
+"""Columns computed by SQL expressions over the columns of their own row, all rows at once (DuckDB): of a table, and of
+the rows and before images of a change batch."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from functools import cache
 import duckdb
 import pyarrow as pa
 
-from binlake.decode.changes import SourceTable
+from binlake.decode.changes import META_NAMES, ChangeBatch, SourceTable
 from hudilake.errors import UnsupportedError
 
 _WIDENED = {pa.int8(): pa.int32(), pa.int16(): pa.int32(), pa.uint8(): pa.int32(), pa.uint16(): pa.int32()}
@@ -108,3 +109,28 @@ def _cast(table: pa.Table, kinds: pa.Schema) -> pa.Table:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class BatchColumns:
+    """``rows``, ``before``: one column an expression; without before images, ``before`` has none. ``bad``: the rows for
+    which one fails. ``why``: the error of one of them."""
+
+    rows: pa.Table
+    before: pa.Table
+    bad: frozenset[int] = frozenset()
+    why: str = ""
+
+
+NO_COLUMNS = BatchColumns(pa.table({}), pa.table({}))
+
+
+def evaluate(batch: ChangeBatch, expressions: Sequence[tuple[str, str]]) -> BatchColumns:
+    """Evaluate (name, expression) pairs. Raises UnsupportedError as ``compute``."""
+    source = batch.origin or batch.schema.source
+    rows = compute(batch.rows.drop_columns(list(META_NAMES)), expressions, source)
+    if batch.before is None:
+        return BatchColumns(rows.columns, pa.table({}), frozenset(rows.bad), rows.why)
+    before = compute(batch.before, expressions, source)
+    bad = {*rows.bad, *batch.before_at[list(before.bad)].tolist()}
+    return BatchColumns(rows.columns, before.columns, frozenset(bad), rows.why or before.why)

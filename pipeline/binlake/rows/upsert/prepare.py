@@ -1,45 +1,45 @@
-"""Prepares a change batch for its lake table: refuse, drop, hold, restate, shape, target, null keys, route, in order.
+"""Prepares a change batch for its lake table, in one pass over its rows.
 
-The order matters. Statements of the source name the source's columns, so rows are restated before they are shaped.
-Keys and partitions are made of shaped columns. No step sees rows that an earlier step has rejected.
+1. The statements of the source say which rows go on, and what these were after them. They name the source's columns, so
+   they come first.
+2. The columns are shaped for the lake table.
+3. The rows are placed: lake names, record keys and partition paths are worked out once (``place_rows``).
+4. The rows are cut into parcels.
+
+A row that does not go on has one reason, the first one. A step marks such rows; none sees rows that an earlier step has
+rejected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from binlake.decode.changes import FILE_BITS, META_NAMES, POSITION_BITS, UNKNOWN_PLACE, ChangeBatch, TableSchema
+from binlake.decode.changes import (
+    FILE_BITS,
+    META_NAMES,
+    POSITION_BITS,
+    UNKNOWN_PLACE,
+    ChangeBatch,
+    Mask,
+    TableSchema,
+    rows_where,
+)
 from binlake.decode.quarantine import Reason
-from binlake.decode.selection import rows_where
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.engines.facts import FACT, FEED, route_facts
-from binlake.rows.upsert.engines.refusals import engine_refusals, without_moves
+from binlake.rows.upsert.engines.refusals import engine_refusals
 from binlake.rows.upsert.parcel import Parcel
-from binlake.rows.upsert.removed import removals_as_deletes, removed_rows
-from binlake.rows.upsert.route import (
-    GROUP,
-    KEY,
-    ORDER_COLUMNS,
-    Counts,
-    Routed,
-    fresh_rows,
-    route,
-    split_null_keys,
-    split_unusable_paths,
-    without_records_of,
-)
-from binlake.rows.upsert.shape import shape
-from binlake.rows.upsert.spelling import spelled
-from binlake.rows.upsert.target import Target, make_target
+from binlake.rows.upsert.place import PlacedRows, null_keys, place_rows, removed_as_deletes, unusable_paths
+from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS, Counts, Routed, fresh_rows, route
+from binlake.rows.upsert.shape import shape, spelled
+from binlake.rows.upsert.target import Target, target_and_names
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
-from binlake.schema.rules.plan import DDL_REFUSED, LATE_ROW, NO_DDL, SourceDdl, refused
-from binlake.schema.rules.restatement import deleted, differing, restate_batch
 from binlake.schema.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
+from binlake.schema.rules.source_ddl import DDL_REFUSED, LATE_ROW, NO_DDL, RestatedRows, RowFates, SourceDdl
 from binlake.settings import TableRules
 from binlake.settings.fanout import Part
 from binlake.settings.merging import GroupRule
@@ -86,9 +86,9 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Rows whose records go to the quarantine, each record as a whole."""
+    """Rows whose records go to the quarantine, each record as a whole. ``rows``: META_FIELDS of the rows."""
 
-    rows: ChangeBatch
+    rows: pa.Table
     reason: str
     detail: str
 
@@ -119,34 +119,40 @@ class Accepted:
     doubt: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LakeRows:
-    """Rows of a change batch as their lake table keeps them, under the source's names, and the table.
-
-    ``doubt``: as in ``Accepted``.
-    """
-
-    batch: ChangeBatch
-    target: Target
-    doubt: str | None = None
-
-
 @dataclass(slots=True)
 class LeftOut:
     """The rows of a change batch that do not go on.
 
-    ``dropped``: the number of rows that were removed with a dropped table. ``held``: rows that wait until all rows
-    before a statement are applied.
+    ``dropped``: the number of rows that were removed with a dropped table. ``held``: META_FIELDS of the rows that wait
+    until all rows before a statement are applied; None if there are none.
     """
 
     rejected: list[Rejected] = field(default_factory=list)
     dropped: int = 0
-    held: ChangeBatch | None = None
+    held: pa.Table | None = None
 
-    def reject(self, rows: ChangeBatch | None, reason: str, detail: str) -> None:
-        """Note rejected rows; None has no effect."""
-        if rows is not None:
-            self.rejected.append(Rejected(rows, reason, detail))
+    def reject(self, rows: pa.Table, mask: Mask, reason: str, detail: str) -> None:
+        """Note the rows, with META_FIELDS, for which the mask holds as rejected."""
+        if mask.any():
+            self.rejected.append(Rejected(rows.select(META_NAMES).filter(pa.array(mask)), reason, detail))
+
+
+@dataclass(slots=True)
+class _Sieve:
+    """The rows of a batch that still go on: ``left``, bool of n. ``rows``: the n rows, with META_FIELDS."""
+
+    rows: pa.Table
+    left: Mask
+    out: LeftOut
+
+    def reject(self, mask: Mask, reason: str, detail: str) -> None:
+        """Reject those of the rows that are left. The other rows of their records go with them: a record is quarantined
+        as a whole."""
+        mask = mask & self.left
+        if mask.any():
+            self.out.reject(self.rows, mask, reason, detail)
+            offsets = self.rows.column("__offset").to_numpy()
+            self.left = self.left & ~np.isin(offsets, offsets[mask])
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,34 +165,55 @@ class Prepared:
 
 def lake_rows(
     batch: ChangeBatch, rules: TableRules, part: Part | None, facts: TableFacts
-) -> tuple[LakeRows | None, LeftOut]:
-    """The steps before routing: refuse, hold, restate, shape, target, null keys, usable paths. None where no row is
-    left.
+) -> tuple[PlacedRows | None, str | None, LeftOut]:
+    """The rows at their places, before they are cut into parcels; None where no row is left. Then ``doubt``, as in
+    ``Accepted``, and the rows that do not go on.
 
     Arguments as for ``prepare``.
     """
     out = LeftOut()
-    left = _accepted_by_ddl(batch, facts, out)
-    if left is None:
-        return None, out
+    if facts.refused is not None:
+        out.reject(batch.rows, _all(batch), TABLE_REFUSED, str(UnsupportedError(facts.refused)))
+        return None, None, out
+    fates = facts.ddl.fates(batch.rows, fresh_rows(batch.rows, facts.applied_until))
+    moments, left = fates.moments, fates.left
+    _note_fates(fates, batch.rows, out)
+    if not (left.any() or left.all()):
+        return None, None, out
+    if not left.all():
+        batch, moments = rows_where(batch, left), moments.where(left)
+    sieve = _Sieve(batch.rows, _all(batch), out)
     try:
-        doubt = differing(left, facts.ddl.restatements)
-        left = spelled(restate_batch(left, facts.ddl.restatements, facts.ddl.texts), facts.columns)
-        shaped = shape(left, rules, part)
-        out.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
-        left = without_records_of(shaped.good, shaped.bad)
-        target = make_target(left.schema, rules, facts.ddl.key, facts.bucketing)
-        left, keyless = split_null_keys(left, target)
-        out.reject(keyless, Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
-        left = without_records_of(left, keyless)
-        left, unusable = split_unusable_paths(left, target)
-        out.reject(unusable, Reason.BAD_PARTITION, "the partition value cannot name a directory")
-        left, irrevocable, why = engine_refusals(without_records_of(left, unusable), target)
-        out.reject(irrevocable, Reason.IRREVOCABLE, why)
-        return LakeRows(without_records_of(left, irrevocable), target, doubt), out
+        restated = facts.ddl.restated(batch, moments)
+        placed = _placed(restated, moments, rules, part, facts, sieve)
+        return placed.where(sieve.left), restated.doubt, out
     except UnsupportedError as error:
-        out.reject(left, TABLE_REFUSED, str(error))
-        return None, out
+        sieve.reject(sieve.left, TABLE_REFUSED, str(error))
+        return None, None, out
+
+
+def _note_fates(fates: RowFates, rows: pa.Table, out: LeftOut) -> None:
+    """Note the rows that the source's statements do not let pass."""
+    for mask, reason, detail in fates.refused:
+        out.reject(rows, mask, reason, detail)
+    out.dropped = int(fates.dropped.sum())
+    if fates.waiting.any():
+        out.held = rows.select(META_NAMES).filter(pa.array(fates.waiting))
+
+
+def _placed(
+    restated: RestatedRows, moments: RowPlaces, rules: TableRules, part: Part | None, facts: TableFacts, sieve: _Sieve
+) -> PlacedRows:
+    """The rows shaped and placed. Those that cannot be are rejected by ``sieve``, and stay among them."""
+    shaped = shape(spelled(restated.batch, facts.columns), rules, part)
+    sieve.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
+    target, names = target_and_names(shaped.batch.schema, rules, facts.ddl.key, facts.bucketing)
+    sieve.reject(null_keys(shaped.batch, target, names), Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
+    placed = place_rows(shaped.batch, target, names, moments, restated.removed)
+    sieve.reject(unusable_paths(placed), Reason.BAD_PARTITION, "the partition value cannot name a directory")
+    irrevocable, why = engine_refusals(placed)
+    sieve.reject(irrevocable, Reason.IRREVOCABLE, why)
+    return placed
 
 
 def prepare(batch: ChangeBatch, rules: TableRules, part: Part | None, facts: TableFacts) -> Prepared:
@@ -200,119 +227,67 @@ def prepare(batch: ChangeBatch, rules: TableRules, part: Part | None, facts: Tab
 
     A rule that cannot hold for the table rejects the remaining rows (``TABLE_REFUSED``) and raises nothing.
     """
-    found, out = lake_rows(batch, rules, part, facts)
-    if found is None:
+    rows, doubt, out = lake_rows(batch, rules, part, facts)
+    if rows is None:
         return Prepared(None, out)
     try:
-        left = removals_as_deletes(found.batch, keyed=bool(found.target.key))
-        ranked = _ranked(left, facts.rank)  # only now: statements are placed by the snapshot's own order
-        gone_until = _gone_until(ranked, facts.truncates.order_of(part))
-        routed = _routed(ranked, found.target, facts.applied_until, gone_until, part)
-        return Prepared(replace(_accepted(found.batch, found.target, routed), doubt=found.doubt), out)
+        routed = _routed(rows, facts, part)
     except UnsupportedError as error:
-        out.reject(found.batch, TABLE_REFUSED, str(error))
+        out.reject(rows.rows, np.ones(len(rows), dtype=np.bool_), TABLE_REFUSED, str(error))
         return Prepared(None, out)
+    return Prepared(_accepted(rows, routed, doubt), out)
 
 
-def _routed(
-    batch: ChangeBatch, target: Target, applied_until: Mapping[int, int], gone_until: int | Int64s, part: Part | None
-) -> Routed:
-    """The batch at the places of its rows, as the table's engine takes them."""
-    engine = target.merging.engine
-    if engine == "aggregate":
-        return route_facts(batch, target, dict(target.merging.functions), applied_until, gone_until)
-    if engine == "first_row":
-        batch, ignored = without_moves(batch, target)
-        routed = route(batch, target, applied_until, gone_until, every=True)
-        again = len(ignored) - int(fresh_rows(ignored, applied_until).sum())
-        routed.counts.add(Counts(len(ignored) - again, superseded=len(ignored) - again, already_applied=again))
-        return routed
+def _routed(rows: PlacedRows, facts: TableFacts, part: Part | None) -> Routed:
+    """The rows as parcels, as the table's engine takes them."""
+    rows = removed_as_deletes(rows)
+    gone_until: int | Int64s = facts.truncates.order_of(part)
+    if rows.removed.any():
+        gone_until = np.where(rows.removed, np.iinfo(np.int64).max, gone_until)
+    rows = _ranked(rows, facts.rank)  # only now: statements are placed by the snapshot's own order
+    merging, applied_until = rows.target.merging, facts.applied_until
+    if merging.engine == "aggregate":
+        return route_facts(rows, dict(merging.functions), applied_until, gone_until)
+    if merging.engine == "first_row":
+        return _first_rows(rows, applied_until, gone_until)
     group = part.index if isinstance(part, GroupRule) else None
-    return route(batch, target, applied_until, gone_until, group, every=engine == "partial_update")
+    return route(rows, applied_until, gone_until, group, every=merging.engine == "partial_update")
 
 
-def _accepted_by_ddl(batch: ChangeBatch, facts: TableFacts, out: LeftOut) -> ChangeBatch | None:
-    """The rows that the lake table and the source's statements let pass; None if there are none."""
-    if facts.refused is not None:
-        out.reject(batch, TABLE_REFUSED, str(UnsupportedError(facts.refused)))
-        return None
-    allowed, bad = refused(batch, facts.ddl.refusals)
-    for rows, why in bad:
-        out.reject(rows, DDL_REFUSED, why)
-    if allowed is None:
-        return None
-    left = _without_waiting(_without_dropped(allowed, facts, out), facts, out)
-    return _without_late(left, facts, out)
+def _first_rows(rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s) -> Routed:
+    """The rows without the updates that move a row to another partition: the first row stays where it is."""
+    moved = rows.moved()
+    ignored, again = int(moved.sum()), int((moved & ~fresh_rows(rows.rows, applied_until)).sum())
+    until = gone_until if isinstance(gone_until, int) else gone_until[~moved]
+    routed = route(rows.where(~moved), applied_until, until, every=True)
+    routed.counts.add(Counts(ignored - again, superseded=ignored - again, already_applied=again))
+    return routed
 
 
-def _without_dropped(batch: ChangeBatch, facts: TableFacts, out: LeftOut) -> ChangeBatch | None:
-    """The batch without the rows that DROP TABLE removed. Their columns and keys are another table's."""
-    gone = deleted(RowPlaces.incoming(batch.rows), facts.ddl.restatements)
-    out.dropped = int(gone.sum())
-    return _kept(batch, ~gone)
-
-
-def _without_waiting(batch: ChangeBatch | None, facts: TableFacts, out: LeftOut) -> ChangeBatch | None:
-    """The batch without the rows that wait: those after a statement that is held, and not applied already."""
-    if batch is None or facts.ddl.held is None:
-        return batch
-    earlier, unsure = RowPlaces.incoming(batch.rows).before(*facts.ddl.held)
-    out.held = _kept(batch, ~earlier & ~unsure & fresh_rows(batch.rows, facts.applied_until))
-    return _kept(batch, earlier | unsure)
-
-
-def _without_late(batch: ChangeBatch | None, facts: TableFacts, out: LeftOut) -> ChangeBatch | None:
-    """The batch without rows from before the statement that took the table's key: all of them were applied when it was
-    carried out, so these came again or came late."""
-    if batch is None or facts.ddl.keyless_since is None:
-        return batch
-    earlier, _ = RowPlaces.incoming(batch.rows).before(*facts.ddl.keyless_since)
-    late = _kept(batch, earlier)
-    out.reject(late, LATE_ROW, "the table has lost its key since, so the row that it changes cannot be found")
-    return _kept(batch, ~earlier)
-
-
-def _kept(batch: ChangeBatch, mask: npt.NDArray[np.bool_]) -> ChangeBatch | None:
-    if mask.all():
-        return batch
-    return rows_where(batch, mask) if mask.any() else None
-
-
-def _gone_until(batch: ChangeBatch, truncated: int) -> int | Int64s:
-    """The ordering value up to which TRUNCATE removed rows; one value for each row where a statement about a partition
-    removed some."""
-    gone = removed_rows(batch)
-    return np.where(gone, np.iinfo(np.int64).max, truncated) if gone.any() else truncated
-
-
-def _ranked(batch: ChangeBatch, rank: SnapshotRank | None) -> ChangeBatch:
-    """The batch with the ordering values of snapshot rows by their rank."""
+def _ranked(rows: PlacedRows, rank: SnapshotRank | None) -> PlacedRows:
+    """The rows with the ordering values of snapshot rows by their rank."""
     if rank is None:
-        return batch
-    orders, places = batch.rows.column("__order").to_numpy(), batch.rows.column("__place").to_numpy()
-    unplaced = (orders >> POSITION_BITS) & ((1 << FILE_BITS) - 1) == 0
-    snapshot = unplaced & (places != UNKNOWN_PLACE) & (places >= rank.since)
+        return rows
+    unplaced = (rows.orders >> POSITION_BITS) & ((1 << FILE_BITS) - 1) == 0
+    read = rows.moments.latest
+    snapshot = unplaced & (read != UNKNOWN_PLACE) & (read >= rank.since)
     if not snapshot.any():
-        return batch
-    at = batch.rows.column_names.index("__order")
-    ranked = pa.array(np.where(snapshot, rank.order, orders), pa.int64())
-    return replace(batch, rows=batch.rows.set_column(at, batch.rows.schema.field(at), ranked))
+        return rows
+    number = rows.rows.column_names.index("__order")
+    orders = pa.array(np.where(snapshot, rank.order, rows.orders), pa.int64())
+    return rows.with_rows(rows.rows.set_column(number, rows.rows.schema.field(number), orders))
 
 
-def _accepted(batch: ChangeBatch, target: Target, routed: Routed) -> Accepted:
-    millis = batch.rows.column("__source_ms").to_numpy()
+def _accepted(rows: PlacedRows, routed: Routed, doubt: str | None) -> Accepted:
+    millis = rows.rows.column("__source_ms").to_numpy()
     known = millis[millis > 0]
     oldest, newest = (int(known.min()), int(known.max())) if len(known) else (0, 0)
-    return Accepted(
-        batch.schema,
-        target,
-        _value_columns(routed.parcels),
-        routed.parcels,
-        routed.counts,
-        oldest,
-        newest,
-        SnapshotPlaces.of(RowPlaces.incoming(batch.rows)),
-    )
+    columns, snapshots = _value_columns(routed.parcels), SnapshotPlaces.of(rows.moments)
+    return Accepted(rows.schema, rows.target, columns, routed.parcels, routed.counts, oldest, newest, snapshots, doubt)
+
+
+def _all(batch: ChangeBatch) -> Mask:
+    return np.ones(len(batch.rows), dtype=np.bool_)
 
 
 def _value_columns(parcels: Sequence[Parcel]) -> pa.Schema:

@@ -1,108 +1,140 @@
-"""Shapes the columns of a change batch for its lake table: takes those of its column group, adds computed ones, leaves
-out some, masks others.
+"""Shapes the columns of a change batch for its lake table: spells them as the table does, takes those of its column
+group, adds computed ones, leaves out some, masks others.
 
-Before images are shaped in the same way, so that a row is found again where it was stored.
+Before images are shaped in the same way, so that a row is found again where it was stored. All rows stay: which of them
+cannot be shaped is said beside them.
+
+MySQL and the readers of a lake table ignore the case of column names. Two columns that differ in nothing else would be
+one column for them, so rows that come with ``A`` go to the column ``a`` that the table has: a lake table keeps the
+spelling of its first rows.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import ChangeBatch, Column, TableSchema
-from binlake.decode.selection import rows_where
+from binlake.decode.changes import META_NAMES, ChangeBatch, Column, Mask, TableSchema
 from binlake.rows.upsert.column_group import as_group
-from binlake.rows.upsert.evaluation import Evaluated, beside, evaluate
+from binlake.rows.upsert.computed import NO_COLUMNS, BatchColumns, evaluate
 from binlake.settings import TableRules
 from binlake.settings.fanout import ColumnsRule, MaskRule, Part, ShardRule
 from binlake.settings.merging import GroupRule
 from hudilake.errors import UnsupportedError
+from hudilake.format.definition.column_names import known_as, lake_name, respelled
 
 
-@dataclass(frozen=True)
-class Shaped:
-    """``good``: the shaped rows. ``bad``: the other rows, unchanged, and the reason; None if there are none."""
+def spelled(batch: ChangeBatch, known: Collection[str]) -> ChangeBatch:
+    """The batch with its columns in the case of the ``known`` lake names; the same object if it has them so."""
+    names = {}
+    for column in batch.rows.column_names if known else ():
+        lake = known_as(column, known) if column not in META_NAMES else None
+        if lake is not None and lake != lake_name(column):
+            names[column] = respelled(column, lake)
+    if not names:
+        return batch
 
-    good: ChangeBatch
-    bad: ChangeBatch | None = None
+    def renamed(rows: pa.Table) -> pa.Table:
+        return rows.rename_columns([names.get(name, name) for name in rows.column_names])
+
+    columns = tuple(replace(c, name=names.get(c.name, c.name)) for c in batch.schema.columns)
+    key = tuple(names.get(name, name) for name in batch.schema.key)
+    schema = replace(batch.schema, columns=columns, key=key)
+    before = None if batch.before is None else renamed(batch.before)
+    return replace(batch, schema=schema, rows=renamed(batch.rows), before=before)
+
+
+def first_spellings(known: Iterable[str], come: Iterable[str]) -> tuple[str, ...] | None:
+    """The lake names by which rows are to come; None if all that have ``come`` do.
+
+    Args:
+        known: the table's columns, or the spellings that were decided before; they take precedence.
+        come: the lake names of the rows that came.
+    """
+    first, differs = {name.lower(): name for name in known}, False
+    for name in come:
+        differs |= first.setdefault(name.lower(), name) != name
+    return tuple(first.values()) if differs else None
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeResult:
+    """``batch``: n shaped rows. ``bad``: bool of n, the rows for which an expression fails: their computed columns have
+    no meaning. ``why``: the error of one of them."""
+
+    batch: ChangeBatch
+    bad: Mask
     why: str = ""
 
 
-def shape(batch: ChangeBatch, rules: TableRules, part: Part | None) -> Shaped:
-    """The batch as its lake table keeps it.
+def shape(batch: ChangeBatch, rules: TableRules, part: Part | None) -> ShapeResult:
+    """The batch as its lake table keeps it, under the source's names.
 
     Raises UnsupportedError where a rule cannot hold for this table: a computed or shard column has the name of another
     column, an expression names a missing column, a key column is left out or redacted, merged tables have no key, a
     table that is stitched from others has rows of its own; and as ``as_group``.
     """
+    columns = rules.columns
     if isinstance(part, GroupRule):
-        return _of_group(batch, rules.columns, part)
-    if rules.groups:
+        made, computed = as_group(batch, part)
+    elif rules.groups:
         raise UnsupportedError(
             "its lake table is stitched from other source tables",
             do_next="add it to their sources, send it to another table (tables.routes), or exclude it",
             table=str(batch.origin or batch.schema.source),
         )
-    return _of_table(batch, rules, part)
-
-
-def _of_group(batch: ChangeBatch, columns: ColumnsRule | None, group: GroupRule) -> Shaped:
-    grouped, evaluated = as_group(batch, group)
-    good, bad = _split(grouped, batch, evaluated)
+    else:
+        if part is not None:
+            _check_shard(batch, rules)
+        made, computed = _with_computed(batch, columns.computed) if columns is not None else (batch, NO_COLUMNS)
     if columns is not None:
-        good = _masked(_selected(good, columns), columns.masks)
-    return Shaped(good, bad, evaluated.why)
+        made = _masked(_selected(made, columns), columns.masks)
+    if isinstance(part, ShardRule):
+        made = _with_shard(made, part)
+    bad: Mask = np.zeros(len(batch.rows), dtype=np.bool_)
+    bad[list(computed.bad)] = True
+    return ShapeResult(made, bad, computed.why)
 
 
-def _of_table(batch: ChangeBatch, rules: TableRules, shard: ShardRule | None) -> Shaped:
-    columns = rules.columns
-    if columns is None and shard is None:
-        return Shaped(batch)
-    if shard is not None and not (rules.key or batch.schema.key):
+def _check_shard(batch: ChangeBatch, rules: TableRules) -> None:
+    """Raise UnsupportedError for a source of a merged table without a key."""
+    if not (rules.key or batch.schema.key):
         raise UnsupportedError(
             "tables without a key cannot be merged into one",
             do_next="name a key in tables.overrides, or send the table to a lake table of its own",
             table=str(batch.origin),
         )
-    bad, why = None, ""
-    if columns is not None and columns.computed:
-        batch, bad, why = _with_computed(batch, columns.computed)
-    if columns is not None:
-        batch = _masked(_selected(batch, columns), columns.masks)
-    return Shaped(_with_shard(batch, shard) if shard is not None else batch, bad, why)
 
 
-def _with_computed(
-    batch: ChangeBatch, computed: Sequence[tuple[str, str]]
-) -> tuple[ChangeBatch, ChangeBatch | None, str]:
+def _with_computed(batch: ChangeBatch, expressions: Sequence[tuple[str, str]]) -> tuple[ChangeBatch, BatchColumns]:
+    if not expressions:
+        return batch, NO_COLUMNS
     schema = batch.schema
-    for name, _ in computed:
+    for name, _ in expressions:
         _refuse_taken(schema, name)
-    added = evaluate(batch, computed)
+    added = evaluate(batch, expressions)
     fields = [Column(f.name, "", f.type) for f in added.rows.schema]
     whole = replace(
         batch,
         schema=replace(schema, columns=(*schema.columns, *fields)),
-        rows=beside(batch.rows, added.rows),
-        before=None if batch.before is None else beside(batch.before, added.before),
+        rows=_beside(batch.rows, added.rows),
+        before=None if batch.before is None else _beside(batch.before, added.before),
     )
-    good, bad = _split(whole, batch, added)
-    return good, bad, added.why
+    return whole, added
 
 
-def _split(made: ChangeBatch, given: ChangeBatch, evaluated: Evaluated) -> tuple[ChangeBatch, ChangeBatch | None]:
-    """The rows of ``made`` whose expressions could be evaluated, and the other rows as they were given."""
-    if not evaluated.bad:
-        return made, None
-    mask = np.ones(len(given.rows), dtype=bool)
-    mask[list(evaluated.bad)] = False
-    return rows_where(made, mask), rows_where(given, ~mask)
+def _beside(rows: pa.Table, added: pa.Table) -> pa.Table:
+    """The value columns, then the added columns, then the meta columns of the change batch."""
+    first = len([n for n in rows.column_names if n not in META_NAMES])
+    for number, (field, column) in enumerate(zip(added.schema, added.columns, strict=True), first):
+        rows = rows.add_column(number, field, column)
+    return rows
 
 
 def _refuse_taken(schema: TableSchema, name: str) -> None:
@@ -179,7 +211,7 @@ def _with_shard(batch: ChangeBatch, shard: ShardRule) -> ChangeBatch:
     _refuse_taken(batch.schema, shard.column)
 
     def added(rows: pa.Table) -> pa.Table:
-        return beside(rows, pa.table({shard.column: pa.repeat(pa.scalar(shard.value, pa.string()), len(rows))}))
+        return _beside(rows, pa.table({shard.column: pa.repeat(pa.scalar(shard.value, pa.string()), len(rows))}))
 
     schema = batch.schema
     key = (shard.column, *schema.key) if shard.in_key and schema.key else schema.key

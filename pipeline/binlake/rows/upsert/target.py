@@ -115,10 +115,20 @@ def lake_names(columns: Iterable[str], source: SourceTable) -> dict[str, str]:
 def make_target(
     schema: TableSchema, rules: TableRules, key: tuple[str, ...] | None = None, bucketing: Bucketing | None = None
 ) -> Target:
-    """The target of a source table under the settings' rules.
+    """The target of a source table under the settings' rules. Arguments and errors as for ``target_and_names``."""
+    return target_and_names(schema, rules, key, bucketing)[0]
 
-    ``key``: the record key that a statement gave the lake table, lake names; None for the key of the schema.
-    ``bucketing``: of the lake table; None for a table that does not exist, which gets the settings' buckets.
+
+def target_and_names(
+    schema: TableSchema, rules: TableRules, key: tuple[str, ...] | None = None, bucketing: Bucketing | None = None
+) -> tuple[Target, Mapping[str, str]]:
+    """The target of a source table under the settings' rules, and its columns: source column -> lake column.
+
+    Args:
+        schema: of the rows, shaped for the lake table.
+        rules: of the lake table.
+        key: the record key that a statement gave the lake table, lake names; None for the key of the schema.
+        bucketing: of the lake table; None for a table that does not exist, which gets the settings' buckets.
 
     Raises UnsupportedError for names that cannot be distinguished or are too long for a path, or a missing key or
     partition column.
@@ -137,10 +147,11 @@ def make_target(
     merging = merging_of(rules)
     if not (own or kind.appends):
         _check_without_key(merging, kind, schema.source)
-    buckets = first_bucketing(rules) if bucketing is None else bucketing
     by_row = kind.computed and is_table_of_cells(schema) and own[:1] == (ROW,)
     index_fields = (ROW,) if by_row and len(own) > 1 else ()
-    return Target(schema.source, rules.path, own, partition, buckets, rules.hive_style, merging, kind, index_fields)
+    buckets = first_bucketing(rules) if bucketing is None else bucketing
+    target = Target(schema.source, rules.path, own, partition, buckets, rules.hive_style, merging, kind, index_fields)
+    return target, names
 
 
 def _check_without_key(merging: Merging, kind: TableKind, source: SourceTable) -> None:

@@ -16,14 +16,13 @@ import pyarrow as pa
 
 from binlake.decode.changes import SourceTable
 from binlake.rows.upsert.fanout import destination, shard_of
-from binlake.schema.apply.backfill import carry_out
-from binlake.schema.apply.fresh_table import FreshTable
-from binlake.schema.apply.known_schemas import KnownSchemas
-from binlake.schema.apply.schema_states import SchemaStates
+from binlake.schema.apply.restate import carry_out
+from binlake.schema.apply.schema_states import FreshTable, KnownSchemas, SchemaStates
 from binlake.schema.apply.statement_history import StatementHistory
 from binlake.schema.apply.stored_rows import Pending
 from binlake.schema.rules.entries import Entry
-from binlake.schema.rules.plan import DdlPlan, SourceDdl
+from binlake.schema.rules.plan import DdlPlan
+from binlake.schema.rules.source_ddl import SourceDdl
 from binlake.schema.rules.table_ddl import TableDdl, judge_table
 from binlake.schema.rules.undetermined import Undetermined
 from binlake.settings import Settings
@@ -228,16 +227,16 @@ class DdlKeeper:
         Changes nothing."""
         known = list(known)
         self._rebuild(known)
-        found: dict[SourceTable, list[tuple[Entry, bool]]] = {}
+        by_source: dict[SourceTable, list[tuple[Entry, bool]]] = {}
         for source in known:
             table = self._lake.opened(self._settings.table_rules(source).path)
             if table is None:
                 continue
             judged = self.judge(source, table)[0].values()
-            told = [(e, e not in t.news and not e.is_refusal) for t in judged for e in t.entries]
-            if told:
-                found[source] = sorted(told, key=lambda one: one[0].key)
-        return found
+            entries = [(e, e not in t.news and not e.is_refusal) for t in judged for e in t.entries]
+            if entries:
+                by_source[source] = sorted(entries, key=lambda one: one[0].key)
+        return by_source
 
     def consult(self, known: Iterable[SourceTable], topics: Iterable[str]) -> DdlPlan:
         """The DDL plan for tasks that write besides the stream: statements that are carried out, and refusals."""
@@ -253,7 +252,7 @@ class DdlKeeper:
 
     def _judge_fresh(self, topics: Iterable[str]) -> Mapping[SourceTable, TableDdl]:
         """The statements about tables that are not in the lake yet: their rows are restated before they are stored."""
-        found: dict[SourceTable, TableDdl] = {}
+        judged: dict[SourceTable, TableDdl] = {}
         by_topic = [self._schemas.sources_of([topic]) for topic in topics]
         elsewhere = self._schemas.sources() - set().union(*by_topic) if all(by_topic) else set()
         concerned = self.history.events.effects.keys() - (elsewhere - self.history.renamed_of(topics))
@@ -266,7 +265,7 @@ class DdlKeeper:
             state = self._states.of_source(origin, rules)
             columns = state.schema
             reached = self._applied_until(source)
-            found[origin] = judge_table(origin, self.history.events.effects[origin], (), state, reached)
-            self._note_held(source, [found[origin]])
-            self._fresh[source] = self.fresh(source).with_origin(found[origin].entries, columns, state)
-        return found
+            judged[origin] = judge_table(origin, self.history.events.effects[origin], (), state, reached)
+            self._note_held(source, [judged[origin]])
+            self._fresh[source] = self.fresh(source).with_origin(judged[origin].entries, columns, state)
+        return judged

@@ -32,7 +32,7 @@ from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucketing import bucket_or_none, buckets_of
 from hudilake.format.definition.key_change import with_key, without_key
 from hudilake.format.definition.keys import record_keys
-from hudilake.format.definition.kind_support import Operation, refuse
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from hudilake.format.files.view import FileSlice
 
@@ -54,7 +54,7 @@ def rewrite(
     ``key``: the new key's columns; none to keep whole rows. Other arguments as ``backfill.carry_out``. Raises
     BinlakeError; the table is unchanged then, or its next opening brings it in order.
     """
-    refuse(table.table.config.kind, Operation.KEY_CHANGE, str(table.source))
+    table.table.config.kind.refuse(Operation.KEY_CHANGE, str(table.source))
     with table.table.exclusively():
         table.refresh(stream)
         if not key:
@@ -98,7 +98,7 @@ def _written(
     by_path: dict[str, list[FileSlice]] = {}
     for piece in table.table.file_slices():
         by_path.setdefault(piece.partition_path, []).append(piece)
-    bucketing, writer = table.table.config.bucketing, table.group_writer(context)
+    bucketing, writer = table.table.config.bucketing, table.rows.group_writer(context)
     for path, pieces in by_path.items():
         size = sum(piece.base_size + piece.log_size for piece in pieces)
         count = bucketing.count(path)
@@ -141,7 +141,7 @@ def _rows_of(
 
     parts = list(pool.map(read, pieces))
     rows = pa.concat_tables([part for part, _ in parts], promote_options="default")
-    buckets = np.concatenate([found for _, found in parts])
+    buckets = np.concatenate([numbers for _, numbers in parts])
     return {b: _newest(rows.filter(pa.array(buckets == b))) for b in np.unique(buckets).tolist()}
 
 

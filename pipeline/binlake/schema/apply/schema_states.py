@@ -1,20 +1,26 @@
-"""What is known of a table's columns before its next statement: of the lake table, or of the source's definitions."""
+"""What is known of a table's columns before its next statement: of the lake table, of the source's definitions, and of
+a table that does not exist yet, whose rows come in the columns of their own time.
+"""
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
+from binlake.decode.schemas.schemas import SchemaVersion
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.rows.upsert.keyless import ROW_FIELD
 from binlake.rows.upsert.merging_rules import merging_of
-from binlake.schema.apply.known_schemas import KnownSchemas
 from binlake.schema.rules.conversion.session import Session
+from binlake.schema.rules.ddl_log import DdlLog
+from binlake.schema.rules.entries import Entry
 from binlake.schema.rules.judged import TableSchemaState
 from binlake.schema.rules.partitions.known import Defined, KnownPartitions
 from binlake.schema.rules.undetermined import Undetermined, undetermined_by
@@ -22,8 +28,26 @@ from binlake.settings import Settings, TableRules
 from binlake.settings.fanout import ShardRule
 from binlake.tables.lake_table import LakeTable
 from hudilake.format.definition.column_names import lake_name
-from hudilake.format.definition.kind_support import Operation, refusal
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.definition.merging import Merging
+
+
+class KnownSchemas(Protocol):
+    """The statements and the definitions of tables that a stream has met."""
+
+    ddl: DdlLog
+
+    def sources(self) -> set[SourceTable]:
+        """The tables with a known definition."""
+        ...
+
+    def sources_of(self, topics: Iterable[str]) -> set[SourceTable]:
+        """Those of them whose records come from these topics, judged by the topics' names."""
+        ...
+
+    def versions(self, source: SourceTable) -> tuple[SchemaVersion, ...]:
+        """All definitions of a table, ordered by position."""
+        ...
 
 
 class SchemaStates:
@@ -62,8 +86,8 @@ class SchemaStates:
         since = [version.since for version in versions]
 
         def types_before(order: int) -> Mapping[str, MysqlType]:
-            at = bisect.bisect_left(since, order)
-            return {name.lower(): kind for name, kind in versions[at - 1].columns} if at else {}
+            place = bisect.bisect_left(since, order)
+            return {name.lower(): kind for name, kind in versions[place - 1].columns} if place else {}
 
         def defined_before(order: int) -> Defined | None:
             made = [v for v in self._schemas.versions(origin) if v.created and v.since < order]
@@ -82,7 +106,7 @@ def schema_state_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None
     partition = table.rules.partition.column if table.rules.partition is not None else None
     column = lake_name(shard.column) if shard is not None else None
     by_writer = Merging.of(config).by_writer
-    refused = refusal(config.kind, Operation.KEY_CHANGE)
+    refused = config.kind.refusal(Operation.KEY_CHANGE)
     return TableSchemaState(
         schema,
         key,
@@ -92,3 +116,25 @@ def schema_state_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None
         by_writer=by_writer,
         keeps_key=refused.why if refused is not None else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class FreshTable:
+    """``entries``: the statements that the first commit records. ``added``: the columns that they add and that the
+    source still has: rows from before them lack those that are null."""
+
+    entries: tuple[Entry, ...] = ()
+    added: tuple[pa.Field, ...] = ()
+
+    def with_origin(self, entries: Iterable[Entry], first: pa.Schema, last: TableSchemaState) -> FreshTable:
+        """With the statements about one source table, which had the columns ``first`` before them."""
+        rule = last.rules.columns
+        added = [f for f in last.schema if f.name not in first.names and f.name not in last.gone]
+        added = [f for f in added if rule is None or rule.keeps(f.name)]
+        return FreshTable((*self.entries, *entries), (*self.added, *added))
+
+    def columns(self, known: pa.Schema) -> pa.Schema:
+        """The columns that the table is created with: ``known`` in its rows, and the added ones that these lack."""
+        names = {name.lower() for name in known.names}
+        more = {field.name.lower(): field for field in self.added if field.name.lower() not in names}
+        return pa.schema([*known, *more.values()])

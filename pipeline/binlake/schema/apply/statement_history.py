@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from binlake.decode.changes import Control, ControlKind, SourceTable
 from binlake.rows.upsert.fanout import destination, part_of
 from binlake.rows.upsert.merging_rules import merging_of
-from binlake.schema.apply.known_schemas import KnownSchemas
+from binlake.schema.apply.schema_states import KnownSchemas
 from binlake.schema.rules.ddl_log import Called, DdlEvent, DdlHistory, place_of
 from binlake.schema.rules.entries import Entry
 from binlake.schema.rules.shadows import IN_PLACE, ShadowFacts, has_notes, shadowed
 from binlake.settings import Settings
 from binlake.settings.schema_changes import SchemaChangeSettings
-from binlake.source.topic_names import topic_suffix
+from binlake.source.offsets import topic_suffix
 from binlake.tables.lake import Lake
 from binlake.tables.names import Feed, LakeName
 
@@ -83,7 +83,7 @@ class StatementHistory:
             if topic not in self._topics:
                 self._topics.add(topic)
                 parts = topic.split(".")
-                self._suffixes |= {".".join(parts[at:]) for at in range(len(parts))}
+                self._suffixes |= {".".join(parts[start:]) for start in range(len(parts))}
 
     def _rows_come(self, shadow: SourceTable, base: SourceTable) -> bool:
         """Whether the rows of a table's shadow come to a lake table that can take the table's place. Topics tell it
@@ -149,24 +149,24 @@ class StatementHistory:
 
     def names(self, mine: set[SourceTable]) -> list[LakeName]:
         """Those of the lake tables ``mine`` whose names have changed, as the statements tell it that are known now."""
-        tables, found = self._settings.tables, []
+        tables, names = self._settings.tables, []
         for origin, called in self.events.called.items():
             source = destination(origin, tables)
             if source in mine and tables.selects(origin) and part_of(origin, tables) is None:
                 history = tuple(Called(destination(one.name, tables), one.place) for one in called)
                 path = self._settings.table_rules(source).path
-                found.append(LakeName(path, source, history, origin in self.events.gone))
-        return found
+                names.append(LakeName(path, source, history, origin in self.events.gone))
+        return names
 
     def feeds(self) -> list[Feed]:
         """The source tables that had several names, are gone, or are not determined."""
-        tables, events, found = self._settings.tables, self.events, []
+        tables, events, feeds = self._settings.tables, self.events, []
         for origin in {*events.called, *events.gone, *events.unsure}:
             if tables.selects(origin):
                 path = self._settings.table_rules(destination(origin, tables)).path
                 names = tuple(events.called.get(origin, (Called(origin),)))
-                found.append(Feed(path, origin, names, events.gone.get(origin), events.unsure.get(origin, "")))
-        return found
+                feeds.append(Feed(path, origin, names, events.gone.get(origin), events.unsure.get(origin, "")))
+        return feeds
 
     def unsure(self) -> dict[SourceTable, str]:
         """The lake tables whose names the statements do not determine, and why."""
@@ -180,15 +180,15 @@ class StatementHistory:
 
     def shadows_of(self, topics: Iterable[str]) -> set[SourceTable]:
         """The tables of schema change tools whose rows are ignored: the known ones, and those of these topics."""
-        found = set(self.events.shadows)
+        shadows = set(self.events.shadows)
         for topic in topics:
             parts = topic.split(".")
             if len(parts) > 2:
                 source = SourceTable(parts[-2], parts[-1])
                 base = shadowed(source)
                 if base is not None and base in self._known and self._is_left_out(source, base):
-                    found.add(source)
-        return found
+                    shadows.add(source)
+        return shadows
 
     def _is_left_out(self, source: SourceTable, base: SourceTable) -> bool:
         """Whether rows under such a name are ignored: a tool's own notes, and rows that cannot take the table over."""
@@ -214,29 +214,29 @@ class StatementHistory:
     def renamed_of(self, topics: Iterable[str]) -> set[SourceTable]:
         """The renamed tables, by their first names, whose rows come in these topics."""
         wanted = set(topics)
-        found = set()
+        renamed = set()
         for source, names in self.events.names.items():
             suffix = topic_suffix(source)
             if any(topic == suffix or topic.endswith(f".{suffix}") for topic in wanted):
-                found |= {n.identity for n in names if n.identity is not None}
-        return found
+                renamed |= {n.identity for n in names if n.identity is not None}
+        return renamed
 
 
 def net_renames(entries: Sequence[Entry]) -> list[tuple[SourceTable, SourceTable]]:
     """What the entries of one statement come to: each table's name before it and after it."""
-    found = []
+    renames = []
     for source in sorted({entry.source for entry in entries}, key=str):
         pairs = [entry.renamed for entry in entries if entry.source == source and entry.renamed is not None]
         before = {old for old, _ in pairs} - {new for _, new in pairs}
         after = {new for _, new in pairs} - {old for old, _ in pairs}
-        found += list(zip(sorted(before, key=str), sorted(after, key=str), strict=False))
-    return found
+        renames += list(zip(sorted(before, key=str), sorted(after, key=str), strict=False))
+    return renames
 
 
 def renaming(pairs: Sequence[tuple[SourceTable, SourceTable]]) -> str:
     """A statement that renames tables all at once, by way of unused names."""
-    away = [f"{_quoted(old)} TO `-`.`{at}`" for at, (old, _) in enumerate(pairs)]
-    back = [f"`-`.`{at}` TO {_quoted(new)}" for at, (_, new) in enumerate(pairs)]
+    away = [f"{_quoted(old)} TO `-`.`{number}`" for number, (old, _) in enumerate(pairs)]
+    back = [f"`-`.`{number}` TO {_quoted(new)}" for number, (_, new) in enumerate(pairs)]
     return f"RENAME TABLE {', '.join([*away, *back])}"
 
 

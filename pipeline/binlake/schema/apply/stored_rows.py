@@ -71,10 +71,10 @@ def after_statements(
         if entry.steps:
             steps = tuple(stored_step(step) for step in entry.steps)
             values = restated(values, places, [Restatement(entry.order, entry.seconds, steps)])
-    for at, field in enumerate(values.schema):
+    for index, field in enumerate(values.schema):
         kind = schema.field(field.name).type if field.name in schema.names else field.type
         if is_rewritten(field.type, kind):
-            values = values.set_column(at, field.with_type(kind), as_type(values.column(at), kind))
+            values = values.set_column(index, field.with_type(kind), as_type(values.column(index), kind))
     return values, gone
 
 

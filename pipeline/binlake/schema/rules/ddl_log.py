@@ -37,7 +37,7 @@ from binlake.schema.rules.shadows import (
 from binlake.schema.rules.tables_there import UNWRITTEN, Part, TablesThere, VersionsOf, in_database
 from binlake.schema.rules.undetermined import Undetermined
 from binlake.settings.schema_changes import SchemaChangeSettings
-from binlake.settings.table_names import later_table, plain_table
+from binlake.settings.templates import later_table, plain_table
 
 #: Policy of a source table.
 RuleOf = Callable[[SourceTable], SchemaChangeSettings]

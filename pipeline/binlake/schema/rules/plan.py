@@ -1,4 +1,4 @@
-"""The DDL plan for tasks: to which table rows belong, how rows before a statement are restated, which are refused."""
+"""The DDL plan for tasks: to which table the rows of a name belong, and what the statements make of rows."""
 
 from __future__ import annotations
 
@@ -8,17 +8,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from binlake.decode.changes import ChangeBatch, Control, ControlKind, Decoded, SourceTable
-from binlake.decode.selection import rows_where
-from binlake.schema.rules.restatement import Restatement
+from binlake.decode.changes import ChangeBatch, Control, ControlKind, Decoded, SourceTable, rows_where
 from binlake.schema.rules.row_places import RowPlaces
+from binlake.schema.rules.source_ddl import NO_DDL, SourceDdl
 
 #: A record of a table that a schema change tool made, counted as filtered.
 SHADOW_TABLE = "shadow_table"
-#: Why rows after a refused statement are in quarantine.
-DDL_REFUSED = "ddl_refused"
-#: Why rows are in quarantine that come after their table has lost its key: what they change cannot be found any more.
-LATE_ROW = "late_row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,42 +25,6 @@ class Name:
     identity: SourceTable | None
     why: str = ""
     seconds: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Rows after a refused statement are refused, up to the statement that undoes it, if there is one.
-
-    ``since``, ``until``: ordering values of the statements. ``seconds``, ``until_seconds``: their times, as in
-    ``RowPlaces.before``.
-    """
-
-    since: int
-    until: int | None
-    why: str
-    seconds: int | None = None
-    until_seconds: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SourceDdl:
-    """The DDL for the rows of one source table.
-
-    ``texts``: its integer columns that the lake stores as text. ``key``: the key columns (lake names) that a
-    statement gave the lake table; None if none did. ``held``: ordering value and time of a statement; rows after it
-    wait until all rows before it are applied. ``keyless_since``: those of the statement that took the key from the lake
-    table, which is without one now.
-    """
-
-    restatements: tuple[Restatement, ...] = ()
-    texts: tuple[str, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-    key: tuple[str, ...] | None = None
-    held: tuple[int, int | None] | None = None
-    keyless_since: tuple[int, int | None] | None = None
-
-
-NO_DDL = SourceDdl()
 
 
 @dataclass(frozen=True)
@@ -152,22 +111,3 @@ def _parted(batch: ChangeBatch, names: Sequence[Name]) -> Iterator[tuple[Name | 
     for at in np.unique(changes).tolist():
         mask = changes == at
         yield names[at - 1] if at else None, batch if mask.all() else rows_where(batch, mask)
-
-
-def refused(
-    batch: ChangeBatch, refusals: Sequence[Refusal]
-) -> tuple[ChangeBatch | None, list[tuple[ChangeBatch, str]]]:
-    """The rows that are accepted (None if there are none), and the rows after a refused statement with the reason."""
-    bad: list[tuple[ChangeBatch, str]] = []
-    for refusal in refusals:
-        places = RowPlaces.incoming(batch.rows)
-        earlier, unsure = places.before(refusal.since, refusal.seconds)
-        mask = ~earlier & ~unsure
-        if refusal.until is not None:
-            mask &= places.before(refusal.until, refusal.until_seconds)[0]
-        if mask.all():
-            return None, [*bad, (batch, refusal.why)]
-        if mask.any():
-            bad.append((rows_where(batch, mask), refusal.why))
-            batch = rows_where(batch, ~mask)
-    return batch, bad

@@ -21,8 +21,6 @@ from binlake.schema.rules.stepping import as_type, place_of, sent_otherwise, ste
 from binlake.schema.rules.steps import Compute, Remove, Step
 
 _Mask = npt.NDArray[np.bool_]
-#: What is added to the ``__op`` of a row that a statement about its partition has removed.
-REMOVED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +71,26 @@ def removed(rows: pa.Table, places: RowPlaces, restatements: Sequence[Restatemen
     return gone
 
 
-def restate_batch(batch: ChangeBatch, restatements: Sequence[Restatement], texts: Iterable[str] = ()) -> ChangeBatch:
-    """The batch with all statements applied to its rows from before them.
+def restate_batch(
+    batch: ChangeBatch, places: RowPlaces, restatements: Sequence[Restatement], texts: Iterable[str] = ()
+) -> tuple[ChangeBatch, _Mask]:
+    """The batch with all statements applied to its rows from before them, and a mask of the rows that a statement about
+    their partition has removed. These rows stay in the batch: what becomes of them depends on the lake table.
 
     Args:
-        batch: as decoded.
+        batch: n rows as decoded.
+        places: of its rows.
         restatements: in order.
         texts: integer columns that the lake stores as text.
     """
     if not restatements and not texts:
-        return batch
-    places = RowPlaces.incoming(batch.rows)
+        return batch, np.zeros(len(batch.rows), dtype=bool)
     values = batch.rows.drop_columns(list(META_NAMES))
     gone = removed(values, places, restatements)
     batch = _without_before(batch, places, restatements)
-    batch = _without(batch, gone) if gone.any() else batch
     changed = _as_texts(restated(values, places, restatements), texts)
     if changed is values:
-        return batch
+        return batch, gone
     before = batch.before
     if before is not None:
         before = _as_texts(restated(before, places.take(batch.before_at), restatements), texts)
@@ -100,38 +100,32 @@ def restate_batch(batch: ChangeBatch, restatements: Sequence[Restatement], texts
     rows = changed
     for name in META_NAMES:
         rows = rows.append_column(batch.rows.schema.field(name), batch.rows.column(name))
-    return replace(batch, schema=replace(batch.schema, columns=columns), rows=rows, before=before)
+    return replace(batch, schema=replace(batch.schema, columns=columns), rows=rows, before=before), gone
 
 
-def differing(batch: ChangeBatch, restatements: Sequence[Restatement]) -> str | None:
+def differing(rows: pa.Table, places: RowPlaces, restatements: Sequence[Restatement]) -> str | None:
     """Where the source sent another value for a computed column than binlake computes; None if it nowhere did.
 
     Rows from before the statement hold computed values, rows after it come with the server's: these show whether the
     expression was translated rightly.
+
+    Args:
+        rows: n rows of a change batch, as decoded.
+        places: of the rows.
+        restatements: in order.
     """
-    places = RowPlaces.incoming(batch.rows)
-    for at, one in enumerate(restatements):
+    for number, one in enumerate(restatements):
         steps = [step for step in one.steps if isinstance(step, Compute)]
         if not steps:
             continue
-        until = next((later.order for later in restatements[at + 1 :]), np.iinfo(np.int64).max)
+        until = next((later.order for later in restatements[number + 1 :]), np.iinfo(np.int64).max)
         sent = (places.orders >= one.order) & (places.orders < until)
-        rows = batch.rows.filter(pa.array(sent)).drop_columns(list(META_NAMES)) if sent.any() else None
-        for step in steps if rows is not None else ():
-            why = sent_otherwise(rows, step)
+        after = rows.filter(pa.array(sent)).drop_columns(list(META_NAMES)) if sent.any() else None
+        for step in steps if after is not None else ():
+            why = sent_otherwise(after, step)
             if why is not None:
                 return why
     return None
-
-
-def _without(batch: ChangeBatch, gone: _Mask) -> ChangeBatch:
-    """The batch with its removed rows marked by ``REMOVED``; what becomes of them is decided where rows are routed."""
-    at = batch.rows.column_names.index("__op")
-    field = batch.rows.schema.field(at)
-    ops = batch.rows.column(at).to_numpy()
-    return replace(
-        batch, rows=batch.rows.set_column(at, field, pa.array(np.where(gone, ops + REMOVED, ops), field.type))
-    )
 
 
 def _without_before(batch: ChangeBatch, places: RowPlaces, restatements: Sequence[Restatement]) -> ChangeBatch:

@@ -57,6 +57,10 @@ class RowPlaces:
         """The rows at these indices."""
         return RowPlaces(self.orders[at], self.earliest[at], self.latest[at])
 
+    def where(self, mask: _Mask) -> RowPlaces:
+        """The rows for which the mask holds; this object itself if it holds for all."""
+        return self if mask.all() else RowPlaces(self.orders[mask], self.earliest[mask], self.latest[mask])
+
     def before(self, order: int, seconds: int | None) -> tuple[_Mask, _Mask]:
         """Two masks of n: rows from before a statement, and rows of which it cannot be said.
 

@@ -10,7 +10,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import Metric
 from prometheus_client.samples import Sample
 
-from binlake.tables.registrar import RegistrarCounts
+from lakemetastore.client.registration import RegistrarCounts
 
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300)
 M = TypeVar("M", bound=MetricWrapperBase)
@@ -76,8 +76,8 @@ class StreamMetrics:
         def counter(name: str, text: str) -> Counter:
             return Counter(name, text, registry=self.registry)
 
-        self._told_before = RegistrarCounts()
-        self._told = counter("binlake_metastore_told_total", "Tables whose newest instant the metastore took in.")
+        self._registered_before = RegistrarCounts()
+        self._registered = counter("binlake_metastore_told_total", "Tables whose newest instant the metastore took in.")
         self._failed = counter("binlake_metastore_failed_total", "Attempts to tell the metastore that failed.")
         text = "Tables that the metastore was not told of; it takes them in by itself."
         self._dropped = counter("binlake_metastore_dropped_total", text)
@@ -85,9 +85,9 @@ class StreamMetrics:
         self._waiting = Gauge("binlake_metastore_waiting", text, registry=self.registry)
 
     def registered(self, counts: RegistrarCounts) -> None:
-        """How the metastore was told of completed instants since the start."""
-        before, self._told_before = self._told_before, counts
-        self._told.inc(counts.told - before.told)
+        """How the registration of completed instants went since the start."""
+        before, self._registered_before = self._registered_before, counts
+        self._registered.inc(counts.registered - before.registered)
         self._failed.inc(counts.failed - before.failed)
         self._dropped.inc(counts.dropped - before.dropped)
         self._waiting.set(counts.waiting)

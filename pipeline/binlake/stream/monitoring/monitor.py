@@ -16,13 +16,13 @@ from prometheus_client import Counter
 from binlake.position.ledger import Ledger
 from binlake.rows.upsert.outcomes import DELIVERED_OUTCOMES
 from binlake.source.offsets import NO_OFFSETS, Offsets
-from binlake.stream.monitoring.health import Health
 from binlake.stream.monitoring.metrics import Children, StreamMetrics
 from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
 from binlake.tables.lake import Lake
 from hudilake.clock import monotonic_s
+from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import BinlakeError
-from hudilake.services.compaction.plan import pending_compactions
+from lakemetastore.service.monitoring import Health
 
 _log = logging.getLogger(__name__)
 
@@ -125,21 +125,21 @@ class Monitor:
     # -- private, with the lock held ------------------------------------------------------------------------------
 
     def _look(self, *, finished: bool) -> None:
-        at, known = self._at, self._known
+        looked, known = self._at, self._known
         if finished:
-            at.finished_s = self._clock()
+            looked.finished_s = self._clock()
         if known is None:
             return
-        at.positions = known.ledger.positions
-        before = {*at.behind, *at.paused, *at.stopped}
-        at.behind, at.paused, at.stopped = (
+        looked.positions = known.ledger.positions
+        before = {*looked.behind, *looked.paused, *looked.stopped}
+        looked.behind, looked.paused, looked.stopped = (
             tuple(sorted(map(str, tables)))
             for tables in (known.ledger.behind, known.ledger.paused, known.ledger.stopped)
         )
-        for table in {*before, *at.behind}:
-            self.metrics.behind.labels(table).set(table in at.behind)
-            self.metrics.paused.labels(table).set(table in at.paused)
-            self.metrics.stopped.labels(table).set(table in at.stopped)
+        for table in {*before, *looked.behind}:
+            self.metrics.behind.labels(table).set(table in looked.behind)
+            self.metrics.paused.labels(table).set(table in looked.paused)
+            self.metrics.stopped.labels(table).set(table in looked.stopped)
 
     def _lags(self) -> Offsets:
         return self._at.ends.within(self._at.positions).minus(self._at.positions)

@@ -168,9 +168,9 @@ class ProgressEvent:
         """The reverse of ``to_json``. Raises TypeError for unknown or missing fields."""
         tables = tuple(map(TableProgress.from_json, data["tables"]))
         partitions = tuple(PartitionProgress(**p) for p in data["partitions"])
-        told = {"tables": tables, "partitions": partitions, "notices": tuple(data.get("notices", ()))}
-        told["ddl"] = tuple(DdlProgress(**ddl) for ddl in data.get("ddl", ()))
-        return ProgressEvent(**{**data, **told})
+        parsed = {"tables": tables, "partitions": partitions, "notices": tuple(data.get("notices", ()))}
+        parsed["ddl"] = tuple(DdlProgress(**ddl) for ddl in data.get("ddl", ()))
+        return ProgressEvent(**{**data, **parsed})
 
 
 #: The function that ``run_stream`` calls after every batch, in the driver's batch thread.

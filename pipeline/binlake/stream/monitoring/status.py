@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 
 from binlake.decode.changes import SourceTable
+from binlake.hbase.derive.pairs import DerivedPair
+from binlake.hbase.derive.touched import newest_moment
 from binlake.position.compared import ComparedTables
 from binlake.position.lease import SILENCE_S, StreamLease
 from binlake.position.ledger import Ledger
@@ -18,17 +20,62 @@ from binlake.settings import Settings
 from binlake.source.offsets import NO_OFFSETS, Offsets
 from binlake.source.positions import end_offsets, first_offsets, retention_ms
 from binlake.stream.monitoring.held import KafkaFacts
-from binlake.stream.monitoring.wide_status import WideStatus
 from binlake.tables.buckets.bucket_sizes import BucketAdvice, Wanted, bucket_advice, proposed
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds
 from hudilake.clock import now_ms, parse_instant
+from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import BinlakeError
 from hudilake.locking import file_lock, storage_lock
 from hudilake.locking.heartbeat import Heartbeat, Heartbeats
-from hudilake.services.compaction.plan import pending_compactions
 from hudilake.storage import Storage, StorageNotFoundError, open_storage
 from hudilake.table.table import HudiTable
+
+
+@dataclass(frozen=True, slots=True)
+class WideStatus:
+    """The position of a wide table.
+
+    Args:
+        cells: the table of cells.
+        until: the completion time up to which its commits are derived; None if no derivation has ended.
+        lag_ms: from there to the newest commit of the table of cells, in milliseconds; None if one of both is unknown.
+        commits: the commits of the active timeline that are not derived.
+        swept_ms: up to when expired cells are taken out, in ms since the epoch; 0 if they never were.
+        state: ``ok``, ``behind``, ``under way`` (several portions), or ``declared anew``: every row will be derived.
+    """
+
+    cells: str
+    until: str | None
+    lag_ms: int | None
+    commits: int
+    swept_ms: int
+    state: str
+
+
+def wide_status(root: Storage, pair: DerivedPair) -> WideStatus | None:
+    """The position of a wide table of a lake; None if one of the two tables does not exist. Changes nothing.
+
+    Raises CorruptDataError, StorageError.
+    """
+    places = [root.sub(rules.path) for rules in (pair.cells_rules, pair.wide_rules)]
+    if not all(HudiTable.exists(place) for place in places):
+        return None
+    cells, wide = map(HudiTable.open, places)
+    note, newest = RecordReader.newest_of(wide).derived, newest_moment(cells)
+    until = note.until.completed if note is not None and note.until is not None else None
+    later = [w for w in cells.timeline.completed() if until is None or (w.completion_time or "") > until]
+    waiting = [w for w in later if not (cells.timeline.is_compaction(w) or cells.timeline.is_clustering(w))]
+    lag_ms = None
+    if until is not None and newest is not None:
+        lag_ms = max(0, parse_instant(newest.completed) - parse_instant(until))
+    state = "behind" if waiting else "ok"
+    if note is not None and note.under_way:
+        state = "under way"
+    elif note is not None and until is not None and note.fingerprint != pair.fingerprint:
+        state = "declared anew"
+    swept_ms = note.swept_ms if note is not None else 0
+    return WideStatus(str(pair.cells), until, lag_ms, len(waiting), swept_ms, state)
 
 
 @dataclass(frozen=True)
@@ -231,13 +278,13 @@ def lock_holder(storage: Storage) -> Writer | None:
 
 
 def _file_lock_holder(storage: Storage) -> Writer | None:
-    found = file_lock.find_lock(storage)
-    if found is None:
+    held = file_lock.find_lock(storage)
+    if held is None:
         return None
-    silent_s = (now_ms() - found.modified_ms) / 1000
-    alive = not (found.is_abandoned or found.has_expired(foreign_expiry_s=0))
-    host, pid = (found.process.host, found.process.pid) if found.process is not None else (None, None)
-    return Writer(found.owner or "Hudi's own", host, pid, silent_s, alive)
+    silent_s = (now_ms() - held.modified_ms) / 1000
+    alive = not (held.is_abandoned or held.has_expired(foreign_expiry_s=0))
+    host, pid = (held.process.host, held.process.pid) if held.process is not None else (None, None)
+    return Writer(held.owner or "Hudi's own", host, pid, silent_s, alive)
 
 
 def _writer(beat: Heartbeat, timeout_s: float, instant: str = "") -> Writer:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from binlake.settings import Settings
 from binlake.source.positions import end_offsets
 from binlake.stream.monitoring.monitor import Monitor
-from binlake.stream.monitoring.server import MonitoringServer
 from hudilake.errors import BinlakeError
+from lakemetastore.service.monitoring import MonitoringServer
 
 #: How often Kafka is asked for the ends of the topics, and how long it may take.
 _ASK_KAFKA_EVERY_S = 15.0

@@ -15,9 +15,7 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from binlake.stream.spark.frames import frame_of_tasks
-from binlake.stream.spark.metastore import metastore_of
-from binlake.stream.spark.table_scan import TableScan
+from binlake.stream.spark.frames import TableScan, frame_of_tasks, metastore_of
 from hudilake.errors import ConfigError
 from hudilake.query.join.aggregates import Aggregate
 from hudilake.query.join.bucket_aggregate import BucketAggregate, needed_columns

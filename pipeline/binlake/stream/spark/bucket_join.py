@@ -14,9 +14,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from binlake.stream.spark.frames import frame_of_tasks
-from binlake.stream.spark.metastore import metastore_of
-from binlake.stream.spark.table_scan import TableScan
+from binlake.stream.spark.frames import TableScan, frame_of_tasks, metastore_of
 from hudilake.errors import ConfigError
 from hudilake.query.join.bucket_join import BucketJoin, JoinSide
 from hudilake.query.join.columns import join_columns

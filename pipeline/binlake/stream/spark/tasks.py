@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from hudilake.errors import BinlakeError, TransientError
-from hudilake.services.map_tasks import MapTasks
+from hudilake.services.planned import MapTasks
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,11 +34,11 @@ def map_in_tasks(context: SparkContext, function: Callable[[T], R], items: Seque
     if not items:
         return []
     try:
-        found = context.parallelize(list(items), min(slots, len(items))).map(attempt).collect()
+        outcomes = context.parallelize(list(items), min(slots, len(items))).map(attempt).collect()
     except (Py4JError, PySparkException) as error:
         raise TransientError(f"a Spark job failed: {cause_of(error)}", do_next="see Spark's log") from error
     results: list[R] = []
-    for result in found:
+    for result in outcomes:
         if isinstance(result, BinlakeError):
             raise result
         results.append(result)

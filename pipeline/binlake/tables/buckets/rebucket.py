@@ -35,13 +35,12 @@ from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets, bu
 from hudilake.format.definition.consistent import HashingMetadata
 from hudilake.format.definition.hashing_config import hashing_config, hashing_config_path
 from hudilake.format.definition.key_change import says_key
-from hudilake.format.definition.kind_support import Operation, refuse
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
 from hudilake.services.compaction import CompactionConfig
 from hudilake.services.compaction.task import CompactionContext, CompletedInstants
-from hudilake.services.rebucket.move import MoveContext, MovedUnit, begin_bucket, move
-from hudilake.services.rebucket.plan import Unit, units
+from hudilake.services.rebucket import MoveContext, MovedUnit, Unit, begin_bucket, move, units
 
 #: How often changed units are moved again without the lock.
 _ROUNDS = 3
@@ -87,7 +86,7 @@ def plan_rebucket(table: LakeTable, wanted: Bucketing) -> list[Unit]:
 def refuse_unmovable(table: LakeTable) -> None:
     """Raise UnsupportedError for a table whose rows have no bucket of their own."""
     config = table.table.config
-    refuse(config.kind, Operation.REBUCKET, table.rules.path)
+    config.kind.refuse(Operation.REBUCKET, table.rules.path)
     if not says_key(config):
         raise UnsupportedError(
             "the table is between two record keys, so its rows have no bucket",

@@ -17,16 +17,15 @@ from hudilake.clock import new_uuid
 from hudilake.commit.commit import OvertakenError
 from hudilake.errors import ConfigError
 from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata
-from hudilake.format.definition.kind_support import Operation, refuse
+from hudilake.format.definition.kind_support import Operation
 from hudilake.services.compaction import CompactionConfig
-from hudilake.services.rebucket.plan import Unit
-from hudilake.services.rebucket.resize import Resize, resize_plan, resize_units, rings_after
+from hudilake.services.rebucket import Resize, Unit, resize_plan, resize_units, rings_after
 
 
 def rings_of(table: LakeTable) -> ConsistentBuckets:
     """The hash rings of a table. Raises UnsupportedError for a table without."""
     config = table.table.config
-    refuse(config.kind, Operation.SPLIT, table.rules.path)
+    config.kind.refuse(Operation.SPLIT, table.rules.path)
     assert isinstance(config.bucketing, ConsistentBuckets)
     return config.bucketing
 

@@ -43,11 +43,12 @@ class KeptCells:
         return max(0, min(reached, parse_instant(instant)) - self.rule.lateness_ms)
 
     def kept(self, rows: Iterable[pa.Table], horizon_ms: int) -> Iterator[pa.Table]:
-        """See RowRetention. Raises CorruptDataError for a kind of cell that is not known."""
+        """The cells that a read after the horizon may need. Raises CorruptDataError for a kind of cell that is not
+        known."""
         for whole in _whole_rows(rows):
-            at = whole.schema.get_field_index(WRITTEN)
-            dated = pc.coalesce(whole.column(at), _came(whole))
-            yield whole.filter(needed(whole.set_column(at, WRITTEN, dated), self.rule, horizon_ms))
+            index = whole.schema.get_field_index(WRITTEN)
+            dated = pc.coalesce(whole.column(index), _came(whole))
+            yield whole.filter(needed(whole.set_column(index, WRITTEN, dated), self.rule, horizon_ms))
 
 
 def _whole_rows(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

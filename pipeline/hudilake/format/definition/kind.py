@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from hudilake.errors import UnsupportedError
+from hudilake.format.definition.kind_support import Operation, Refusal
+from hudilake.format.definition.placement import NO_LOGS, Appended, InBuckets, LookedUp, OnRing, Placement
 from hudilake.policies import GLOBAL_INDEXES, IndexType, TableType
 
 #: The index of a table whose properties do not say it: another writer made the table.
@@ -42,7 +45,13 @@ _HUDI_TYPES: Mapping[IndexType, str] = {
 _ENGINES: Mapping[IndexType, str] = {"bucket": "SIMPLE", "consistent_bucket": "CONSISTENT_HASHING"}
 #: Indexes that are told which keys come and go. The others are the base files themselves.
 _KEPT: Final = frozenset({"in_memory", "record_index", "partitioned_record_index", "external"})
-_COMPUTED: Final = frozenset({"bucket", "consistent_bucket"})
+_PLACEMENTS: Final[Mapping[str, Placement]] = {
+    "bucket": InBuckets(),
+    "consistent_bucket": OnRing(),
+    "none": Appended(),
+    UNKNOWN: Placement(),
+}
+_LOOKED_UP: Final = LookedUp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +67,66 @@ class TableKind:
     index: KnownIndex = "bucket"
 
     @property
+    def placement(self) -> Placement:
+        """How the file group of a row is decided."""
+        return _PLACEMENTS.get(self.index, _LOOKED_UP)
+
+    @property
     def copies(self) -> bool:
         """Whether a commit rewrites base files instead of writing log files."""
         return self.type == "copy_on_write"
 
     @property
+    def action(self) -> Literal["commit", "deltacommit"]:
+        """The action of the commits of rows: a table without log files has no delta commits."""
+        return "commit" if self.copies else "deltacommit"
+
+    @property
+    def compaction(self) -> Literal["commit"] | None:
+        """The action that completes a compaction; None for a table without."""
+        return None if self.copies else "commit"
+
+    @property
+    def rewriting(self) -> frozenset[str]:
+        """The actions that may write rows of other commits anew, so that older slices become superfluous. Where keys
+        are looked up, commits fill small files."""
+        return frozenset({"commit", "deltacommit"} if self.looks_up else {"commit"})
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether commits of rows may write rows of other commits anew. Deletes are then kept beside the files."""
+        return self.action in self.rewriting
+
+    def refusal(self, operation: Operation) -> Refusal | None:
+        """Why tables of this kind do not have an operation; None if they have it."""
+        if operation is Operation.COMPACTION:
+            return NO_LOGS if self.copies else None
+        return self.placement.refusal(operation, self.index)
+
+    def refuse(self, operation: Operation, table: str) -> None:
+        """Raise UnsupportedError if tables of this kind do not have an operation. ``table``: its name."""
+        if (why := self.refusal(operation)) is not None:
+            raise UnsupportedError(why.why, do_next=why.do_next, table=table)
+
+    @property
     def appends(self) -> bool:
         """Whether rows have no key: they are added and never changed."""
-        return self.index == "none"
+        return self.placement.appends
 
     @property
     def computed(self) -> bool:
         """Whether the file group of a record key is computed from the key alone."""
-        return self.index in _COMPUTED
+        return self.placement.computed
 
     @property
     def hashes(self) -> bool:
         """Whether the file groups of a partition are the nodes of a hash ring, which are split and merged."""
-        return self.index == "consistent_bucket"
+        return self.placement.hashes
 
     @property
     def looks_up(self) -> bool:
         """Whether the file group of a record key is looked up when rows are written."""
-        return not (self.computed or self.appends or self.index == UNKNOWN)
+        return self.placement.looks_up
 
     @property
     def is_global(self) -> bool:

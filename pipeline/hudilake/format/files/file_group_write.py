@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.schema import META_FIELDS, RECORD_KEY_FIELD, avro_schema
-from hudilake.format.files.column_stats import ColumnRange
+from hudilake.format.files.column_stats import ColumnRange, LogRanges, log_ranges
 from hudilake.format.files.delete_block import encode_deletes
 from hudilake.format.files.log_file import encode_data_block, encode_delete_block
-from hudilake.format.files.log_ranges import LogRanges, log_ranges
 from hudilake.format.files.names import LogFileName, in_partition, marker_path, parse_base_name, parse_log_name
 from hudilake.format.files.parquet_file import encode_parquet
 from hudilake.format.files.stored_rows import stored_rows

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudilake.compiled import DOUBLE, DOUBLES, LONG, LONGS, compiled
-from hudilake.format.layout.comparable import comparable
-from hudilake.format.layout.direct import Ulongs, nulls_of
+from hudilake.format.layout.direct import Ulongs, comparable, nulls_of
 from hudilake.format.layout.order import Order
 from hudilake.format.layout.search import ranges_of
 from hudilake.format.layout.sketch import Sketch

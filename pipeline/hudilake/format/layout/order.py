@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import ValidationError
 
+from hudilake.errors import CorruptDataError
 from hudilake.policies import OrderPolicy
 
 if TYPE_CHECKING:
@@ -73,3 +76,52 @@ def places(keys: Sequence[pa.Table]) -> npt.NDArray[np.int64]:
     by = [(str(number), "ascending") for number in range(len(columns))]
     found = pc.sort_indices(pa.table(columns, names=[name for name, _ in by]), by)
     return np.asarray(found.to_numpy(), dtype=np.int64)
+
+
+# The columns of an order that a table has.
+
+
+def within(order: Order | None, schema: pa.Schema) -> Order | None:
+    """The order by those of its columns that a table has; None if it has none of them.
+
+    The settings may name columns for many tables, and a schema change may drop a column. Nested columns have no order.
+
+    Args:
+        order: the wanted one.
+        schema: of the table.
+    """
+    if order is None:
+        return None
+    known = {field.name for field in schema if not pa.types.is_nested(field.type)}
+    columns = tuple(name for name in order.columns if name in known)
+    if columns == order.columns:
+        return order
+    return replace(order, policy=order.policy.model_copy(update={"columns": columns})) if columns else None
+
+
+# The order of a commit's base files, as the commit's extra metadata says it.
+
+#: The key of the extra metadata of a replacecommit or of a commit of a compaction that put rows into an order.
+ORDER_KEY: Final = "binlake.order"
+
+
+def order_extra(order: Order | None) -> dict[str, str]:
+    """The extra metadata of a commit whose base files have that order; none for None."""
+    if order is None:
+        return {}
+    return {ORDER_KEY: json.dumps({"order_by": order.policy.model_dump(mode="json"), "seed": order.seed})}
+
+
+def recorded_order(extra: Mapping[str, str]) -> Order | None:
+    """The order that a commit's extra metadata names, or None. Raises CorruptDataError."""
+    text = extra.get(ORDER_KEY)
+    if text is None:
+        return None
+    try:
+        record = json.loads(text)
+        return Order(OrderPolicy.model_validate(record["order_by"]), int(record["seed"]))
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        raise CorruptDataError(
+            f"a commit's extra metadata {ORDER_KEY} names no order: {text[:200]}",
+            do_next="run binlake fsck; rows are read without it",
+        ) from error

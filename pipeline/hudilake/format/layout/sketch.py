@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudilake.compiled import DOUBLE, DOUBLES, LONG, LONGS, NOTHING, ULONGS, compiled
-from hudilake.format.layout.comparable import comparable
+from hudilake.format.layout.direct import comparable
 from hudilake.format.layout.order import Order
 
 #: So many rows of all partitions together are wanted in samples: a bound is then at most about 1 % of them away.

@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 
 from hudilake.commit.commit import publish
+from hudilake.commit.compaction_plan import CompactionPlan, Operation, metrics_of, pending_compactions
 from hudilake.errors import CorruptDataError
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.files.names import BaseFileName
-from hudilake.format.timeline.avro_container import encode_container
 from hudilake.format.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudilake.format.timeline.instant import COMMIT, COMPACTION, Instant, State
 from hudilake.metadata.records.base_write import encode_base
@@ -52,7 +52,8 @@ def compact(table: MetadataTable) -> str | None:
     if not groups:
         return None
     requested = Instant(table.clock.next(), COMPACTION, State.REQUESTED)
-    table.storage.create(requested.path, _plan(groups))
+    plan = CompactionPlan(tuple(map(_operation, groups)), keeps_times=False)
+    table.storage.create(requested.path, plan.to_bytes())
     _execute(table, requested, groups)
     return requested.requested_time
 
@@ -62,10 +63,11 @@ def finish_pending(table: MetadataTable) -> None:
 
     A compaction that was overtaken by commits is removed: its base files would have to leave those commits out.
     """
-    for pending in [i for i in table.timeline.pending() if i.action == COMPACTION]:
+    for pending in pending_compactions(table.timeline):
         instant = pending.requested_time
         groups = [group for groups in table.reader.groups.values() for group in groups if group.logs]
-        if any(_completed_at(table, log.name.instant) >= instant for group in groups for log in group.logs):
+        completed = [table.timeline.completion_time(log.name.instant) or "" for group in groups for log in group.logs]
+        if max(completed, default="") >= instant:
             _give_up(table, pending)
         else:
             _execute(table, pending.in_state(State.REQUESTED), groups)
@@ -78,10 +80,6 @@ def _give_up(table: MetadataTable, pending: Instant) -> None:
     for state in (State.INFLIGHT, State.REQUESTED):
         table.storage.delete(pending.in_state(state).path)
     table.timeline.forget(pending)
-
-
-def _completed_at(table: MetadataTable, instant: str) -> str:
-    return table.timeline.completion_time(instant) or ""
 
 
 def _execute(table: MetadataTable, requested: Instant, groups: list[FileGroup]) -> None:
@@ -158,25 +156,13 @@ def _settled(key: bytes, value: bytes) -> bytes:
     return encode_listing(kind, {name: size for name, size in listing.items() if size is not None})
 
 
-def _plan(groups: list[FileGroup]) -> bytes:
-    """The body of the requested file."""
-    operations = [
-        {
-            "baseInstantTime": group.base.name.instant if group.base is not None else group.logs[0].name.instant,
-            "deltaFilePaths": [str(log.name) for log in group.logs],
-            "dataFilePath": str(group.base.name) if group.base is not None else None,
-            "fileId": group.file_id,
-            "partitionPath": group.partition.value,
-            "metrics": {
-                "TOTAL_LOG_FILES": float(len(group.logs)),
-                "TOTAL_LOG_FILES_SIZE": float(group.log_bytes),
-                "TOTAL_IO_READ_MB": float((group.base_bytes + group.log_bytes) >> 20),
-                "TOTAL_IO_WRITE_MB": float(group.base_bytes >> 20),
-                "TOTAL_IO_MB": float((2 * group.base_bytes + group.log_bytes) >> 20),
-            },
-            "bootstrapFilePath": None,
-        }
-        for group in groups
-    ]
-    record = {"operations": operations, "version": 2, "preserveHoodieMetadata": False}
-    return encode_container("HoodieCompactionPlan", record)
+def _operation(group: FileGroup) -> Operation:
+    base, log_bytes = group.base, group.log_bytes
+    return Operation(
+        group.partition.value,
+        group.file_id,
+        base.name.instant if base is not None else group.logs[0].name.instant,
+        str(base.name) if base is not None else None,
+        tuple(str(log.name) for log in group.logs),
+        metrics_of(len(group.logs), log_bytes, group.base_bytes, group.base_bytes),
+    )

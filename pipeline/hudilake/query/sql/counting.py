@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 from sqlglot import exp
 
-from hudilake.read.counting.rows import CountRequest
+from hudilake.read.counting import CountRequest
 from hudilake.read.filters.expressions import TRUE, And, normalised, unknown_parts
 from hudilake.read.filters.sql_filter import ConditionReader
 

@@ -130,10 +130,10 @@ def advise(reader: TableReader, statements: Sequence[str], names: Sequence[str],
     Raises as ``TableReader.plan`` and ``SliceScan.read``.
     """
     config, whole = reader.table.config, reader.plan()
-    found, trouble = overlaps(reader, SliceFiles(whole.slices))
+    overlap, trouble = overlaps(reader, SliceFiles(whole.slices))
     asked, left_out = asked_queries(statements, reader.schema, names)
     by_column = filtered_columns(asked)
-    overlapping, settled = ([], []) if statements else _by_overlap(reader, found)
+    overlapping, settled = ([], []) if statements else _by_overlap(reader, overlap)
     candidates = _candidates(reader, [*by_column, *overlapping])
     wanted = list(dict.fromkeys([*candidates, *sortable(reader.schema, [*by_column, *settled])]))
     sample = draw(reader, wanted or [RECORD_KEY_FIELD], given.rows, given.slices, given.seed)
@@ -150,7 +150,7 @@ def advise(reader: TableReader, statements: Sequence[str], names: Sequence[str],
         files=whole.files,
         pieces=round(sum(one.pieces for one in search.together)),
         drawn=sample.rows.num_rows,
-        columns=tuple(_columns(found, distinct, by_column)),
+        columns=tuple(_columns(overlap, distinct, by_column)),
         queries=tuple(_with_proposal(now, search, best)),
         left_out=tuple(left_out),
         assumed=not statements,
@@ -160,10 +160,10 @@ def advise(reader: TableReader, statements: Sequence[str], names: Sequence[str],
     )
 
 
-def _by_overlap(reader: TableReader, found: Sequence[ColumnOverlap]) -> tuple[list[str], list[str]]:
+def _by_overlap(reader: TableReader, overlap: Sequence[ColumnOverlap]) -> tuple[list[str], list[str]]:
     """Where no query is given: the columns with the largest overlap, and those whose files hardly overlap. Queries are
     assumed over both; those over the second ones do not count, but show what an order would cost."""
-    own = [one for one in found if one.column != reader.table.config.ordering_field]
+    own = [one for one in overlap if one.column != reader.table.config.ordering_field]
     apart = {one.column for one in own if one.depth <= max(_HARDLY, _HARDLY_SHARE * one.files)}
     overlapping = [one.column for one in own if one.column not in apart][:_ASSUMED_COLUMNS]
     return overlapping, sortable(reader.schema, [one.column for one in own if one.column in apart])[:_ASSUMED_COLUMNS]
@@ -226,9 +226,9 @@ def _with_proposal(now: Sequence[_Now], search: Search, best: Tried | None) -> I
 
 
 def _columns(
-    found: Sequence[ColumnOverlap], distinct: Mapping[str, int], by_column: Mapping[str, int]
+    overlap: Sequence[ColumnOverlap], distinct: Mapping[str, int], by_column: Mapping[str, int]
 ) -> Iterator[ColumnAdvice]:
     """The columns that queries filter by first, then by their overlap."""
-    known = {one.column: one for one in found}
+    known = {one.column: one for one in overlap}
     for name in dict.fromkeys([*by_column, *known]):
         yield ColumnAdvice(name, known.get(name), distinct.get(name), by_column.get(name, 0))

@@ -63,12 +63,12 @@ def overlaps(reader: TableReader, files: SliceFiles) -> tuple[list[ColumnOverlap
     except INDEX_FAILURES as error:
         return [], f"the column ranges cannot be read: {error}"
     in_log = files.in_log.tolist()
-    found = []
+    measured = []
     for column, kind in kinds.items():
         ranges = [known.get(file, {}).get(column) for file in files.files]
         if any(one is not None for one in ranges):
-            found.append(_overlap(column, column_bounds(kind, ranges, in_log), ranges))
-    return sorted(found, key=lambda one: -one.depth), None
+            measured.append(_overlap(column, column_bounds(kind, ranges, in_log), ranges))
+    return sorted(measured, key=lambda one: -one.depth), None
 
 
 def _overlap(column: str, bounds: ColumnBounds, ranges: Sequence[ColumnRange | None]) -> ColumnOverlap:
@@ -138,7 +138,7 @@ def _on_a_line(values: pa.Array) -> Doubles:
 def _shared(least: bytes, greatest: bytes) -> int:
     """How many bytes all values between two have in common at their beginning."""
     pairs = enumerate(zip(least, greatest, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(least), len(greatest)))
+    return next((place for place, (one, other) in pairs if one != other), min(len(least), len(greatest)))
 
 
 def _is_number(kind: pa.DataType) -> bool:

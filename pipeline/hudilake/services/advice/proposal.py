@@ -71,13 +71,13 @@ class Search:
         chosen: tuple[str, ...] = ()
         while len(chosen) < MOST_COLUMNS:
             rest = [name for name in candidates if name not in chosen]
-            found = [self._try(policy) for name in rest for policy in _orders((*chosen, name))]
-            if not found:
+            tries = [self._try(policy) for name in rest for policy in _orders((*chosen, name))]
+            if not tries:
                 break
-            least = min(found, key=lambda one: one.share)
+            least = min(tries, key=lambda one: one.share)
             if best is not None and least.share > best.share * (1 - _WORTH):
                 break
-            best = _simplest(found, least)
+            best = _simplest(tries, least)
             chosen = best.order.columns
         return best
 
@@ -93,9 +93,9 @@ def _orders(columns: tuple[str, ...]) -> Iterator[OrderPolicy]:
         yield OrderPolicy(columns=columns, curve=curve)
 
 
-def _simplest(found: Sequence[Tried], least: Tried) -> Tried:
+def _simplest(tries: Sequence[Tried], least: Tried) -> Tried:
     """Of the curves over the same columns the first that is as good as the best one."""
-    same = [one for one in found if one.order.columns == least.order.columns]
+    same = [one for one in tries if one.order.columns == least.order.columns]
     return next(one for one in same if one.share <= least.share * (1 + _WORTH))
 
 
@@ -107,7 +107,7 @@ def sortable(schema: pa.Schema, names: Sequence[str]) -> list[str]:
 def assumed_queries(sample: Sample, columns: Sequence[str], times: int) -> list[AskedQuery]:
     """Queries where none are given: for each column some ranges with a hundredth of its values, each asked ``times``
     times."""
-    rows, found = sample.rows, []
+    rows, queries = sample.rows, []
     for name in columns:
         values = rows.column(name).drop_null()
         if pa.types.is_floating(values.type):
@@ -116,10 +116,10 @@ def assumed_queries(sample: Sample, columns: Sequence[str], times: int) -> list[
             continue
         ordered = values.take(pc.sort_indices(values))
         for place in _PLACES:
-            first, last = (int(np.clip(at, 0, 1) * (len(ordered) - 1)) for at in (place, place + _RANGE))
+            first, last = (int(np.clip(share, 0, 1) * (len(ordered) - 1)) for share in (place, place + _RANGE))
             condition = all_of(Ge(name, ordered[first].as_py()), Le(name, ordered[last].as_py()))
-            found.append(AskedQuery(f"a hundredth of the values of {name}", times, condition))
-    return found
+            queries.append(AskedQuery(f"a hundredth of the values of {name}", times, condition))
+    return queries
 
 
 def distinct_values(column: pa.ChunkedArray, rows: int) -> int:

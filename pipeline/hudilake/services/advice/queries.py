@@ -88,13 +88,13 @@ def filtered_columns(queries: Iterable[AskedQuery]) -> dict[str, int]:
 
     ``<>``, ``not in`` and ``not like`` are no reason to order rows by a column: nearly all values pass.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for query in queries:
         named = {
             leaf.column for leaf in leaves(query.condition) if not isinstance(leaf, Constant | Unknown) and _skips(leaf)
         }
-        found.update(dict.fromkeys(sorted(named), query.times))
-    return dict(found.most_common())
+        counts.update(dict.fromkeys(sorted(named), query.times))
+    return dict(counts.most_common())
 
 
 def _skips(leaf: Compare | In | IsNull | StartsWith) -> bool:

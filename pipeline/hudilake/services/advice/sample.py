@@ -70,10 +70,10 @@ def draw(reader: TableReader, columns: Sequence[str], rows: int, most_slices: in
     size = sum(map(_bytes, pieces))
     drawn = []
     for piece in pieces:
-        found = pa.Table.from_batches(list(plan.scan.read(piece)), plan.scan.schema)
-        wanted = min(found.num_rows, max(1, round(rows * _bytes(piece) / size)))
-        places = np.sort(chance.choice(found.num_rows, wanted, replace=False)) if wanted else np.zeros(0, np.int64)
-        drawn.append(Drawn(piece, found.take(pa.array(places)), found.num_rows))
+        whole = pa.Table.from_batches(list(plan.scan.read(piece)), plan.scan.schema)
+        wanted = min(whole.num_rows, max(1, round(rows * _bytes(piece) / size)))
+        places = np.sort(chance.choice(whole.num_rows, wanted, replace=False)) if wanted else np.zeros(0, np.int64)
+        drawn.append(Drawn(piece, whole.take(pa.array(places)), whole.num_rows))
     return Sample(plan.scan.schema, tuple(drawn), plan.size / size if size else 1.0)
 
 

@@ -138,11 +138,11 @@ def _bounds(column: pa.ChunkedArray, number: pa.Array, count: int) -> ColumnBoun
     """The range of a column in each piece. ``number``: the piece of each row."""
     table = pa.table({"piece": number, "value": column})
     wanted = [("value", "min"), ("value", "max"), ("value", "count"), ("piece", "count")]
-    found = table.group_by("piece").aggregate(wanted).sort_by("piece")
+    ranges = table.group_by("piece").aggregate(wanted).sort_by("piece")
     kind = comparison_type(column.type)
-    at = np.full(count, -1, dtype=np.int64)
-    at[found.column("piece").to_numpy()] = np.arange(found.num_rows)
-    taken = found.take(pa.array(at, mask=at < 0)).combine_chunks()
+    row_of = np.full(count, -1, dtype=np.int64)
+    row_of[ranges.column("piece").to_numpy()] = np.arange(ranges.num_rows)
+    taken = ranges.take(pa.array(row_of, mask=row_of < 0)).combine_chunks()
     values = np.nan_to_num(taken.column("value_count").to_numpy().astype(np.float64))
     rows = np.nan_to_num(taken.column("piece_count").to_numpy().astype(np.float64))
     low, high = (pa.chunked_array(taken.column(name)).cast(kind) for name in ("value_min", "value_max"))

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from hudilake.commit.commit import OvertakenError, withdraw
 from hudilake.errors import BinlakeError, CommitUnknownError, LostOwnershipError
 from hudilake.format.files.file_group_write import WriteResult
-from hudilake.format.layout.recorded import order_extra
-from hudilake.services.clustering.job import ClusteringJob, holding
+from hudilake.format.layout.order import order_extra
+from hudilake.services.clustering.job import ClusteringJob, LaidOut, holding
 from hudilake.services.clustering.plan import Unit
-from hudilake.services.clustering.task import LaidOut
 from hudilake.table.table import HudiTable
 
 #: Tells the index of a table which keys the files of an instant have, before the instant completes.
@@ -48,6 +47,11 @@ class Clustered:
     bytes_written: int = 0
     gave_way: int = 0
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """All numbers, by name."""
+        return {name: value for name, value in vars(self).items() if name not in ("instant", "completed")}
+
 
 def complete(table: HudiTable, job: ClusteringJob, made: Sequence[LaidOut], keep: Keep | None = None) -> Clustered:
     """Publish the units of a clustering that still hold; if there are none, the clustering is rolled back.
@@ -56,7 +60,7 @@ def complete(table: HudiTable, job: ClusteringJob, made: Sequence[LaidOut], keep
         table: the object that put it in flight; it is refreshed under its lock.
         job: from ``prepare``.
         made: of all its units.
-        keep: of a table whose index is told of keys.
+        keep: of a table whose index keeps keys by itself.
 
     On an error the clustering is rolled back before the error goes on, unless its outcome is unknown. Raises
     OvertakenError if the table's properties have changed meanwhile, LostOwnershipError if another process rolled it

@@ -18,7 +18,7 @@ from hudilake.format.definition.schema import COMMIT_TIME_FIELD, RECORD_KEY_FIEL
 from hudilake.format.files.file_group_write import KeyChanges, WriteResult
 from hudilake.format.files.names import BaseFileName, in_partition, marker_path
 from hudilake.format.files.parquet_file import encode_parquet
-from hudilake.services.clustering.context import FILE_NAME, PARTITION_PATH, LayOutContext
+from hudilake.services.clustering.config import FILE_NAME, PARTITION_PATH, LayOutContext
 from hudilake.services.clustering.plan import Unit
 from hudilake.services.clustering.spill import Longs, Spilled
 from hudilake.storage.base import Storage
@@ -110,8 +110,8 @@ class _Output:
             new_file_id(self.context.table_name, merging.instant, path, first, str(number)), merging.instant
         )
         self.storage.write(marker_path(merging.instant, path, str(name)), b"")
-        at, form = self.directory / f"file-{number}", self.context.form
-        sink = BaseFileSink(at, self.schema, str(name), len(places), merging.indexed_columns, form)
+        target, form = self.directory / f"file-{number}", self.context.form
+        sink = BaseFileSink(target, self.schema, str(name), len(places), merging.indexed_columns, form)
         keys: list[pa.Array] = []
         with contextlib.ExitStack() as stack:
             stack.callback(sink.abandon)
@@ -120,9 +120,9 @@ class _Output:
                 keys += rows.column(RECORD_KEY_FIELD).chunks if self.context.keeps_keys else []
             stack.pop_all()
         written = sink.close(merging.avro_schema_json)
-        content = mapped(at)
+        content = mapped(target)
         self.storage.write(in_partition(path, str(name)), content)
-        at.unlink()
+        target.unlink()
         low, high = written.keys or ("", "")
         return WriteResult(
             partition_path=path,
@@ -144,5 +144,5 @@ class _Output:
         most_rows, most_bytes = self.context.form.at_once
         bytes_a_row = int(self.rows.weights[places].mean())
         step = max(1, min(STRETCH_ROWS, most_rows, most_bytes // bytes_a_row))
-        for at in range(0, len(places), step):
-            yield self.restored(places[at : at + step])
+        for start in range(0, len(places), step):
+            yield self.restored(places[start : start + step])

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hudilake.commit.compaction_plan import Operation
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition import kind_support
 from hudilake.format.files.names import parse_base_name, parse_log_name
 from hudilake.format.files.view import FileSlice
-from hudilake.format.layout.order import Order
-from hudilake.format.layout.recorded import order_extra, recorded_order
+from hudilake.format.layout.order import Order, order_extra, recorded_order
 from hudilake.format.timeline.clustering_plan import (
     SORT_AND_SIZE,
     SORT_COLUMNS,
@@ -23,7 +23,6 @@ from hudilake.format.timeline.timeline import FileGroupId
 from hudilake.policies import OrderPolicy
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.selection import Taken, bytes_of, selected
-from hudilake.services.compaction.plan import Operation
 from hudilake.services.compaction.scheduling import logs_before
 from hudilake.table.table import HudiTable
 
@@ -68,7 +67,7 @@ def plan(table: HudiTable, config: ClusteringConfig, busy: Collection[FileGroupI
 
     Raises UnsupportedError for a table whose rows may not leave their file group, CorruptDataError, StorageError.
     """
-    kind_support.refuse(table.config.kind, kind_support.Operation.CLUSTERING, table.config.name)
+    table.config.kind.refuse(kind_support.Operation.CLUSTERING, table.config.name)
     slices = [piece for piece in table.file_slices() if (piece.partition_path, piece.file_id) not in busy]
     settled = [piece for piece in slices if logs_before(table.timeline, piece.log_files, time) == piece.log_files]
     return [_unit(taken, config) for taken in selected(table, settled, config)]
@@ -81,7 +80,7 @@ def _unit(taken: Taken, config: ClusteringConfig) -> Unit:
 
 
 def plan_of(units: Sequence[Unit], config: ClusteringConfig) -> ClusteringPlan:
-    """The plan that Hudi can execute too: by the same columns, along the curve that its writer is told."""
+    """The plan that Hudi can execute too: by the same columns, along the curve that its writer is given."""
     order = config.order
     params = {SORT_COLUMNS: ",".join(order.columns)} if order is not None else {}
     groups = tuple(planned_group(unit.sources, unit.outputs) for unit in units)

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hudilake.clock import now_ms, parse_instant
 from hudilake.commit.announced import intent_extra, pending_intent
 from hudilake.commit.commit import request
+from hudilake.commit.compaction_plan import pending_compactions, read_plan
 from hudilake.commit.planned import groups_of, planned_intent
-from hudilake.format.definition import kind_support
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.files.append import open_groups
 from hudilake.format.timeline.instant import CLUSTERING, REPLACE_COMMIT, Instant, State
 from hudilake.format.timeline.timeline import FileGroupId
 from hudilake.policies import ClusteringPolicy, FileSizePolicy
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.plan import plan, plan_of
-from hudilake.services.compaction.plan import pending_compactions, read_plan
+from hudilake.services.planned import due_by_commits
 from hudilake.storage.base import AlreadyExistsError
 from hudilake.table.table import HudiTable
 
 _ATTEMPTS = 5
-_MS_PER_MINUTE = 60_000
 
 
 def due(table: HudiTable, policy: ClusteringPolicy, since: str = "") -> str | None:
@@ -33,14 +32,7 @@ def due(table: HudiTable, policy: ClusteringPolicy, since: str = "") -> str | No
     ``since``: commits that completed up to this time do not count.
     """
     commits = _since_last(table, since)
-    if not commits:
-        return None
-    if policy.after_commits is not None and len(commits) >= policy.after_commits:
-        return f"{len(commits)} commits since the last clustering"
-    age_ms = now_ms() - parse_instant(min(i.completion_time or i.requested_time for i in commits))
-    if policy.after_minutes is not None and age_ms >= policy.after_minutes * _MS_PER_MINUTE:
-        return f"the oldest commit since the last clustering is {age_ms // _MS_PER_MINUTE} minutes old"
-    return None
+    return due_by_commits(commits, policy.after_commits, policy.after_minutes, "commit", "clustering")
 
 
 def schedule(table: HudiTable, config: ClusteringConfig) -> Instant | None:
@@ -51,7 +43,7 @@ def schedule(table: HudiTable, config: ClusteringConfig) -> Instant | None:
     LockHeldError, CorruptDataError, StorageError.
     """
     table.config.check_writable()
-    kind_support.refuse(table.config.kind, kind_support.Operation.CLUSTERING, table.config.name)
+    table.config.kind.refuse(Operation.CLUSTERING, table.config.name)
     with table.exclusively():
         for attempt in range(_ATTEMPTS):
             try:

@@ -9,7 +9,7 @@ from math import ceil
 from typing import TypeAlias
 
 from hudilake.format.files.view import FileSlice, first_instant
-from hudilake.format.layout.recorded import recorded_order
+from hudilake.format.layout.order import recorded_order
 from hudilake.format.timeline.commit_metadata import CLUSTER, CommitMetadata
 from hudilake.format.timeline.instant import REPLACE_COMMIT, Instant, State
 from hudilake.services.clustering.config import ClusteringConfig
@@ -40,8 +40,8 @@ def selected(table: HudiTable, slices: Iterable[FileSlice], config: ClusteringCo
             by_path.setdefault(piece.partition_path, []).append(piece)
     known = LaidOutFiles(table, config)
     chosen = (_of_partition(by_path[path], config, known) for path in sorted(by_path))
-    found = [unit for pieces in chosen for unit in _cut(pieces, config) if _gains(unit, config, known)]
-    return _bounded(found, config, known)
+    units = [unit for pieces in chosen for unit in _cut(pieces, config) if _gains(unit, config, known)]
+    return _bounded(units, config, known)
 
 
 @dataclass
@@ -107,18 +107,18 @@ def _gains(unit: Taken, config: ClusteringConfig, known: LaidOutFiles) -> bool:
     return config.order is not None or len(unit) != config.outputs(sum(map(bytes_of, unit)))
 
 
-def _bounded(found: Sequence[Taken], config: ClusteringConfig, known: LaidOutFiles) -> list[Taken]:
+def _bounded(units: Sequence[Taken], config: ClusteringConfig, known: LaidOutFiles) -> list[Taken]:
     """As many units as the bound on bytes allows, at least one."""
     most = config.policy.max_io_bytes
     if most is None:
-        return list(found)
+        return list(units)
 
     def gain(unit: Taken) -> int:
         return sum(bytes_of(piece) for piece in unit if piece not in known)
 
     chosen: list[Taken] = []
     total = 0
-    for unit in sorted(found, key=gain, reverse=True):
+    for unit in sorted(units, key=gain, reverse=True):
         total += sum(map(bytes_of, unit))
         if chosen and total > most:
             break

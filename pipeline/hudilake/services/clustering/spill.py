@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hudilake.format.definition.schema import COMMIT_TIME_FIELD
 from hudilake.format.files.base_file import rows_at_once
 from hudilake.format.layout.order import places, sort_keys
-from hudilake.services.clustering.context import LayOutContext
+from hudilake.services.clustering.config import LayOutContext
 from hudilake.services.clustering.plan import Unit
 from hudilake.services.clustering.sources import rows_of
 from hudilake.storage.base import Storage
@@ -101,8 +101,8 @@ class _Lane:
 
     def fill(self, storage: Storage, context: LayOutContext, unit: Unit, numbers: Iterable[int], times: _Times) -> None:
         """Put the rows of some sources aside, one source after the other."""
-        at = context.stored.get_field_index(COMMIT_TIME_FIELD)
-        coded = context.stored.set(at, pa.field(COMMIT_TIME_FIELD, _CODE))
+        i = context.stored.get_field_index(COMMIT_TIME_FIELD)
+        coded = context.stored.set(i, pa.field(COMMIT_TIME_FIELD, _CODE))
         with contextlib.ExitStack() as stack:
             writer = stack.enter_context(pa.ipc.new_file(str(self.rows), coded))
             keys = _Keys(self.keys, stack)
@@ -112,7 +112,7 @@ class _Lane:
                         rows = keys.sorted(rows, sort_keys(context.order, rows, unit.bounds))
                     self.sources.append(number)
                     self.weights.append(_weights(rows))
-                    writer.write_table(rows.set_column(at, coded.field(at), times.codes(rows[at])).combine_chunks())
+                    writer.write_table(rows.set_column(i, coded.field(i), times.codes(rows[i])).combine_chunks())
 
 
 @dataclass
@@ -171,15 +171,15 @@ def _order(lanes: Sequence[_Lane], context: LayOutContext) -> tuple[Longs, Seams
         readers = [pa.ipc.open_file(file) for file in files]
         keys = [pa.table(reader.get_batch(n)) for reader in readers for n in range(reader.num_record_batches)]
         in_turn = [keys[n] for n in by_source]
-        found = places(in_turn)
-        return order[found], seams(context.order, in_turn, found)
+        ranks = places(in_turn)
+        return order[ranks], seams(context.order, in_turn, ranks)
 
 
 def _stretches(tables: Iterator[pa.Table], form: BaseFileForm) -> Iterator[pa.Table]:
     for table in tables:
         step = rows_at_once(table, STRETCH_ROWS, form.at_once[1]) if table.num_rows else 1
-        for at in range(0, table.num_rows, step):
-            yield table.slice(at, step)
+        for start in range(0, table.num_rows, step):
+            yield table.slice(start, step)
 
 
 def _weights(rows: pa.Table) -> Weights:

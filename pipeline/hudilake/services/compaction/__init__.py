@@ -10,6 +10,7 @@ table's lock. Step 2 may run in another thread or process while the table's writ
 processes that the compaction is running.
 """
 
+from hudilake.commit.compaction_plan import CompactionPlan, Operation
 from hudilake.services.compaction.completion import (
     OlderWriterError,
     UnsoundPlanError,
@@ -20,19 +21,17 @@ from hudilake.services.compaction.config import CompactionConfig
 from hudilake.services.compaction.job import CompactionJob, MapTasks, execute, prepare
 from hudilake.services.compaction.pending import (
     abandoned,
-    carry_out,
-    finish_pending,
     publish_or_unschedule,
     resume,
     unschedule,
 )
-from hudilake.services.compaction.plan import CompactionPlan, Operation
 from hudilake.services.compaction.scheduling import due, schedule
-from hudilake.services.compaction.service import run
+from hudilake.services.compaction.service import Compaction, finish_pending, run
 from hudilake.services.compaction.task import CompactedFile, CompactionContext, compact_file_group
 
 __all__ = [
     "CompactedFile",
+    "Compaction",
     "CompactionConfig",
     "CompactionContext",
     "CompactionJob",
@@ -42,7 +41,6 @@ __all__ = [
     "Operation",
     "UnsoundPlanError",
     "abandoned",
-    "carry_out",
     "compact_file_group",
     "complete",
     "due",

@@ -12,20 +12,20 @@ and here).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import sleep
+from typing import Final
 
 from hudilake.clock import monotonic_s
 from hudilake.commit.commit import check_still_inflight, drop_markers, publish
-from hudilake.errors import TransientError
+from hudilake.commit.compaction_plan import Operation
+from hudilake.errors import CorruptDataError, TransientError
 from hudilake.format.definition.schema import avro_schema
-from hudilake.format.layout.recorded import order_extra
+from hudilake.format.layout.order import order_extra
 from hudilake.format.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from hudilake.format.timeline.instant import COMPACTION, DELTA_COMMIT, Instant, State
 from hudilake.metadata.records.delta import MetadataDelta
 from hudilake.metadata.services import rollback as metadata_rollback
-from hudilake.services.compaction.horizon import horizon_extra
-from hudilake.services.compaction.plan import Operation
 from hudilake.services.compaction.scheduling import logs_before
 from hudilake.services.compaction.task import CompactedFile
 from hudilake.table.table import HudiTable
@@ -136,3 +136,30 @@ def _check_sound(table: HudiTable, time: str, operations: Iterable[Operation]) -
                 instant=time,
                 file=missing[0],
             )
+
+
+#: The key of the extra metadata of a compaction's commit; milliseconds since 1970 as text.
+HORIZON_KEY: Final = "binlake.horizon"
+
+
+def horizon_extra(table: HudiTable, files: Iterable[CompactedFile]) -> Mapping[str, str]:
+    """What a compaction of a table records of its horizon. Errors as ``recorded_horizon``."""
+    made = [file.horizon_ms for file in files if file.horizon_ms is not None]
+    if not made:
+        return {}
+    return {HORIZON_KEY: str(max(*made, recorded_horizon(table) or 0))}
+
+
+def recorded_horizon(table: HudiTable) -> int | None:
+    """The horizon of a table as of its last refresh, in milliseconds since 1970; None if no row was left out.
+
+    Raises CorruptDataError, StorageError.
+    """
+    text = table.extra_metadata(HORIZON_KEY)
+    if text is not None and not text.isdecimal():
+        raise CorruptDataError(
+            f"a commit's extra metadata {HORIZON_KEY} names no time: {text[:200]}",
+            do_next="run binlake fsck",
+            table=table.config.name,
+        )
+    return None if text is None else int(text)

@@ -11,14 +11,13 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from hudilake.commit.compaction_plan import CompactionPlan, Operation, read_plan
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.merging import Merging
 from hudilake.format.definition.schema import avro_schema
-from hudilake.format.layout.columns import within
-from hudilake.format.layout.order import Order
+from hudilake.format.layout.order import Order, within
 from hudilake.format.timeline.instant import Instant, State
 from hudilake.services.compaction.config import CompactionConfig
-from hudilake.services.compaction.plan import CompactionPlan, Operation, read_plan
 from hudilake.services.compaction.task import (
     CompactedFile,
     CompactionContext,
@@ -74,7 +73,7 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
         completed=CompletedInstants.of(table.timeline),
         config=config,
         indexed_columns=(index.columns or None) if index is not None else None,
-        restates_deletes=not (appends or table.config.kind.looks_up or Merging.of(table.config).by_writer),
+        restates_deletes=table.config.kind.placement.restates_deletes and not Merging.of(table.config).by_writer,
         appends=appends,
     )
     return CompactionJob(inflight, table.storage, context, plan)

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable
 
 from hudilake.commit.commit import check_not_completed, drop_markers
+from hudilake.commit.compaction_plan import CompactionPlan, pending_compactions, read_plan
 from hudilake.commit.rollback import files_of_instant
 from hudilake.format.files.names import STEADY_TOKEN, in_partition, parse_base_name, parse_log_name
 from hudilake.format.timeline.instant import Instant, State
@@ -22,8 +23,7 @@ from hudilake.services.compaction.completion import (
     wait_for_older_writers,
 )
 from hudilake.services.compaction.config import CompactionConfig
-from hudilake.services.compaction.job import CompactionJob, MapTasks, execute, prepare
-from hudilake.services.compaction.plan import CompactionPlan, pending_compactions, read_plan
+from hudilake.services.compaction.job import CompactionJob, prepare
 from hudilake.services.compaction.task import CompactedFile
 from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable
@@ -34,42 +34,16 @@ _log = logging.getLogger(__name__)
 PATIENCE_S = 60.0
 
 
-def finish_pending(
-    table: HudiTable, config: CompactionConfig, map_tasks: MapTasks, patience_s: float = PATIENCE_S
-) -> list[Instant]:
-    """Execute every pending compaction, oldest first; returns those that completed.
-
-    The caller has rolled back the commits of dead writers. Errors as those of the steps; CorruptDataError for a plan
-    that cannot be read.
-    """
-    table.refresh()
-    completed_instants = []
-    for pending in abandoned(table):
-        job = resume(table, pending, config)
-        if job is not None and (completed := carry_out(table, job, map_tasks, patience_s)) is not None:
-            completed_instants.append(completed)
-    return completed_instants
-
-
-def carry_out(
-    table: HudiTable, job: CompactionJob, map_tasks: MapTasks, patience_s: float = PATIENCE_S
+def publish_or_unschedule(
+    table: HudiTable, job: CompactionJob, made: Iterable[CompactedFile], patience_s: float = 0.0
 ) -> Instant | None:
-    """Execute a compaction of ours and complete it; None if its plan was unsound and it was unscheduled.
+    """Complete a compaction of ours whose files are written; None if its plan was unsound and it was unscheduled.
 
-    If it fails it is abandoned, so that any process can execute it again. Errors as those of the steps.
+    ``patience_s``: how long to wait for delta commits that were begun before it. If it fails it is abandoned, so that
+    any process can execute it again. Errors as ``complete``.
     """
     try:
-        made = execute(job, map_tasks)
         wait_for_older_writers(table, job.instant.requested_time, patience_s)
-    except BaseException:
-        table.ownership.end(job.instant.requested_time)
-        raise
-    return publish_or_unschedule(table, job, made)
-
-
-def publish_or_unschedule(table: HudiTable, job: CompactionJob, made: Iterable[CompactedFile]) -> Instant | None:
-    """The end of ``carry_out``, for callers that execute the job in another process."""
-    try:
         return complete(table, job.instant, made)
     except UnsoundPlanError:
         unschedule(table, job.instant)

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hudilake.clock import now_ms, parse_instant
 from hudilake.commit.commit import request
+from hudilake.commit.compaction_plan import CompactionPlan, Operation, pending_compactions, read_plan
 from hudilake.commit.planned import groups_of
 from hudilake.format.definition import kind_support
 from hudilake.format.files.view import FileSlice, LogFile
 from hudilake.format.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, Instant, State
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.services.compaction.config import CompactionConfig
-from hudilake.services.compaction.plan import CompactionPlan, Operation, pending_compactions, read_plan
+from hudilake.services.planned import due_by_commits
 from hudilake.storage.base import AlreadyExistsError
 from hudilake.table.table import HudiTable
 
 _ATTEMPTS = 5
-_MS_PER_MINUTE = 60_000
 
 
 def due(table: HudiTable, config: CompactionConfig) -> str | None:
@@ -34,12 +33,8 @@ def due(table: HudiTable, config: CompactionConfig) -> str | None:
     commits = _since_last(table.timeline)
     if not commits:
         return None
-    if config.after_commits is not None and len(commits) >= config.after_commits:
-        return f"{len(commits)} delta commits since the last compaction"
-    age_ms = now_ms() - parse_instant(min(i.completion_time or i.requested_time for i in commits))
-    if config.after_minutes is not None and age_ms >= config.after_minutes * _MS_PER_MINUTE:
-        return f"the oldest delta commit since the last compaction is {age_ms // _MS_PER_MINUTE} minutes old"
-    return _ratio_met(table, config)
+    reason = due_by_commits(commits, config.after_commits, config.after_minutes, "delta commit", "compaction")
+    return reason or _ratio_met(table, config)
 
 
 def schedule(table: HudiTable, config: CompactionConfig, *, all_groups: bool = False) -> Instant | None:
@@ -51,7 +46,7 @@ def schedule(table: HudiTable, config: CompactionConfig, *, all_groups: bool = F
     LockHeldError, CorruptDataError, StorageError.
     """
     table.config.check_writable()
-    kind_support.refuse(table.config.kind, kind_support.Operation.COMPACTION, table.config.name)
+    table.config.kind.refuse(kind_support.Operation.COMPACTION, table.config.name)
     with table.exclusively():
         return _schedule(table, config, all_groups=all_groups)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from hudilake.commit.compaction_plan import Operation
 from hudilake.format.definition.schema import META_FIELDS
 from hudilake.format.files.append import rows_never_merge
 from hudilake.format.files.column_stats import column_ranges
@@ -29,7 +30,6 @@ from hudilake.format.timeline.instant import WRITE_ACTIONS
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.records.delta import AddedFile
 from hudilake.services.compaction.config import CompactionConfig
-from hudilake.services.compaction.plan import Operation
 from hudilake.services.compaction.tombstones import Restated, restate
 from hudilake.storage.base import Storage, StorageNotFoundError
 from hudilake.write.base_sink import Written, mapped

@@ -16,10 +16,10 @@ from hudilake.format.definition.bucketing import bucket_or_none, buckets_of
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.key_change import keyed_since, says_key
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.column_stats import LogRanges, log_ranges
 from hudilake.format.files.data_block import decode_data_block
 from hudilake.format.files.delete_block import decode_deletes
 from hudilake.format.files.log_file import MAGIC, BlockType, Header, LogBlock, iter_blocks
-from hudilake.format.files.log_ranges import LogRanges, log_ranges
 from hudilake.format.files.names import LogFileName
 from hudilake.format.files.parquet_file import decode_parquet
 from hudilake.services.fsck.evidence import DataFile, Evidence
@@ -104,19 +104,19 @@ def read_content(storage: Storage, file: DataFile) -> FileContent:
 
 def damaged_spans(data: bytes, path: str) -> Iterator[tuple[int, int, str] | LogBlock]:
     """The blocks of a log file, and the unreadable ranges between them as (start, end, reason), in bytes."""
-    at = 0
+    position = 0
     try:
         for block in iter_blocks(data, path):
-            if block.offset != at:
-                yield at, block.offset, "a block is damaged: readers skip it"
+            if block.offset != position:
+                yield position, block.offset, "a block is damaged: readers skip it"
             yield block
             (length,) = _LENGTH.unpack_from(data, block.offset + len(MAGIC))
-            at = block.offset + len(MAGIC) + _LENGTH.size + length
+            position = block.offset + len(MAGIC) + _LENGTH.size + length
     except CorruptDataError as error:
-        yield int(error.where.get("offset", at)), len(data), error.what
+        yield int(error.where.get("offset", position)), len(data), error.what
         return
-    if at != len(data):
-        yield at, len(data), "the file's end is cut short or damaged: readers skip it"
+    if position != len(data):
+        yield position, len(data), "the file's end is cut short or damaged: readers skip it"
 
 
 def too_few_rows(evidence: Evidence, file: DataFile, content: FileContent) -> Iterator[Finding]:

@@ -15,8 +15,7 @@ from hudilake.format.definition.config import PROPERTIES_PATH
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.definition.properties import load_properties
 from hudilake.format.files.bloom import BloomFilter
-from hudilake.format.files.column_stats import ColumnRange, unknown_range, widen
-from hudilake.format.files.log_ranges import LogRanges
+from hudilake.format.files.column_stats import ColumnRange, LogRanges, unknown_range, widen
 from hudilake.format.files.names import LogFileName, in_partition, parse_base_name, parse_log_name
 from hudilake.format.files.view import slices_of_partition
 from hudilake.format.timeline.instant import DELTA_COMMIT

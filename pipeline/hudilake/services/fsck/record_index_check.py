@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.files.file_group_write import KeyChanges
-from hudilake.format.files.view import FileSlice, file_slices
+from hudilake.format.files.view import file_slices
 from hudilake.metadata.live_keys import live_keys
 from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.metadata.records.reader import MetadataReader
@@ -41,12 +41,12 @@ def check_record_index(evidence: Evidence, reader: MetadataReader) -> Iterator[F
         for slices in _batches(evidence):
             keys = pa.chunked_array([change.inserted for change in slices], pa.string())
             paths, ids = _repeated(slices)
-            found = index.locate(_whole(keys), paths)
+            located = index.locate(_whole(keys), paths)
             right = pc.and_(
-                pc.fill_null(pc.equal(found.partition_paths, paths), False),
-                pc.fill_null(pc.equal(found.file_ids, ids), False),
+                pc.fill_null(pc.equal(located.partition_paths, paths), False),
+                pc.fill_null(pc.equal(located.file_ids, ids), False),
             )
-            yield from _misplaced(slices, found.file_ids, right)
+            yield from _misplaced(slices, located.file_ids, right)
             in_place += pc.sum(right).as_py() or 0
             rows += len(keys)
         known = sum(part.num_rows for part in index.scan())
@@ -65,16 +65,14 @@ def _batches(evidence: Evidence) -> Iterator[Sequence[KeyChanges]]:
     batch: list[KeyChanges] = []
     none = pa.array([], pa.string())
     for piece in file_slices(storage, timeline):
-        batch.append(KeyChanges(*_place(piece), live_keys(storage, piece, ordering, timeline), none))
+        batch.append(
+            KeyChanges(piece.partition_path, piece.file_id, live_keys(storage, piece, ordering, timeline), none)
+        )
         if sum(len(change.inserted) for change in batch) >= _KEYS_AT_ONCE:
             yield batch
             batch = []
     if batch:
         yield batch
-
-
-def _place(piece: FileSlice) -> tuple[str, str]:
-    return piece.partition_path, piece.file_id
 
 
 def _repeated(slices: Sequence[KeyChanges]) -> tuple[pa.Array, pa.Array]:

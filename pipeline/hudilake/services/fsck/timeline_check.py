@@ -103,7 +103,7 @@ def _can_be_discarded(evidence: Evidence, instant: Instant) -> bool:
     taken back: its stream then continues at the end of the commit before, which a later commit's positions hide."""
     inflight = instant.in_state(State.INFLIGHT)
     return (
-        instant.action == (COMMIT if evidence.config.kind.copies else DELTA_COMMIT)
+        instant.action == evidence.config.kind.action
         and instant == evidence.timeline.last_completed()
         and inflight.path in evidence.files
         and all(evidence.is_dead(i) for i in (instant, *evidence.timeline.pending()))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from binlake.decode.formats.carried import not_carried
+from binlake.decode.formats.reader import not_carried
 from binlake.decode.options import Format
 
 ENVELOPE = {"before": None, "after": {"id": 1}, "source": {"db": "shop", "table": "t"}, "op": "c"}

@@ -12,7 +12,7 @@ import pytest
 
 from binlake.decode.changes import Decoded, ZeroDates
 from binlake.decode.options import DecodeOptions
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.definitions.schemas import SchemaRegistry
 from tests.binlake.decode.events import cells, declared, raw_envelope, reasons
 from tests.binlake.decode.events import decoded as debezium
 from tests.binlake.decode.formats import test_canal as canal

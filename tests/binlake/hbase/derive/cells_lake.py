@@ -125,7 +125,7 @@ class CellsLake:
     def _commit(self, batch: ChangeBatch, stream: str) -> None:
         rules = self.pair.cells_rules
         known = self.lake.get(rules)
-        facts = TableFacts() if known is None else TableFacts(bucketing=known.own_bucketing)
+        facts = TableFacts() if known is None else TableFacts(bucketing=known.rows.own_bucketing)
         found = prepare(batch, rules, None, facts).accepted
         assert found is not None
         table = self.lake.get_or_create(rules, found.target, found.columns)

@@ -14,7 +14,7 @@ from binlake.cli.app import app
 from binlake.hbase.derive.as_of import visible_cells, wide_rows_as_of
 from binlake.hbase.rules.rules import Moment
 from binlake.settings import CompactionSettings
-from binlake.tables.services.configs import compaction_config
+from binlake.tables.services.policy import compaction_config
 from hudilake.clock import now_ms
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.services.compaction import run

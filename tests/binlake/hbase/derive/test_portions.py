@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from binlake.hbase.derive import portions as module
-from binlake.hbase.derive.portions import in_pieces, portions, with_last
+from binlake.hbase.derive import run as module
+from binlake.hbase.derive.run import in_pieces, portions, with_last
 
 
 @pytest.mark.parametrize(

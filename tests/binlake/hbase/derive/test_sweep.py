@@ -15,7 +15,7 @@ from binlake.cli.app import app
 from binlake.hbase.derive.sweep import Sweeper, expired_rows
 from binlake.position.derived_position import DerivedPosition
 from binlake.settings import CompactionSettings
-from binlake.tables.services.configs import compaction_config
+from binlake.tables.services.policy import compaction_config
 from hudilake.clock import now_ms
 from hudilake.services.compaction import run
 from tests.binlake.hbase.cells_world import CellsWorld, wal_entry

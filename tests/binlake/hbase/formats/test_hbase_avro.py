@@ -15,7 +15,7 @@ from binlake.decode.changes import Decoded, SourceTable
 from binlake.decode.formats.reader import decode
 from binlake.decode.options import DecodeOptions, Format
 from binlake.decode.schemas.schemas import DeclaredSchemas
-from binlake.hbase.formats.hbase_event import FIELDS, read_events
+from binlake.hbase.formats.hbase_avro import FIELDS, read_events
 from tests.binlake.decode.recordings import records
 from tests.binlake.hbase.cells_world import cells_of
 from tests.binlake.hbase.recordings import PROXY_TABLES, CellPlace, RawCell, proxy_topic

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from binlake.decode.cells import CELL_SCHEMA, CellKind
-from binlake.hbase.settings.columns import WideColumn
+from binlake.hbase.settings.declared import WideColumn
 from tests.binlake.hbase.recordings import CellPlace
 
 EXACT: Final = decimal.Context(prec=400)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlake.hbase.rules.wide import wide_rows, wide_schema
-from binlake.hbase.settings.columns import WideColumn
+from binlake.hbase.settings.declared import WideColumn
 from binlake.hbase.settings.rules import WideRule
 from tests.binlake.hbase.recordings import TABLES, CellPlace, truth
 from tests.binlake.hbase.rules.slow import cells_table, pivot, text_form

@@ -19,7 +19,7 @@ from binlake.load.replay.engine import LocalEngine
 from binlake.load.replay.replay_dumps import OpenWorkers, ReplayReport, Workers, replay_dumps
 from binlake.settings import Settings
 from binlake.source.dump_layout import Layout, Window
-from hudilake.services.map_tasks import one_by_one
+from hudilake.services.planned import one_by_one
 from hudilake.storage import open_storage
 from tests.binlake.stream.topic_log import settings as stream_settings
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from binlake.cli.app import app
-from binlake.cli.commands.replay import window_of
+from binlake.cli.commands.loads.replay import window_of
 from binlake.settings import Settings, SettingsError
 from binlake.source.dump_layout import Window
 from hudilake.errors import BadInputError, ConfigError

@@ -14,15 +14,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from binlake.cli.app import app
-from binlake.cli.commands.rows import revert as revert_command
-from binlake.cli.commands.rows import why as why_command
+from binlake.cli.commands.loads import revert as revert_command
+from binlake.cli.commands.reads import why as why_command
 from binlake.decode.changes import RawRecords
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.source.offsets import Offsets, Ranges
-from binlake.stream.batch import BatchRunner
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.schemas import SchemaRegistry
 from binlake.tables.lake import Lake, locking
 from hudilake.storage import open_storage
 from tests.binlake.stream.topic_log import COLUMNS, LocalEngine, TopicLog, services

@@ -18,7 +18,7 @@ from binlake.proof.history.transaction import OpenTable, changes_in_kafka
 from binlake.proof.history.undo import Conflict, Obstacle
 from binlake.proof.history.verdicts import Fate
 from binlake.proof.history.why import row_histories
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.catalog import catalog_table
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable

@@ -16,8 +16,8 @@ from binlake.proof.verify.result import TableResult
 from binlake.proof.verify.run import Verifier, VerifyOptions
 from binlake.proof.verify.table_check import CheckOptions
 from binlake.settings import Settings
-from binlake.stream.batch import BatchRunner
-from binlake.stream.schemas import SchemaRegistry
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.catalog import CatalogTable, catalog_tables
 from binlake.tables.lake import Lake
 from embedded.mariadb import EmbeddedMariaDB

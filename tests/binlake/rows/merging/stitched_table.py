@@ -14,7 +14,7 @@ import pyarrow as pa
 from binlake.decode.changes import SourceTable, TableSchema
 from binlake.decode.options import DecodeOptions
 from binlake.decode.schemas.schemas import NoSchemas
-from binlake.rows.tasks.plan import BatchPlan, TableFailed, TableReport, TableWriter, Written
+from binlake.rows.tasks.plan import BatchPlan, TableFailed, TableReport, Written
 from binlake.rows.tasks.write_parcels import write_parcels
 from binlake.rows.upsert.parcel import Parcel, pack
 from binlake.rows.upsert.route import KEY, ORDER_COLUMNS, Counts
@@ -127,7 +127,7 @@ class StitchedTable:
 
     def _written_by_tasks(self, table: LakeTable, work: TableInput) -> TableInput:
         context = table.begin(table.table.schema)
-        writer = TableWriter(table.group_writer(context), table.names, table.merger(context.arrow_schema))
+        writer = table.rows.task_writer(context, table.heights)
         plan = BatchPlan(
             DecodeOptions(),
             NoSchemas(),

@@ -14,8 +14,8 @@ import pytest
 from binlake.rows.tagging.deletes import keep_deletes
 from binlake.settings import Settings
 from binlake.stream.monitoring.progress import ProgressEvent
-from binlake.tables import looked_up
 from binlake.tables.audit import OFFSET_KEYS, audit
+from binlake.tables.kinds import looked_up
 from hudilake.format.files.view import FileSlice
 from hudilake.format.timeline.instant import Instant
 from hudilake.locking.choose import LockConfig

@@ -20,9 +20,11 @@ from binlake.decode.schemas.schemas import NoSchemas
 from binlake.rows.tasks.plan import BatchPlan, TableReport, TableWriter, Written
 from binlake.rows.tasks.write_parcels import write_parcels
 from binlake.rows.upsert.parcel import Parcel
+from binlake.rows.upsert.place import PlacedRows, place_rows
 from binlake.rows.upsert.route import KEY, ORDER_COLUMNS, Counts, route
-from binlake.rows.upsert.target import make_target
+from binlake.rows.upsert.target import make_target, target_and_names
 from binlake.rows.upsert.truncates import Truncates
+from binlake.schema.rules.row_places import RowPlaces
 from binlake.settings import CompactionSettings, PartitionSettings, TableRules, TablesSettings
 from binlake.settings.index import IndexSettings
 from binlake.source.offsets import OffsetRange, Ranges
@@ -209,7 +211,7 @@ class Ingest:
         if shuffle and table is not None and computed and not truncates:
             table.refresh(STREAM)
             context = table.begin(table.table.schema)
-            writer = TableWriter(table.group_writer(context), table.names, table.merger(table.table.schema))
+            writer = table.rows.task_writer(context, table.heights)
             items = list(write_parcels(self._plan({self.rules.path: writer}), parcels))
             left = [i for i in items if isinstance(i, Parcel)]
             written = [i for i in items if isinstance(i, Written)]
@@ -224,15 +226,14 @@ class Ingest:
         schema = table_schema(self.shape)
         report = TableReport(
             schema,
-            make_target(schema, self.rules, bucketing=table.own_bucketing if table else None),
+            make_target(schema, self.rules, bucketing=table.rows.own_bucketing if table else None),
             pa.schema([]),
             {TOPIC},
         )
         parcels: list[Parcel] = []
         for piece in _pieces(records, chunks):
-            routed = route(
-                change_batch(self.shape, piece), report.target, applied, table.truncates.whole if table else -1
-            )
+            rows = placed(change_batch(self.shape, piece), self.rules)
+            routed = route(rows, applied, table.truncates.whole if table else -1)
             report.add(TableReport(schema, report.target, value_columns(routed.parcels), {TOPIC}, routed.counts))
             parcels += routed.parcels
         return report, parcels
@@ -250,6 +251,11 @@ def _pieces(records: Sequence[Delivered], chunks: int) -> Iterator[list[Delivere
         mine = [d for d in records if d.partition == partition and not d.change.is_truncate]
         size = max(1, -(-len(mine) // chunks))
         yield from (mine[at : at + size] for at in range(0, len(mine), size))
+
+
+def placed(batch: ChangeBatch, rules: TableRules) -> PlacedRows:
+    """The rows of a change batch at their places in the table of these rules."""
+    return place_rows(batch, *target_and_names(batch.schema, rules), RowPlaces.incoming(batch.rows))
 
 
 def value_columns(parcels: Sequence[Parcel]) -> pa.Schema:

@@ -17,8 +17,8 @@ from binlake.rows.upsert.prepare import TABLE_REFUSED, UNCOUNTED_REASONS, Prepar
 from binlake.rows.upsert.route import Counts
 from binlake.rows.upsert.target import make_target, needs_before_images
 from binlake.rows.upsert.truncates import Truncates
-from binlake.schema.rules.plan import DDL_REFUSED, Refusal, SourceDdl
 from binlake.schema.rules.restatement import Restatement
+from binlake.schema.rules.source_ddl import DDL_REFUSED, Refusal, SourceDdl
 from binlake.schema.rules.steps import Fill
 from binlake.settings import PartitionSettings, TableRules
 from binlake.settings.fanout import ColumnsRule, ShardRule
@@ -48,7 +48,7 @@ def prepared(made: ChangeBatch, facts: TableFacts = NO_FACTS, shard: ShardRule |
 
 def fates(done: Prepared) -> list[tuple[str, list[int]]]:
     """(reason, offsets) of the rejected rows."""
-    return [(one.reason, one.rows.rows.column("__offset").to_pylist()) for one in done.left_out.rejected]
+    return [(one.reason, one.rows.column("__offset").to_pylist()) for one in done.left_out.rejected]
 
 
 def stored(done: Prepared) -> list[dict[str, Any]]:
@@ -139,11 +139,11 @@ def test_rows_after_a_statement_that_is_held_wait() -> None:
     done = prepared(batch([(1, "1"), (2, "2"), (3, "3"), (4, "4")]), facts)
     assert [row["id"] for row in stored(done)] == [2]
     assert done.left_out.held is not None
-    assert done.left_out.held.rows.column("__offset").to_pylist() == [2, 3]
+    assert done.left_out.held.column("__offset").to_pylist() == [2, 3]
     done = prepared(batch([(1, "1"), (2, "2"), (3, "3")]), TableFacts(SourceDdl(held=(99, None)), applied_until={0: 2}))
     assert done.accepted is None
     assert done.left_out.held is not None
-    assert done.left_out.held.rows.column("__offset").to_pylist() == [2]
+    assert done.left_out.held.column("__offset").to_pylist() == [2]
 
 
 @pytest.mark.parametrize(

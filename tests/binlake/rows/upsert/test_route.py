@@ -11,12 +11,13 @@ import pytest
 
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
 from binlake.rows.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
-from binlake.rows.upsert.route import KEY, MOVED_AWAY, Counts, Routed, route, split_null_keys
+from binlake.rows.upsert.place import null_keys
+from binlake.rows.upsert.route import KEY, MOVED_AWAY, Counts, Routed, route
 from binlake.rows.upsert.target import Target, make_target
 from binlake.settings import PartitionSettings, TableRules
 from hudilake.format.definition.bucket import bucket_ids
 from tests.binlake.rows.upsert.history import values
-from tests.binlake.rows.upsert.ingest import change_batch, table_rules, table_schema
+from tests.binlake.rows.upsert.ingest import change_batch, placed, table_rules, table_schema
 from tests.model import Change, Delivered, Shape
 
 PLAIN = Shape(("id",))
@@ -43,7 +44,7 @@ def routed(
 ) -> Routed:
     """The changes routed, as records of partition 0 at offsets 0, 1..."""
     records = [Delivered(change, 0, at) for at, change in enumerate(changes)]
-    return route(change_batch(shape, records), target_of(shape, buckets), applied or {}, truncated)
+    return route(placed(change_batch(shape, records), table_rules(shape, buckets)), applied or {}, truncated)
 
 
 def effects(parcels: Sequence[Parcel]) -> list[tuple[str, str, int, int]]:
@@ -178,7 +179,7 @@ def test_columns_are_named_as_the_lake_does() -> None:
     rows = pa.table({"no.": [1], "größe": ["XL"]})
     for meta in META_FIELDS:
         rows = rows.append_column(meta, pa.array([1 if meta.name == "__order" else 0], meta.type))
-    made = route(ChangeBatch(schema, "shop.t", rows), make_target(schema, rules), {}, -1)
+    made = route(placed(ChangeBatch(schema, "shop.t", rows), rules), {}, -1)
     (parcel,) = made.parcels
     assert parcel.partition_path == "gr_u00f6_u00dfe=XL"
     assert unpack([parcel]).select(["no_", "gr_u00f6_u00dfe"]).to_pylist() == [{"no_": 1, "gr_u00f6_u00dfe": "XL"}]
@@ -213,22 +214,27 @@ def test_rows_with_a_null_key_are_set_apart(shape: Shape) -> None:
         Change(11, 0, whole, moved),
     ]
     batch = change_batch(shape, [Delivered(change, 0, at) for at, change in enumerate(changes)])
-    kept, rest = split_null_keys(batch, target_of(shape))
-    assert rest is not None
-    assert rest.rows.column("__offset").to_pylist() == [0, 1, 2]
+    rows = placed(batch, table_rules(shape, 4))
+    null_key = null_keys(batch, rows.target, rows.names)
+    assert null_key.tolist() == [True, True, True, False]
+    kept = rows.where(~null_key)
     assert kept.rows.column("__offset").to_pylist() == [3]
+    assert len(kept.moments.orders) == len(kept.keys) == len(kept.paths) == len(kept.removed) == 1
     if shape.partition:
         assert kept.before is not None
-        assert kept.before.column("region").to_pylist() == ["eu"]
+        assert kept.before.rows.column("region").to_pylist() == ["eu"]
+        assert kept.before.paths.to_pylist() == ["region=eu"]
         assert kept.before_at.tolist() == [0]
-    made = route(kept, target_of(shape), {}, -1)
+    made = route(kept, {}, -1)
     assert len(effects(made.parcels)) == (2 if shape.partition else 1)
 
 
 def test_whole_keys_leave_a_batch_as_it_is() -> None:
-    batch = change_batch(PLAIN, [Delivered(Change(8, 0, None, row(1)), 0, 0)])
-    assert split_null_keys(batch, target_of(PLAIN)) == (batch, None)
-    assert split_null_keys(batch, target_of(Shape(())))[0] is batch
+    for shape in (PLAIN, Shape(())):
+        batch = change_batch(shape, [Delivered(Change(8, 0, None, row(1)), 0, 0)])
+        rows = placed(batch, table_rules(shape, 4))
+        assert null_keys(batch, rows.target, rows.names).tolist() == [False]
+        assert rows.where(np.ones(1, dtype=bool)) is rows
 
 
 def test_fates_add_up() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, SourceTable, TableSchema
-from binlake.rows.upsert.shape import Shaped, shape
+from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, SourceTable, TableSchema, rows_where
+from binlake.rows.upsert.shape import ShapeResult, shape
 from binlake.settings import TableRules
 from binlake.settings.fanout import ColumnsRule, MaskRule, ShardRule
 from hudilake.errors import UnsupportedError
@@ -32,7 +32,7 @@ def batch(rows: list[dict[str, Any]], before: dict[int, dict[str, Any]] | None =
     return ChangeBatch(schema, "t", table, old, np.array(list(before), dtype=np.int64))
 
 
-def shaped(made: ChangeBatch, rule: ColumnsRule | None = None, shard: ShardRule | None = None) -> Shaped:
+def shaped(made: ChangeBatch, rule: ColumnsRule | None = None, shard: ShardRule | None = None) -> ShapeResult:
     return shape(made, TableRules("p", 1, None, None, "zstd", 1, False, True, columns=rule), shard)
 
 
@@ -45,12 +45,12 @@ ROW = {"id": 7, "Email": "a@b.example", "country": "DE", "photo": b"\x00\xff", "
 
 def test_nothing_asked_nothing_touched() -> None:
     made = batch([ROW])
-    assert shaped(made).good is made
+    assert shaped(made).batch is made
 
 
 def test_columns_are_chosen_whatever_their_case() -> None:
     rule = ColumnsRule(include=("ID", "e*", "COUNTRY"), exclude=("country",))
-    good = shaped(batch([ROW], {0: ROW}), rule).good
+    good = shaped(batch([ROW], {0: ROW}), rule).batch
     assert values(good) == [{"id": 7, "Email": "a@b.example"}]
     assert [c.name for c in good.schema.columns] == ["id", "Email"]
     assert good.before is not None
@@ -65,7 +65,7 @@ def test_a_key_cannot_be_left_out() -> None:
 def test_hashes_are_keyed_and_the_same_for_the_same_value() -> None:
     rule = ColumnsRule(masks=tuple(MaskRule(c, "hash", "salt") for c in ("email", "photo", "id", "born")))
     rows = [ROW, {**ROW, "Email": "c@d.example"}, {**ROW, "Email": None}]
-    good = shaped(batch(rows, {1: ROW}), rule).good
+    good = shaped(batch(rows, {1: ROW}), rule).batch
     assert good.rows.column("Email").to_pylist() == [_hash(b"a@b.example"), _hash(b"c@d.example"), None]
     assert good.rows.column("photo").to_pylist() == [_hash(b"\x00\xff")] * 3
     assert good.rows.column("id").to_pylist() == [_hash(b"7")] * 3
@@ -73,7 +73,7 @@ def test_hashes_are_keyed_and_the_same_for_the_same_value() -> None:
     assert good.before is not None
     assert good.before.column("Email").to_pylist() == [_hash(b"a@b.example")]
     assert {c.lake_type for c in good.schema.columns if c.name != "country"} == {pa.string()}
-    other = shaped(batch(rows), ColumnsRule(masks=(MaskRule("email", "hash", "other"),))).good
+    other = shaped(batch(rows), ColumnsRule(masks=(MaskRule("email", "hash", "other"),))).batch
     assert other.rows.column("Email")[0].as_py() != _hash(b"a@b.example")
 
 
@@ -83,7 +83,7 @@ def _hash(value: bytes) -> str:
 
 def test_redacted_text_is_replaced_and_other_values_are_null() -> None:
     masks = (MaskRule("email", "redact"), MaskRule("photo", "redact"), MaskRule("country", "null"))
-    good = shaped(batch([ROW, {**ROW, "Email": None}]), ColumnsRule(masks=masks)).good
+    good = shaped(batch([ROW, {**ROW, "Email": None}]), ColumnsRule(masks=masks)).batch
     assert [(r["Email"], r["photo"], r["country"]) for r in values(good)] == [("***", None, None), (None, None, None)]
     with pytest.raises(UnsupportedError, match="the same for all rows"):
         shaped(batch([ROW]), ColumnsRule(masks=(MaskRule("ID", "redact"),)))
@@ -99,7 +99,7 @@ def test_computed_columns_see_what_is_left_out_or_masked() -> None:
         exclude=("country",),
         masks=(MaskRule("email", "null"),),
     )
-    good = shaped(batch([ROW, {**ROW, "id": 9, "Email": None}], {1: ROW}), rule).good
+    good = shaped(batch([ROW, {**ROW, "id": 9, "Email": None}], {1: ROW}), rule).batch
     assert [(r["Email"], r["domain"], r["bucket"]) for r in values(good)] == [(None, "b.example", 3), (None, None, 1)]
     assert good.rows.column_names[-len(META_FIELDS) :] == [f.name for f in META_FIELDS]
     assert good.before is not None
@@ -114,12 +114,12 @@ def test_rows_that_cannot_be_computed_go_alone() -> None:
     rows = [{**ROW, "id": n, "country": text} for n, text in enumerate(["1", "x", "3", "4", None])]
     before = {3: {**ROW, "country": "y"}, 4: {**ROW, "country": "5"}}
     made = shaped(batch(rows, before), ColumnsRule(computed=(("n", "country::int"),)))
-    assert [(r["id"], r["n"]) for r in values(made.good)] == [(0, 1), (2, 3), (4, None)]
-    assert made.good.before is not None
-    assert made.good.before.column("n").to_pylist() == [5]
-    assert made.good.before_at.tolist() == [2]
-    assert made.bad is not None
-    assert [r["id"] for r in values(made.bad)] == [1, 3]
+    assert made.bad.tolist() == [False, True, False, True, False]
+    good = rows_where(made.batch, ~made.bad)
+    assert [(r["id"], r["n"]) for r in values(good)] == [(0, 1), (2, 3), (4, None)]
+    assert good.before is not None
+    assert good.before.column("n").to_pylist() == [5]
+    assert good.before_at.tolist() == [2]
     assert "INT32" in made.why
 
 
@@ -138,12 +138,12 @@ def test_expressions_that_fit_no_table(name: str, expression: str, message: str)
 
 
 def test_a_shard_column_comes_last_and_leads_the_key() -> None:
-    good = shaped(batch([ROW], {0: ROW}), None, ShardRule("shard", "07")).good
+    good = shaped(batch([ROW], {0: ROW}), None, ShardRule("shard", "07")).batch
     assert values(good) == [{**ROW, "shard": "07"}]
     assert good.schema.key == ("shard", "id")
     assert good.before is not None
     assert good.before.column("shard").to_pylist() == ["07"]
-    assert shaped(batch([ROW]), None, ShardRule("shard", "07", in_key=False)).good.schema.key == ("id",)
+    assert shaped(batch([ROW]), None, ShardRule("shard", "07", in_key=False)).batch.schema.key == ("id",)
     with pytest.raises(UnsupportedError, match="has already"):
         shaped(batch([ROW]), None, ShardRule("email", "07"))
 

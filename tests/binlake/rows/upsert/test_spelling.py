@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, SourceTable, TableSchema
-from binlake.rows.upsert.spelling import first_spellings, spelled
+from binlake.rows.upsert.shape import first_spellings, spelled
 from hudilake.format.definition.column_names import known_as, lake_name, respelled
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import prometheus_client
 import pytest
 
-from binlake.cli.commands.run import run as run_settings
+from binlake.cli.commands.stream.run import run as run_settings
 from binlake.decode.changes import SourceTable
 from binlake.position.held_tables import Stop
 from binlake.source.offsets import NO_OFFSETS, Offsets
@@ -31,9 +31,9 @@ from binlake.stream.monitoring.progress import (
     ProgressEvent,
     TableProgress,
 )
-from binlake.stream.monitoring.server import MonitoringServer
 from binlake.stream.monitoring.watched import monitored
 from hudilake.errors import ConfigError
+from lakemetastore.service.monitoring import MonitoringServer
 from tests.binlake.cli.fed_lake import FedLake
 from tests.binlake.stream.topic_log import event, settings
 from tests.paths import CONF
@@ -347,7 +347,7 @@ def test_it_is_served(lake: Watched, server: MonitoringServer) -> None:
 def test_the_server_logs_and_does_not_print(
     server: MonitoringServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    caplog.set_level(logging.DEBUG, "binlake")
+    caplog.set_level(logging.DEBUG, "lakemetastore")
     asked(server.port, "/health")
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         reset = struct.pack("ii", 1, 0)

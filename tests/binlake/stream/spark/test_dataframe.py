@@ -12,7 +12,7 @@ import urllib3
 from pyspark.sql import SparkSession
 
 from binlake.stream.spark.dataframe import ROWS_IN_PROCESS_KEY, in_tasks, read_dataframe, to_dataframe
-from binlake.stream.spark.metastore import METASTORE_KEY
+from binlake.stream.spark.frames import METASTORE_KEY
 from hudilake.errors import UnsupportedError
 from hudilake.read import Incremental, IndexReads, ReadOptimized, Snapshot, TableReader
 from hudilake.storage import open_storage

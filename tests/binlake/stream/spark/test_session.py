@@ -14,8 +14,8 @@ import pytest
 
 from binlake.settings import Settings
 from binlake.stream.spark import jars
+from binlake.stream.spark.jars import KAFKA_CONNECTORS, spark_line
 from binlake.stream.spark.session import session_properties
-from binlake.stream.spark.spark_line import KAFKA_CONNECTORS, spark_line
 from tests.embedded.maven_repository import publish
 from tests.paths import ROOT
 
@@ -94,6 +94,6 @@ def test_files_beside_the_session_are_in_the_package() -> None:
 
 
 def test_spark_starts_before_the_stream_is_imported() -> None:
-    look = "import sys, binlake.cli.commands.run; print(*sys.modules)"
+    look = "import sys, binlake.cli.commands.stream.run; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=ROOT)
     assert {"binlake.stream.run", "pyarrow", "numba", "duckdb"}.isdisjoint(done.stdout.split())

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudilake.format.layout.bounds import Bounds, ColumnBounds, bounds_of, column_bounds
-from hudilake.format.layout.comparable import comparable
+from hudilake.format.layout.direct import comparable
 from hudilake.format.layout.order import Order
 from hudilake.format.layout.search import ranges_of
 from hudilake.format.layout.sketch import heavy, sketch

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudilake.errors import UnsupportedError
-from hudilake.format.layout.comparable import comparable
-from hudilake.format.layout.direct import direct
+from hudilake.format.layout.direct import comparable, direct
 from tests.hypothesis_profile import scaled
 
 Rank = Callable[[Any], Any]

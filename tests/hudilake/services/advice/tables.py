@@ -13,8 +13,7 @@ from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.kind import TableKind
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite
-from hudilake.format.layout.order import Order
-from hudilake.format.layout.recorded import order_extra
+from hudilake.format.layout.order import Order, order_extra
 from hudilake.metadata.config import MetadataConfig
 from hudilake.storage.local import LocalStorage
 from hudilake.table.table import HudiTable

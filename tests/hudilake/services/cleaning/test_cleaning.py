@@ -10,6 +10,7 @@ import pytest
 from hudilake import clock
 from hudilake.commit import clean as clean_action
 from hudilake.commit.clean import CleanPlan
+from hudilake.commit.compaction_plan import read_plan
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.format.files.names import in_partition, parse_base_name, parse_data_name
 from hudilake.format.files.view import file_slices
@@ -20,7 +21,6 @@ from hudilake.read import Incremental, TableReader
 from hudilake.services.cleaning import CleaningConfig, clean, due, finish_pending, oldest_retained, plan_clean
 from hudilake.services.compaction import finish_pending as finish_compactions
 from hudilake.services.compaction import schedule
-from hudilake.services.compaction.plan import read_plan
 from hudilake.table.table import HudiTable
 from tests.hudilake.lake import Change, data_files, upserts, write
 from tests.hudilake.metadata.below import Counting

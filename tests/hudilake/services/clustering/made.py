@@ -18,16 +18,16 @@ from hudilake.format.definition.new_file_id import new_file_id
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.append import open_groups
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteResult
-from hudilake.format.layout.recorded import order_extra
+from hudilake.format.layout.order import order_extra
 from hudilake.format.timeline.clustering_plan import read_clustering_plan
 from hudilake.index.base import KeyIndex
 from hudilake.index.open import open_index
 from hudilake.metadata.config import MetadataConfig
 from hudilake.policies import ClusteringPolicy, FileSizePolicy, IndexType, OrderPolicy, TableType
 from hudilake.services.clustering.config import ClusteringConfig
+from hudilake.services.clustering.job import LaidOut, context_of, lay_out
 from hudilake.services.clustering.plan import Unit, order_of, plan, plan_of, units_of
-from hudilake.services.clustering.sketches import with_bounds
-from hudilake.services.clustering.task import LaidOut, context_of, lay_out
+from hudilake.services.clustering.sources import with_bounds
 from hudilake.table.table import HudiTable
 from hudilake.write.append import AppendWriter
 from hudilake.write.group_writer import BaseWriter, GroupWriter, LogWriter

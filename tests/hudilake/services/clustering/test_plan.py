@@ -10,15 +10,14 @@ import pytest
 
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.kind import TableKind
-from hudilake.format.layout.order import Order
-from hudilake.format.layout.recorded import recorded_order
+from hudilake.format.layout.order import Order, recorded_order
 from hudilake.format.timeline.clustering_plan import ClusteringPlan, read_clustering_plan
 from hudilake.format.timeline.instant import CLUSTERING
 from hudilake.policies import FileSizePolicy, OrderPolicy
 from hudilake.services.clustering.config import ClusteringConfig
+from hudilake.services.clustering.job import context_of, lay_out
 from hudilake.services.clustering.plan import Unit, holds, order_of, plan, plan_of, units_of
-from hudilake.services.clustering.sketches import with_bounds
-from hudilake.services.clustering.task import context_of, lay_out
+from hudilake.services.clustering.sources import with_bounds
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.hudilake.golden_kinds import expected_rows, extracted

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
-from hudilake.format.layout.recorded import recorded_order
+from hudilake.format.layout.order import recorded_order
 from hudilake.policies import Curve, OrderPolicy
 from hudilake.services.compaction import CompactedFile, CompactionConfig, compact_file_group, run
 from hudilake.write import merge

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudilake import clock
+from hudilake.commit.compaction_plan import pending_compactions, read_plan
 from hudilake.commit.preconditions import ForeignActionError
 from hudilake.errors import ConfigError, CorruptDataError, LostOwnershipError
 from hudilake.format.files.file_group_write import write_file_group
@@ -31,7 +32,6 @@ from hudilake.services.compaction import (
     unschedule,
     wait_for_older_writers,
 )
-from hudilake.services.compaction.plan import pending_compactions, read_plan
 from hudilake.table.table import HudiTable
 from tests.hudilake.lake import (
     ORDER,
@@ -184,7 +184,7 @@ def test_what_makes_it_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert due(table, off) is None
     assert "bytes of log files" in str(due(table, every))
     assert due(table, every.model_copy(update={"log_ratio_from_bytes": 1 << 30})) is None
-    monkeypatch.setattr("hudilake.services.compaction.scheduling.now_ms", lambda: clock.now_ms() + 300_001)
+    monkeypatch.setattr("hudilake.services.planned.now_ms", lambda: clock.now_ms() + 300_001)
     assert "5 minutes old" in str(due(table, every.model_copy(update={"log_ratio": None})))
     monkeypatch.undo()
     add(table, model, FIRST[1])

@@ -16,7 +16,7 @@ from hudilake.format.definition.bucket import bucket_ids, bucket_of_file_id
 from hudilake.format.files.file_group_write import write_file_group
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.services import compaction as metadata_compaction
-from hudilake.metadata.services.tidy import maintain
+from hudilake.metadata.services.upkeep import maintain
 from hudilake.policies import OrderPolicy
 from hudilake.services.compaction import (
     CompactedFile,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from binlake.cli.lazy import Lazy, lazy_group
+from binlake.cli.typer_extras import Lazy, lazy_group
 
 _HERE = "binlake.cli.commands.metastore"
 COMMANDS = (

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from binlake.cli.commands.metastore.options import MetastoreConf
-from binlake.cli.lake_options import told
+from binlake.cli.reports import report_error
 from binlake.cli.text import say
-from binlake.settings.metastore.service import MetastoreSettings
 from hudilake.errors import BinlakeError, CorruptDataError
 from lakemetastore.lake.check import Check, Finding
 from lakemetastore.lake.opening import Metastore, opened_metastore
+from lakemetastore.settings.service import MetastoreSettings
 
 Repair = Annotated[
     bool, typer.Option("--repair", help="Put right what the timelines say otherwise, and drop what is left over.")
@@ -54,7 +54,7 @@ def _repaired(metastore: Metastore, found: list[Finding]) -> int:
         try:
             finding.repair()
         except BinlakeError as error:
-            code = told(finding.where, error, code)
+            code = report_error(finding.where, error, code)
     return code
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from binlake.cli.commands.metastore.options import MetastoreConf
-from binlake.cli.lake_options import AsJson, told
-from binlake.cli.service_reports import print_line
+from binlake.cli.reports import print_line, report_error
+from binlake.cli.table_options import AsJson
 from binlake.cli.text import say
-from binlake.settings.metastore.service import MetastoreSettings
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError, ConfigError
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.opening import opened_metastore
+from lakemetastore.settings.service import MetastoreSettings
 
 if TYPE_CHECKING:
     from lakemetastore.sync.glue import GluePush
@@ -70,7 +70,7 @@ def glue(
         pushing = _glue(metastore.catalog, region, endpoint_url)
         for report in _reports(pushing, metastore.catalog, tables, prune=prune):
             if report.error is not None:
-                code = told(report.table, report.error, code)
+                code = report_error(report.table, report.error, code)
             if as_json or report.error is None:
                 print_line(report, report.parts(), as_json=as_json)
     if not as_json:

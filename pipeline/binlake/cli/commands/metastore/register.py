@@ -8,16 +8,17 @@ from dataclasses import dataclass
 import typer
 
 from binlake.cli.commands.metastore.options import LakeTables, MetastoreConf
-from binlake.cli.lake_options import AsJson, told
-from binlake.cli.service_reports import print_line
+from binlake.cli.reports import print_line, report_error
+from binlake.cli.table_options import AsJson
 from binlake.cli.text import say
-from binlake.settings.metastore.service import MetastoreSettings
-from binlake.tables.catalog import BrokenTable
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError
-from lakemetastore.lake.named import NamedTable, chosen
+from hudilake.table.directory import BrokenTable
+from lakemetastore.lake.named import chosen
+from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opening import Metastore, opened_metastore
 from lakemetastore.lake.reconcile import Reconciled
+from lakemetastore.settings.service import MetastoreSettings
 
 
 @dataclass
@@ -107,7 +108,7 @@ def _run(
         for report in reports(metastore):
             count += 1
             if report.error is not None:
-                code = told(report.table, report.error, code)
+                code = report_error(report.table, report.error, code)
             if as_json or report.error is None:
                 print_line(report, report.parts(), as_json=as_json)
     if not count and not as_json:

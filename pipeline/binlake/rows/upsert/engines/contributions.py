@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import ChangeBatch, Op, SourceTable
-from binlake.decode.selection import Mask, rows_where
+from binlake.decode.changes import Mask, Op, SourceTable
 from binlake.rows.upsert.computed import compute
-from binlake.rows.upsert.target import Target, lake_names
+from binlake.rows.upsert.place import PlacedRows
+from binlake.rows.upsert.target import Target
 from binlake.settings.merging import Function
 from hudilake.errors import UnsupportedError
 
@@ -26,42 +26,31 @@ _SUM_DIGITS: Final = 22
 _Longs = npt.NDArray[np.int64]
 
 
-def split_irrevocable(
-    batch: ChangeBatch, functions: Mapping[str, Function], target: Target
-) -> tuple[ChangeBatch, ChangeBatch | None, str]:
-    """The batch without the events that a function cannot take back, these events (None if there are none), and why.
+def irrevocable(rows: PlacedRows) -> tuple[Mask, str]:
+    """The events that a function of the table cannot take back, bool of n, and why.
 
     A delete, and an update that changes such a column, the key or the partition, takes a value back. Minimum, maximum
     and list do not tell what remains. A sum of floating point numbers would not be exact.
 
-    Args:
-        batch: n rows of facts, with the before images of updates.
-        functions: by lake column.
-        target: the lake table.
+    ``rows``: n rows of facts, with the before images of updates.
     """
-    names = lake_names([c.name for c in batch.schema.columns], batch.schema.source)
-    final = [
-        c.name
-        for c in batch.schema.columns
-        if functions.get(names[c.name]) in FINAL
-        or (functions.get(names[c.name]) == "sum" and pa.types.is_floating(c.lake_type))
-    ]
+    functions, schema = dict(rows.target.merging.functions), rows.rows.schema
+    final = {
+        column: lake
+        for column, lake in rows.names.items()
+        if functions.get(lake) in FINAL
+        or (functions.get(lake) == "sum" and pa.types.is_floating(schema.field(lake).type))
+    }
     if not final:
-        return batch, None, ""
-    bad = np.asarray(batch.rows.column("__op").to_numpy() == Op.DELETE)
-    if batch.before is not None:
-        after = batch.rows.take(pa.array(batch.before_at))
-        placed = [c.name for c in batch.schema.columns if names[c.name] in _places(target)]
-        bad[batch.before_at[_differs(batch.before, after, [*final, *placed])]] = True
-    if not bad.any():
-        return batch, None, ""
-    kept = rows_where(batch, ~bad)
-    return kept, rows_where(batch, bad), f"{', '.join(final)}: {_why(functions, names, final)}"
-
-
-def _why(functions: Mapping[str, Function], names: Mapping[str, str], final: list[str]) -> str:
-    found = sorted({functions[names[column]] for column in final})
-    return f"the result of {', '.join(found)} does not tell what remains when a value is taken back"
+        return np.zeros(len(rows), dtype=np.bool_), ""
+    bad = np.asarray(rows.rows.column("__op").to_numpy() == Op.DELETE)
+    if rows.before is not None:
+        after = rows.rows.take(pa.array(rows.before_at))
+        placing = [lake for lake in rows.names.values() if lake in _places(rows.target)]
+        bad[rows.before_at[_differs(rows.before.rows, after, [*final.values(), *placing])]] = True
+    used = ", ".join(sorted({functions[lake] for lake in final.values()}))
+    why = f"the result of {used} does not tell what remains when a value is taken back"
+    return bad, f"{', '.join(final)}: {why}"
 
 
 def _places(target: Target) -> set[str]:

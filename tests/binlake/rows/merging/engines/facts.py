@@ -17,7 +17,9 @@ from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.upsert.engines.facts import route_facts
 from binlake.rows.upsert.merge import Place
 from binlake.rows.upsert.parcel import Parcel, unpack
+from binlake.rows.upsert.place import place_rows
 from binlake.rows.upsert.target import ORDER_FIELD, Target
+from binlake.schema.rules.row_places import RowPlaces
 from binlake.settings.merging import Function
 from hudilake.format.definition.bucketing import SimpleBuckets
 from hudilake.format.definition.merging import STATE_FIELD, Merging
@@ -33,6 +35,7 @@ COLUMNS = (
 )
 SCHEMA = TableSchema(SOURCE, COLUMNS, ("id",))
 TARGET = Target(SOURCE, "facts", ("user",), None, SimpleBuckets(2))
+NAMES = {column.name: column.name for column in COLUMNS}
 #: Everything that can be taken back, and everything else.
 REVOCABLE: Mapping[str, Function] = {"amount": "sum", "score": "sum", "id": "count", "note": "last_non_null"}
 FINAL: Mapping[str, Function] = {"amount": "max", "score": "min", "id": "count", "note": "collect"}
@@ -148,15 +151,17 @@ class Counting:
         by_place: dict[Place, list[Parcel]] = {}
         for partition, events in parts.items():
             if events:
-                for parcel in route_facts(batch_of(events, partition), TARGET, self.functions, {}, -1).parcels:
+                batch = batch_of(events, partition)
+                rows = place_rows(batch, TARGET, NAMES, RowPlaces.incoming(batch.rows))
+                for parcel in route_facts(rows, self.functions, {}, -1).parcels:
                     by_place.setdefault((parcel.partition_path, parcel.bucket), []).append(parcel)
         done = []
         for place, parcels in by_place.items():
-            rows = unpack(parcels)
-            schema = self._schema(rows)
+            events_there = unpack(parcels)
+            schema = self._schema(events_there)
             group = self.groups.setdefault(place, Rows(schema))
             merger = Aggregate(Merging("aggregate", (), tuple(self.functions.items())), schema, group, self.heights)
-            done.append((group, merger.merge(place, "id", rows)))
+            done.append((group, merger.merge(place, "id", events_there)))
         if not dies:
             for group, merged in done:
                 group.write(merged)

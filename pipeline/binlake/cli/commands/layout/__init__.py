@@ -1,1 +1,0 @@
-"""Commands about the order of rows in base files."""

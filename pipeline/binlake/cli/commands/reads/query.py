@@ -1,0 +1,345 @@
+"""``binlake query`` and ``binlake explain``: SQL over tables that are named in it, and what it would read and why."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from binlake.cli.table_options import Conf, table_storage
+from binlake.cli.text import number, size, terminal
+from binlake.cli.typer_extras import options_of
+from binlake.settings import Settings
+from hudilake.errors import ConfigError
+from hudilake.query.sql import Limits, SqlQuery, plan_sql, run_sql
+from hudilake.query.sql.limits import memory_of
+from hudilake.query.sql.planned import TABLE_NAME
+from hudilake.query.sql.planned_table import SqlTable
+from hudilake.query.sql.text import Name, spelled
+from hudilake.read import Incremental, Query, ReadOptimized, ScanPlan, Snapshot, TableReader, instant_of
+from hudilake.read.inside.planned import PlannedReads, planned_reads
+from hudilake.read.inside.tally import ReadTally
+from hudilake.read.query import EARLIEST
+from lakemetastore.client.opening import plans_of
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        help="One SELECT in DuckDB's SQL. A table given before it is called t: a path or URI; with --conf, "
+        "database.table. Other tables: --table; with --conf, database.table in the SQL itself.",
+        metavar="[TABLE] SQL",
+        show_default=False,
+    ),
+]
+Given = Annotated[
+    list[str] | None, typer.Option("--table", help="NAME=TABLE: what the SQL calls a table. Repeat it for several.")
+]
+AsOf = Annotated[
+    list[str] | None,
+    typer.Option("--as-of", help="Rows as of an instant, or 2024-02-29 12:34:56 (UTC). NAME=MOMENT: of one table."),
+]
+After = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--after",
+        help=f"Rows that commits completed after this have changed; {EARLIEST}: all. NAME=MOMENT: of one table.",
+    ),
+]
+Until = Annotated[
+    list[str] | None, typer.Option("--until", help="With --after: up to this time. NAME=MOMENT: of one table.")
+]
+BaseOnly = Annotated[bool, typer.Option("--read-optimized", help="Read base files only.")]
+UseIndex = Annotated[bool, typer.Option("--index/--no-index", help="Use the metadata table, or read all files.")]
+ByBucket = Annotated[
+    bool,
+    typer.Option("--by-bucket/--at-once", help="Join and group by bucket keys bucket by bucket, or all rows at once."),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", help="Memory to sort, join and group rows, as 2GB; half of the machine's if not given."),
+]
+SpillDir = Annotated[
+    Path | None, typer.Option("--spill-dir", help="Where rows are spilled; the system's temporary files if not given.")
+]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which rows of each table a query reads. ``own``: by the table's name in lower case; ``others``: of all others."""
+
+    others: Query = field(default_factory=Snapshot)
+    own: Mapping[str, Query] = field(default_factory=dict)
+
+
+def question(as_of: AsOf = None, after: After = None, until: Until = None, read_optimized: BaseOnly = False) -> Asked:
+    """Which rows the options ask for. Raises ConfigError for options that contradict each other."""
+    moments, begin, end = _by_table(as_of), _by_table(after), _by_table(until)
+    names = (moments.keys() | begin.keys() | end.keys()) - {""}
+    own = {name: _query(moments.get(name), begin.get(name), end.get(name)) for name in names}
+    return Asked(_query(moments.get(""), begin.get(""), end.get(""), read_optimized), own)
+
+
+def limits(memory: Memory = None, spill_dir: SpillDir = None) -> Limits:
+    """The limits that the options set. Raises ConfigError."""
+    return Limits(None if memory is None else memory_of(memory), spill_dir)
+
+
+def _by_table(moments: Sequence[str] | None) -> dict[str, str]:
+    """Table name, "" for all -> moment."""
+    by_name: dict[str, str] = {}
+    for text in moments or ():
+        name, _, moment = text.rpartition("=")
+        if name.lower() in by_name:
+            raise ConfigError("a moment is given twice", do_next="give one, or NAME=MOMENT for each table", moment=text)
+        by_name[name.lower()] = moment
+    return by_name
+
+
+def _query(as_of: str | None, after: str | None, until: str | None, base: bool = False) -> Query:
+    if sum((as_of is not None, after is not None, base)) > 1 or (until is not None and after is None):
+        raise ConfigError(
+            "these options cannot be combined", do_next="give --as-of, or --after (with --until), or --read-optimized"
+        )
+    if base:
+        return ReadOptimized()
+    if after is not None:
+        begin = "" if after == EARLIEST else instant_of(after)
+        return Incremental(begin, instant_of(until) if until is not None else None)
+    return Snapshot(instant_of(as_of) if as_of is not None else None)
+
+
+class NamedTables:
+    """The tables that a command line gives; each is opened when the SQL names it.
+
+    Args:
+        words: the table called t, if there is one, and the SQL.
+        given: ``NAME=TABLE``.
+        conf: the settings file of the lake, or None.
+        asked: the rows of each table.
+        index: whether the metadata tables may be used.
+
+    Raises ConfigError for other words, SettingsError.
+    """
+
+    def __init__(
+        self, words: Sequence[str], given: Iterable[str] | None, conf: Path | None, asked: Asked, index: bool
+    ) -> None:
+        if len(words) > 2:
+            raise ConfigError("there are more words than a table and its SQL", do_next="quote the SQL")
+        self.sql = words[-1]
+        self._settings = Settings.load(conf) if conf else None
+        self._service = plans_of(self._settings.metastore) if self._settings else None
+        self._asked, self._index = asked, index
+        self._given = dict(map(_named, given or ()))
+        self._tables: dict[tuple[str, Query], SqlTable] = {}
+        self._readers: dict[str, TableReader] = {}
+        self._used: set[str] = set()
+        if len(words) == 2:
+            config = self._reader(words[0]).table.config
+            for name in (f"{config.database}.{config.name}", config.name, TABLE_NAME):
+                self._given.setdefault(name.lower(), words[0])
+
+    def find(self, written: Name) -> SqlTable | None:
+        """The table of a name in the SQL. Raises as ``table_storage`` and ``TableReader.open``."""
+        name = spelled(written)
+        place = self._given.get(name.lower())
+        if place is None and self._settings is not None and written[0]:
+            place = name
+        if place is None:
+            return None
+        asked = self._asked_of(name.lower())
+        return self._tables.setdefault((place, asked), SqlTable(self._reader(place), asked))
+
+    def check_used(self) -> None:
+        """Raise ConfigError if a moment is given for a table that the SQL does not name."""
+        if unused := sorted(set(self._asked.own) - self._used):
+            raise ConfigError(
+                f"a moment is given for what the query does not name: {', '.join(unused)}",
+                do_next="give the table's name in the query",
+            )
+
+    def _asked_of(self, name: str) -> Query:
+        known = next((n for n in (name, name.rpartition(".")[2]) if n in self._asked.own), None)
+        if known is None:
+            return self._asked.others
+        self._used.add(known)
+        return self._asked.own[known]
+
+    def _reader(self, place: str) -> TableReader:
+        if place not in self._readers:
+            storage = table_storage(place, self._settings)
+            self._readers[place] = TableReader.open(storage, use_index=self._index, service=self._service)
+        return self._readers[place]
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, given, place = text.partition("=")
+    if not (name and given and place):
+        raise ConfigError(f"{text!r} does not name a table", do_next="write --table NAME=TABLE")
+    return name.lower(), place
+
+
+class Format(StrEnum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+@options_of(asked=question, limited=limits)
+def query(
+    words: Words,
+    tables: Given = None,
+    conf: Conf = None,
+    *,
+    asked: Asked,
+    limited: Limits,
+    index: UseIndex = True,
+    by_bucket: ByBucket = True,
+    form: Annotated[Format, typer.Option("--format", help="Print a table, CSV, or JSON lines.")] = Format.TABLE,
+    rows: Annotated[int, typer.Option("--rows", help="The most rows that a table shows.", min=1)] = 1000,
+    counts: Annotated[bool, typer.Option("--counts", help="Print on stderr what was read of base files.")] = False,
+) -> None:
+    """Run an SQL query over one or several tables."""
+    named = NamedTables(words, tables, conf, asked, index)
+    planned = plan_named(named, by_bucket=by_bucket)
+    for table in planned.tables:
+        for warning in table.plan.warnings:
+            of_table = f"{table.plan.table}: " if len(planned.tables) > 1 else ""
+            terminal(stderr=True).print(f"warning: {of_table}{warning}", markup=False, highlight=False, soft_wrap=True)
+    tally = ReadTally()
+    with run_sql(planned, limited, tally) as result:
+        if form is Format.TABLE:
+            _print_table(result, terminal(), rows)
+        elif form is Format.CSV:
+            _print_csv(result)
+        else:
+            _print_json(result)
+    if counts:
+        _print_counts(tally, form)
+
+
+def _print_counts(tally: ReadTally, form: Format) -> None:
+    """What was read, as JSON where the rows are."""
+    if form is Format.JSON:
+        sys.stderr.write(json.dumps(asdict(tally)) + "\n")
+    else:
+        fetched = f"fetched {number(tally.fetched)} bytes in {number(tally.requests)} requests"
+        sys.stderr.write(f"read of {number(tally.files)} base files: {tally}; {fetched}\n")
+
+
+def plan_named(named: NamedTables, count_all: bool = False, by_bucket: bool = True) -> SqlQuery:
+    """The plan of the query of a command line. Raises ConfigError for a moment of no table, and as ``plan_sql``."""
+    planned = plan_sql(named.sql, named.find, count_all, by_bucket)
+    named.check_used()
+    return planned
+
+
+def _rows(batches: pa.RecordBatchReader) -> Iterator[list[Any]]:
+    for batch in batches:
+        columns = [column.to_pylist() for column in batch.columns]
+        yield from (list(row) for row in zip(*columns, strict=True))
+
+
+def _print_table(result: pa.RecordBatchReader, console: Console, most: int) -> None:
+    grid = Table(*result.schema.names)
+    shown, more = 0, False
+    for row in _rows(result):
+        if shown == most:
+            more = True
+            break
+        grid.add_row(*("" if value is None else text(value) for value in row))
+        shown += 1
+    console.print(grid, markup=False)
+    console.print(f"the first {number(shown)} rows; more with --rows or --format" if more else f"{number(shown)} rows")
+
+
+def _print_csv(result: pa.RecordBatchReader) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(result.schema.names)
+    for row in _rows(result):
+        writer.writerow(["" if value is None else text(value) for value in row])
+
+
+def _print_json(result: pa.RecordBatchReader) -> None:
+    names: Sequence[str] = result.schema.names
+    for row in _rows(result):
+        fields = dict(zip(names, row, strict=True))
+        sys.stdout.write(json.dumps(fields, ensure_ascii=False, default=text) + "\n")
+
+
+def text(value: object) -> str:
+    """A value as it is printed: bytes in hexadecimal, times as ISO 8601."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+@options_of(asked=question)
+def explain(
+    words: Words,
+    tables: Given = None,
+    conf: Conf = None,
+    *,
+    asked: Asked,
+    index: UseIndex = True,
+) -> None:
+    """Print what an SQL query would read of each table and why, without reading data."""
+    planned = plan_named(NamedTables(words, tables, conf, asked, index), count_all=True)
+    for table in planned.tables:
+        print_plan(table.plan, terminal())
+        inside = planned_reads(table.plan)
+        if inside is not None:
+            terminal().print(_inside(inside), markup=False, highlight=False, soft_wrap=True)
+    split = planned.split
+    for line in (*map(str, split.parts), *(f"not bucket by bucket: {why}" for why in split.why_not)):
+        terminal().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _inside(planned: PlannedReads) -> str:
+    """What would be read inside of the base files."""
+    looked, files = planned.tally.files, planned.files
+    first = f"the first {number(looked)} of {number(files)} base files" if looked < files else "base files"
+    more = f"; log files of {number(planned.with_logs)} of them may need more" if planned.with_logs else ""
+    return f"inside {first}: {planned.tally}{more}"
+
+
+def print_plan(plan: ScanPlan, console: Console) -> None:
+    """Print a plan: the question, a line for every step, what is left."""
+    for line in (f"{plan.table}: {plan.query}", f"  where {plan.condition}", f"  columns {', '.join(plan.columns)}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    grid = Table("step")
+    for heading in ("partitions", "slices", "files"):
+        grid.add_column(heading, justify="right")
+    grid.add_column("why")
+    for step in plan.steps:
+        counts = (step.partitions, step.slices, step.files)
+        grid.add_row(step.name, *("" if count is None else number(count) for count in counts), step.why)
+    console.print(grid, markup=False)
+    for one in plan.laid_out:
+        console.print(f"laid out by {one}", markup=False, highlight=False, soft_wrap=True)
+    for warning in plan.warnings:
+        console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
+    if plan.counted:
+        rows = sum(one.rows for one in plan.counted)
+        text = f"counted in the metadata table: file slices {number(len(plan.counted))}, rows {number(rows)}"
+        console.print(text, markup=False, highlight=False)
+    left = f"to read: file slices {number(len(plan.slices))}, files {number(plan.files)}, bytes {size(plan.size)}"
+    console.print(left, markup=False, highlight=False)

@@ -1,1 +1,0 @@
-"""Commands about rows: why a row is as it is, transactions that are undone, columns that are filled."""

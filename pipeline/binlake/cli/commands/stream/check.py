@@ -1,0 +1,328 @@
+"""``binlake check``: find what is wrong before the first batch. It changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from typing import Annotated
+
+import typer
+import yaml
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from binlake.cli.commands.stream.check_ddl import policies, statements
+from binlake.cli.commands.stream.check_kafka import KafkaProbe
+from binlake.cli.remarks import bucket_remark, engine_remarks, ring_remark
+from binlake.cli.table_options import LakeConf
+from binlake.cli.text import terminal
+from binlake.decode.changes import SourceTable
+from binlake.decode.formats.reader import not_carried
+from binlake.decode.options import Format
+from binlake.decode.schemas.schemas import declared_table
+from binlake.rows.merging.reader_limits import reader_limits
+from binlake.rows.upsert.fanout import destination, part_of
+from binlake.rows.upsert.kind_rules import first_bucketing, kind_of
+from binlake.rows.upsert.merging_rules import merging_of
+from binlake.settings import Settings, TableRules, TablesSettings
+from binlake.source.registry import schema_registry
+from binlake.tables.buckets.bucket_sizes import bucket_advice, proposed
+from binlake.tables.merging_check import compare_merging
+from binlake.tables.unmatched import Unmatched, known_columns, unmatched_columns, unmatched_tables
+from hudilake.errors import BinlakeError, ConfigError, UnsupportedError
+from hudilake.format.definition.config import PROPERTIES_PATH, TableConfig
+from hudilake.format.definition.kind import UNKNOWN
+from hudilake.storage import Storage, StorageError, StorageNotFoundError, check_exclusive_create, open_storage
+from hudilake.table.table import HudiTable
+
+#: Every touched bucket costs a file and one to two milliseconds of a commit (measured), so more is seldom meant.
+MANY_BUCKETS = 128
+_THREADS = 16
+
+
+class Verdict(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finished check. ``error`` is set when it failed."""
+
+    name: str
+    verdict: Verdict
+    detail: str
+    error: BinlakeError | None = None
+
+
+def check(
+    conf: LakeConf,
+    show: Annotated[bool, typer.Option("--show", help="Print all settings in effect, secrets masked.")] = False,
+    kafka_timeout_s: Annotated[float, typer.Option(help="How long each answer of Kafka may take, seconds.")] = 10.0,
+) -> None:
+    """Check everything that would stop the stream: settings, Kafka, rights, storage, buckets. Changes nothing."""
+    settings, console = Settings.load(conf), terminal()
+    if show:
+        text = yaml.safe_dump(settings.effective(), sort_keys=False, allow_unicode=True)
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    checks = run_checks(settings, kafka_timeout_s=kafka_timeout_s)
+    print_checks(checks, console)
+    raise typer.Exit(exit_code(checks))
+
+
+def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Check]:
+    """All checks, in order; one that fails does not keep the others from running, but for those that build on it."""
+    checks = [Check("settings", Verdict.OK, f"stream {settings.name}")]
+    checks += [_run("schemas", partial(_check_schemas, settings))] if settings.source.schemas else []
+    checks += [_run("schema registry", partial(_check_registry, settings))] if settings.source.registry.url else []
+    probe = KafkaProbe(settings.kafka, kafka_timeout_s)
+    try:
+        checks += [_run(*step) for step in probe.steps()]
+    finally:
+        probe.close()
+    lake = _run("lake", partial(_check_lake, settings))
+    checks += [lake, _run("state", partial(_check_state, settings))]
+    if lake.verdict is Verdict.OK:
+        checks += _check_tables(settings, known_tables(settings, probe.topics))
+    checks += _check_ddl(settings, known_tables(settings, probe.topics), probe.topics)
+    if probe.topics:
+        checks += (_nothing(one) for one in unmatched_tables(settings, named_tables(settings, probe.topics)))
+    if lake.verdict is Verdict.OK:
+        checks += _check_columns(settings)
+    checks += _check_carried(settings, probe)
+    return checks
+
+
+def exit_code(checks: Iterable[Check]) -> int:
+    """0, or the exit code of the first failure's class."""
+    return next((c.error.exit_code for c in checks if c.error is not None), 0)
+
+
+def print_checks(checks: Iterable[Check], console: Console) -> None:
+    """A table of all checks, then what to do about each failure."""
+    colours = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.FAILED: "red"}
+    table = Table("check", "verdict", "detail", title="binlake check", title_justify="left")
+    checks = list(checks)
+    for check in checks:
+        table.add_row(check.name, Text(str(check.verdict), style=colours[check.verdict]), Text(check.detail))
+    console.print(table)
+    for check in checks:
+        if check.error is not None and check.error.do_next:
+            console.print(f"{check.name}: {check.error.do_next}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _run(name: str, step: Callable[[], str]) -> Check:
+    try:
+        return Check(name, Verdict.OK, step())
+    except BinlakeError as error:
+        return _failed(name, error)
+
+
+def _failed(name: str, error: BinlakeError) -> Check:
+    place = ", ".join(f"{k}={v}" for k, v in error.where.items())
+    return Check(name, Verdict.FAILED, f"{error.what} [{place}]" if place else error.what, error)
+
+
+def _check_schemas(settings: Settings) -> str:
+    """The types of ``source.schemas``, read as the decoder reads them."""
+    for name, schema in settings.source.schemas.items():
+        try:
+            declared_table(schema.columns, schema.key)
+        except UnsupportedError as error:
+            raise ConfigError(error.what, do_next=error.do_next or "correct source.schemas", table=name) from error
+    return f"{len(settings.source.schemas)} declared"
+
+
+def _check_registry(settings: Settings) -> str:
+    registry = schema_registry(settings)
+    assert registry is not None
+    replace(registry, retry_s=0).probe()
+    return f"{registry.url} answers"
+
+
+def _check_ddl(settings: Settings, tables: list[SourceTable], topics: Collection[str]) -> Iterator[Check]:
+    """Policies, and what the statements come to that the DDL topics or the tables tell of."""
+    yield from (Check(f.name, Verdict.OK, f.detail) for f in policies(settings, tables))
+    if not topics:
+        return
+    try:
+        lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+        for finding in statements(settings, lake, tables, topics):
+            yield Check(finding.name, Verdict.WARNING if finding.refused else Verdict.OK, finding.detail)
+    except BinlakeError as error:
+        yield _failed("ddl", error)
+
+
+def _check_carried(settings: Settings, probe: KafkaProbe) -> Iterator[Check]:
+    """What the format of each table's messages does not carry, by one of them. Other topics than tables' are left."""
+    form, ddl = Format(settings.source.format), bool(settings.kafka.ddl_topics)
+    for topic in sorted(set(probe.topics) - set(settings.kafka.ddl_topics)):
+        tables = known_tables(settings, [topic])
+        why = not_carried(form, probe.samples.get(topic), ddl_topics=ddl) if not settings.source.plain else None
+        if why is not None and (tables or form is Format.MAXWELL):
+            yield Check(f"changes of {tables[0] if len(tables) == 1 else topic}", Verdict.WARNING, why)
+
+
+def _check_lake(settings: Settings) -> str:
+    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+    check_exclusive_create(lake)
+    return f"{lake.uri} can be written to, and no file twice"
+
+
+def _check_state(settings: Settings) -> str:
+    state = open_storage(settings.state_uri, settings.state_options())
+    check_exclusive_create(state)
+    return f"{state.uri} can be written to, and no file twice"
+
+
+def known_tables(settings: Settings, topics: Iterable[str]) -> list[SourceTable]:
+    """Those of the ``named_tables`` that are taken."""
+    return [table for table in named_tables(settings, topics) if settings.selects(table)]
+
+
+def named_tables(settings: Settings, topics: Iterable[str]) -> list[SourceTable]:
+    """The source tables that topic names (``<prefix>.<database>.<table>``) and the settings' schemas speak of."""
+    names = [t.split(".")[-2:] for t in topics if t.count(".") >= 2]
+    names += [s.split(".", 1) for s in settings.source.schemas if "." in s]
+    tables = {SourceTable(database, table) for database, table in names}
+    return sorted(tables, key=str)
+
+
+def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Check]:
+    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+    kept_as = {destination(t, settings.tables) for t in tables}
+    rules = {str(t): settings.table_rules(t) for t in sorted(kept_as, key=str)}
+    if settings.tables.fans_out:
+        yield _run("routes", partial(_check_routes, settings.tables, tables))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        checks = list(pool.map(lambda item: _check_table(lake, *item), rules.items()))
+    yield from (c for c in checks if c is not None)
+    yield from (
+        Check(f"readers of {t}", Verdict.WARNING, why)
+        for t, r in rules.items()
+        if (why := reader_limits(merging_of(r)))
+    )
+    for table, one in rules.items():
+        try:
+            yield from (Check("merge engine", Verdict.WARNING, r) for r in engine_remarks(settings, lake, table, one))
+        except BinlakeError as error:
+            yield _failed("merge engine", error)
+    yield _run("paths", partial(_check_paths, rules))
+    many = [table for table, r in rules.items() if kind_of(r).computed and r.buckets > MANY_BUCKETS]
+    if many:
+        detail = f"more than {MANY_BUCKETS} buckets: {', '.join(many)}; every bucket touched is a file in each commit"
+        yield Check("buckets", Verdict.WARNING, detail)
+    else:
+        yield Check("buckets", Verdict.OK, f"{len(rules)} tables known, {checks.count(None)} not in the lake yet")
+
+
+def _check_routes(rules: TablesSettings, tables: Sequence[SourceTable]) -> str:
+    """Which source tables go to another lake table than their own."""
+    merged: dict[SourceTable, list[SourceTable]] = {}
+    for table in tables:
+        if (kept_as := destination(table, rules)) != table:
+            merged.setdefault(kept_as, []).append(table)
+    for kept_as, sources in merged.items():
+        if len(sources) > 1 and part_of(sources[0], rules) is None:
+            raise ConfigError(
+                f"{', '.join(map(str, sources[:4]))} would go to {kept_as}, and nothing would distinguish their rows",
+                do_next="give the route a shard column, or a table of its own to each",
+            )
+    lines = [
+        f"{' and '.join(map(str, s))} as {t}" if len(s) < 3 else f"{len(s)} tables as {t}" for t, s in merged.items()
+    ]
+    return "; ".join(lines) or "none of the known tables is concerned"
+
+
+def _check_table(lake: Storage, table: str, rules: TableRules) -> Check | None:
+    """None for a table that is not in the lake yet."""
+    try:
+        properties = lake.read(f"{rules.path}/{PROPERTIES_PATH}")
+    except StorageNotFoundError:
+        return None
+    except StorageError as error:
+        return _failed(f"table {table}", error)
+    return _checked_sizes(_run(f"table {table}", partial(_check_existing, properties, rules)), lake, table, rules)
+
+
+def _checked_sizes(check: Check, lake: Storage, table: str, rules: TableRules) -> Check:
+    """The check of an existing table, and a warning where its buckets are far from the planned size."""
+    if check.verdict is not Verdict.OK:
+        return check
+    try:
+        held = HudiTable.open(lake.sub(rules.path))
+        slices = held.file_slices() if held.config.kind.computed else ()
+        advice = bucket_advice(held, slices)
+        resizes = proposed(held, rules.files.target_bytes, slices)
+    except BinlakeError as error:
+        return _failed(check.name, error)
+    if advice is not None:
+        return Check(check.name, Verdict.WARNING, bucket_remark(advice, "CONF", table))
+    if resizes:
+        return Check(check.name, Verdict.WARNING, ring_remark(resizes, rules.files.target_bytes, "CONF", table))
+    return check
+
+
+def _check_paths(rules: Mapping[str, TableRules]) -> str:
+    """Two source tables in one lake table would overwrite each other's rows."""
+    tables: dict[str, list[str]] = {}
+    for table, rule in rules.items():
+        tables.setdefault(rule.path, []).append(table)
+    for path, sharing in tables.items():
+        if len(sharing) > 1:
+            raise ConfigError(
+                f"{' and '.join(sharing)} would share the path {path}",
+                do_next="put {database} and {table} into tables.path, or exclude one of them",
+            )
+    return "every table has a path of its own"
+
+
+def _check_existing(properties: bytes, rules: TableRules) -> str:
+    config = TableConfig.from_properties(properties)
+    config.check_writable()
+    partition = (rules.partition.field,) if rules.partition else ()
+    wanted, kind = kind_of(rules), config.kind
+    if kind.index == UNKNOWN and wanted.looks_up:  # every writer of such a table must know its index
+        kind = replace(kind, index=wanted.index)
+    expected = {"partition": partition, "hive_style": rules.hive_style, "type": wanted.type, "index": wanted.index}
+    existing = {
+        "partition": config.partition_fields,
+        "hive_style": config.hive_style,
+        "type": kind.type,
+        "index": kind.index,
+    }
+    differing = [
+        f"{k} {existing[k]} in the lake, {expected[k]} in the settings" for k in expected if existing[k] != expected[k]
+    ]
+    if differing:
+        raise ConfigError(
+            "; ".join(differing),
+            do_next="these are fixed when a table is created: put the lake's values into tables.overrides",
+            path=rules.path,
+        )
+    compare_merging(config, rules)
+    if not kind.computed:
+        return "rows are only added" if kind.appends else f"index {kind.index}, as in the lake"
+    if config.bucketing != first_bucketing(rules):
+        return f"{config.bucket_count} buckets in the lake, which count; {rules.buckets} in the settings"
+    return f"{config.bucket_count} buckets, as in the lake"
+
+
+def _check_columns(settings: Settings) -> Iterator[Check]:
+    """Warn of names that are no column of the tables whose columns are known: most often misspelt ones."""
+    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+    try:
+        yield from map(_nothing, unmatched_columns(settings, known_columns(settings, lake)))
+    except StorageError as error:
+        yield _failed("columns", error)
+
+
+def _nothing(one: Unmatched) -> Check:
+    return Check(one.where, Verdict.WARNING, f"{one.name} {one.what}")

@@ -1,0 +1,208 @@
+"""``binlake status``: the state of a stream and its tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table as Grid
+
+from binlake.cli.remarks import bucket_remark, ring_remark
+from binlake.cli.reports import each
+from binlake.cli.table_options import LakeConf, Tables, chosen
+from binlake.cli.text import duration, number, say, size, terminal
+from binlake.decode.formats.reader import not_carried
+from binlake.decode.options import Format
+from binlake.hbase.derive.pairs import pair_of_wide
+from binlake.position.compared import ComparedTables
+from binlake.settings import Settings
+from binlake.stream.monitoring.held import HeldTable, held_tables
+from binlake.stream.monitoring.status import (
+    StreamStatus,
+    TableStatus,
+    WideStatus,
+    Writer,
+    stream_status,
+    table_status,
+    wide_status,
+)
+from binlake.tables.catalog import CatalogTable
+from binlake.tables.feeds import Feeds
+from binlake.tables.unmatched import Unmatched, known_columns, unmatched_columns, unmatched_tables
+from hudilake.clock import now_ms
+from hudilake.storage import open_storage
+
+
+def status(
+    conf: LakeConf,
+    tables: Tables = None,
+    partitions: Annotated[bool, typer.Option("--partitions", help="Print a line for every topic partition.")] = False,
+    ask_kafka: Annotated[bool, typer.Option("--kafka/--no-kafka", help="Ask Kafka for the ends of the topics.")] = True,
+    kafka_timeout_s: Annotated[float, typer.Option(help="How long Kafka may take to answer, in seconds.")] = 5.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines: the stream, then the tables.")] = False,
+) -> None:
+    """Print the position and lag of the stream, and the state of each table. Changes nothing."""
+    settings = Settings.load(conf)
+    stream = stream_status(settings, kafka_timeout_s if ask_kafka else None)
+    unmatched = _unmatched(settings)
+    if as_json:
+        names = [dataclasses.asdict(one) for one in unmatched]
+        _write({**_stream_fields(stream, str(conf)), "unmatched": names})
+    else:
+        _print_stream(stream, each=partitions, conf=str(conf))
+        for one in unmatched:
+            say(f"  matches nothing so far: {one}")
+    statuses: list[TableStatus] = []
+    form = Format(settings.source.format)
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    compared = ComparedTables.load(open_storage(settings.state_uri, settings.state_options()))
+
+    def act(place: CatalogTable) -> None:
+        feeds = Feeds.load(settings, root)
+        table = table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds, feeds, compared)
+        if (pair := pair_of_wide(settings, place.source)) is not None:
+            table.derived = wide_status(root, pair)
+        table.not_carried = not_carried(form, None, ddl_topics=bool(settings.kafka.ddl_topics)) or ""
+        statuses.append(table)
+
+    code = each(chosen(settings, tables), act)
+    if as_json:
+        for table in statuses:
+            _write({"table": table.name, **dataclasses.asdict(table)})
+    elif statuses:
+        _print_tables(statuses, str(conf))
+    raise typer.Exit(code)
+
+
+def _unmatched(settings: Settings) -> list[Unmatched]:
+    """The names of the settings that match nothing that the stream has met; none before it has met anything."""
+    columns = known_columns(settings, open_storage(settings.lake.uri, settings.lake.storage_options()))
+    return [*unmatched_tables(settings, columns), *unmatched_columns(settings, columns)] if columns else []
+
+
+def _print_stream(stream: StreamStatus, *, each: bool, conf: str) -> None:
+    say(f"stream {stream.name}: {_run(stream.run)}")
+    ledger = stream.ledger
+    if ledger is None:
+        say("  it has no ledger: it has not finished a batch, or the ledger is lost")
+        return
+    count = sum(map(len, ledger.positions.values()))
+    lag = f"lag {number(stream.lag)}" if stream.lag is not None else f"lag unknown: {stream.kafka or 'not asked'}"
+    say(f"  {number(ledger.batch)} batches; {number(count)} partitions of {len(ledger.positions)} topics; {lag}")
+    for held in _held(stream, conf):
+        _print_held(held)
+    if each:
+        lags = stream.lags()
+        for topic, partition, position in sorted(ledger.positions.places()):
+            lag = f", lag {number(lags.at(topic, partition))}" if lags.knows(topic, partition) else ""
+            say(f"  {topic}/{partition}: {position}{lag}")
+
+
+def _held(stream: StreamStatus, conf: str) -> list[HeldTable]:
+    if stream.ledger is None:
+        return []
+    return list(held_tables(stream.ledger, stream.requests, stream.facts, conf))
+
+
+def _print_held(held: HeldTable) -> None:
+    if held.state == "behind":
+        say(f"  behind: {held.table}; the stream brings it up to date by itself")
+        return
+    since = f" since {duration(now_ms() - held.since_ms)}" if held.since_ms is not None else ""
+    waiting = f"; {number(held.waiting)} records wait" if held.state in ("paused", "stopped") else ""
+    gone = f", of which Kafka has deleted {number(held.deleted)}" if held.deleted else ""
+    kept = f"; Kafka keeps records for {duration(held.kept_ms)}" if held.kept_ms is not None and held.since_ms else ""
+    say(f"  {held.state}: {held.table}{since}{waiting}{gone}{kept}{f': {held.why}' if held.why else ''}")
+    if held.command:
+        say(f"    binlake {held.command}")
+
+
+def _run(run: Writer | None) -> str:
+    if run is None:
+        return "not running"
+    place = f"process {run.pid} on {run.host}, last sign {duration(run.silent_s * 1000)} ago"
+    return f"running ({place})" if run.alive else f"not running; a run died ({place})"
+
+
+def _print_tables(statuses: list[TableStatus], conf: str) -> None:
+    grid = Grid("table", "last commit")
+    for heading in ("age", "freshness", "rows", "logs", "base", "logs/base"):
+        grid.add_column(heading, justify="right")
+    for heading in ("compaction", "lock", "at work", "state"):
+        grid.add_column(heading)
+    for t in statuses:
+        grid.add_row(
+            t.name,
+            t.commit or "-",
+            duration(t.age_ms),
+            duration(t.freshness_ms),
+            number(t.rows),
+            size(t.log_bytes),
+            size(t.base_bytes),
+            f"{t.log_bytes / t.base_bytes:.2f}" if t.base_bytes else "-",
+            f"pending {', '.join(t.pending)}" if t.pending else "-",
+            _who(t.lock) if t.lock is not None else "-",
+            ", ".join(map(_who, t.writers)) or "-",
+            t.state,
+            style="yellow" if t.behind else None,
+        )
+    terminal().print(grid)
+    for t in statuses:
+        if t.former:
+            say(f"{t.name} is at {t.path}: it was {t.former}")
+        if t.missing:
+            say(t.missing)
+        for revert in t.reverts:
+            say(f"{t.name} reverted: {revert}")
+        if t.advice is not None:
+            say(f"  {t.name}: {bucket_remark(t.advice, conf, t.name)}")
+        if t.resizes:
+            say(f"  {t.name}: {ring_remark(t.resizes, t.target_bytes, conf, t.name)}")
+        if t.derived is not None:
+            say(f"  {t.name}: {_derived(t.derived)}")
+        if t.not_carried:
+            say(f"  {t.name}: {t.not_carried}")
+        if t.finding:
+            say(f"  {t.name}: {t.finding}")
+        for one in t.undetermined:
+            say(f"  {t.name}: not determined: {one}")
+
+
+def _derived(wide: WideStatus) -> str:
+    """How far a wide table is derived."""
+    if wide.until is None:
+        return f"nothing is derived from {wide.cells} yet"
+    until = f"derived from {wide.cells} up to {wide.until}"
+    if wide.state == "under way":
+        return f"{until}; a further derivation is under way, in portions"
+    if wide.state == "declared anew":
+        return f"{until} by another declaration; every row will be derived"
+    behind = f"{number(wide.commits)} commits, {duration(wide.lag_ms)} behind" if wide.commits else "up to date"
+    return f"{until}; {behind}"
+
+
+def _who(writer: Writer) -> str:
+    name = f"{writer.pid}@{writer.host}" if writer.pid is not None else writer.owner
+    return name if writer.alive else f"{name} (dead)"
+
+
+def _stream_fields(stream: StreamStatus, conf: str) -> dict[str, Any]:
+    ledger = stream.ledger
+    return {
+        "stream": stream.name,
+        "run": dataclasses.asdict(stream.run) if stream.run is not None else None,
+        "batches": ledger.batch if ledger is not None else None,
+        "positions": ledger.positions.to_json() if ledger is not None else {},
+        "lag": stream.lag,
+        "lags": stream.lags().to_json(),
+        "kafka": stream.kafka,
+        "behind": [str(source) for source in ledger.behind] if ledger is not None else [],
+        "held": [dataclasses.asdict(held) for held in _held(stream, conf)],
+    }
+
+
+def _write(fields: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")

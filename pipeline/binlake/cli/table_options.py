@@ -1,0 +1,111 @@
+"""How commands name settings files and tables, and how they find and open those tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from binlake.position.ledger import Ledger
+from binlake.settings import LockingSettings, Settings
+from binlake.tables.catalog import CatalogTable, catalog_tables, table_path
+from binlake.tables.lake import locking
+from binlake.tables.lake_table import LakeTable
+from binlake.tables.presence import check_known
+from hudilake.errors import BinlakeError, ConfigError
+from hudilake.locking.ownership import Locking
+from hudilake.storage import Storage, open_storage
+from hudilake.table.directory import BrokenTable
+
+LakeConf = Annotated[Path, typer.Argument(help="The settings file (YAML).", metavar="CONF")]
+Table = Annotated[str, typer.Argument(help="The table, as database.table or by its path in the lake.", metavar="TABLE")]
+Tables = Annotated[
+    list[str] | None,
+    typer.Argument(help="Tables, as database.table or by path in the lake; all tables if none.", metavar="TABLE"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for every table.")]
+
+
+def chosen(settings: Settings, names: list[str] | None) -> list[CatalogTable | BrokenTable]:
+    """The tables that a command is for; those that the ledger knows and the lake has not are broken ones. Errors as
+    ``binlake.tables.catalog.catalog_tables``."""
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    known = catalog_tables(settings, root, names or ())
+    if not names:
+        return [*known, *_lost(settings, root, known)]
+    if not any(isinstance(table, BrokenTable) for table in known):
+        return known
+    lost = {table.name: table for table in _lost(settings, root, known)}
+    return [lost.get(table.name, table) for table in known]
+
+
+def _lost(settings: Settings, root: Storage, known: Sequence[CatalogTable | BrokenTable]) -> Iterator[BrokenTable]:
+    """The tables of the ledger that were not found."""
+    try:
+        ledger = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
+    except BinlakeError as error:
+        yield BrokenTable("the ledger", error)
+        return
+    if ledger is None:
+        return
+    there = {table.source for table in known if isinstance(table, CatalogTable)}
+    broken = {table.name for table in known if isinstance(table, BrokenTable)}
+    for source in ledger.tables:
+        if source not in there and settings.table_rules(source).path not in broken:
+            try:
+                check_known(settings, root, ledger, source)
+            except BinlakeError as error:
+                yield BrokenTable(str(source), error)
+
+
+def chosen_one(settings: Settings, name: str) -> CatalogTable:
+    """The table that a command is for. Errors as ``binlake.tables.catalog.catalog_table``, LostTableError."""
+    [table] = chosen(settings, [name])
+    if isinstance(table, BrokenTable):
+        raise table.error
+    return table
+
+
+def shared(settings: Settings, command: str) -> Locking:
+    """How a command shares the tables with the writers there may be."""
+    return locking(settings.locking, f"binlake {command}")
+
+
+def opened(settings: Settings, place: CatalogTable, command: str) -> LakeTable:
+    """A table, opened as a writer. Raises as ``LakeTable.open``."""
+    return LakeTable.open(place.storage, place.rules, shared(settings, command))
+
+
+TableName = Annotated[
+    str, typer.Argument(help="A table's path or URI; with --conf, database.table.", metavar="TABLE", show_default=False)
+]
+Conf = Annotated[Path | None, typer.Option("--conf", help="The settings file whose lake holds the table.")]
+
+
+def locking_of(conf: Path | None, command: str) -> Locking:
+    """How a command shares a table with the writers there may be. Raises SettingsError."""
+    return locking(Settings.load(conf).locking if conf else LockingSettings(), f"binlake {command}")
+
+
+def storage_of(table: str, conf: Path | None) -> Storage:
+    """Where the table of a command is. Raises as ``table_storage``, and SettingsError."""
+    return table_storage(table, Settings.load(conf) if conf else None)
+
+
+def table_storage(name: str, settings: Settings | None) -> Storage:
+    """Where a table is.
+
+    Args:
+        name: path or URI; with settings ``database.table`` as the source calls it now, or a path in their lake.
+        settings: None for a table that is named by itself.
+
+    Raises ConfigError if there is no such directory or it is a table's former name, CorruptDataError, StorageError.
+    """
+    if settings is None:
+        if "://" in name or Path(name).is_dir():
+            return open_storage(name)
+        raise ConfigError("no such directory", do_next="give a path or URI, or --conf with database.table", path=name)
+    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+    return lake.sub(table_path(settings, lake, name))

@@ -1,0 +1,93 @@
+"""What Typer lacks: commands that are imported when they are called, and options that several commands share."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+class Lazy(NamedTuple):
+    """A command by its name, and the function (or ``Typer``) that it is. ``help``: the first line of its docstring."""
+
+    name: str
+    module: str
+    attribute: str
+    help: str
+
+    def load(self) -> Callable[..., Any] | typer.Typer:
+        """Import it."""
+        loaded: Callable[..., Any] | typer.Typer = getattr(importlib.import_module(self.module), self.attribute)
+        return loaded
+
+
+class LazyCommand(TyperCommand):
+    """Stands for a command in the list of all; whatever is done with it, the command itself does."""
+
+    def __init__(self, entry: Lazy) -> None:
+        super().__init__(entry.name, help=entry.help)
+        self._entry = entry
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - click's own, of two origins
+        """The context of the command itself, by which it is run."""
+        return self.real().make_context(*args, **extra)
+
+    def real(self) -> Any:  # noqa: ANN401 - click's command, of two origins
+        """The command itself, imported."""
+        loaded = self._entry.load()
+        if isinstance(loaded, typer.Typer):
+            return typer.main.get_group(loaded)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(self._entry.name)(loaded)
+        return typer.main.get_command(alone)
+
+
+def lazy_group(entries: Sequence[Lazy]) -> type[TyperGroup]:
+    """A class of command groups that has these commands beside its own."""
+
+    class LazyGroup(TyperGroup):
+        def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - passed on
+            super().__init__(**attributes)
+            for entry in entries:
+                self.add_command(LazyCommand(entry))
+
+    return LazyGroup
+
+
+R = TypeVar("R")
+
+
+def options_of(**groups: Callable[..., Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Give a command the options of other functions.
+
+    Args:
+        groups: parameter of the command -> the function that makes its value. On the command line the function's
+            parameters stand in the place of that one.
+
+    Raises ValueError if two options would have the same name.
+    """
+
+    def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        taken = {name: list(_parameters(build)) for name, build in groups.items()}
+        shown = [p for own in _parameters(command) for p in taken.get(own.name, [own])]
+
+        @functools.wraps(command)
+        def run(**given: Any) -> R:  # noqa: ANN401 - the options' own types
+            made = {n: build(**{p.name: given.pop(p.name) for p in taken[n]}) for n, build in groups.items()}
+            return command(**given, **made)
+
+        # Typer reads the signature for the options, and the annotations for their types.
+        vars(run)["__signature__"] = inspect.Signature([p.replace(kind=p.KEYWORD_ONLY) for p in shown])
+        run.__annotations__ = {p.name: p.annotation for p in shown}
+        return run
+
+    return decorate
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function, eval_str=True).parameters.values())

@@ -1,1 +1,0 @@
-"""Settings of the metastore's service, and of those who call it."""

@@ -1,0 +1,1 @@
+"""What a stream does for single tables besides its batches: requests, tables fetched anew, wide tables."""

@@ -1,1 +1,0 @@
-"""Rows that are counted and not read: by the metadata table."""

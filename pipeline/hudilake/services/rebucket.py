@@ -1,0 +1,307 @@
+"""Other buckets for a table: which file groups exchange rows, and the move of their rows to new file groups.
+
+A key of bucket ``b`` of ``n`` has the hash ``b`` modulo ``n``. In ``m`` buckets it goes to one that is equal to ``b``
+modulo the greatest common divisor of both numbers, so file groups with equal remainders are moved together: from 8 to
+16 buckets one old file group becomes two, from 16 to 8 two become one. With consistent hashing single nodes of the ring
+are split and merged.
+
+Each slice is merged as a compaction merges it, so a row keeps its commit time, its sequence number and its ordering
+value, and deletes are stated again. The merged rows go to one temporary file a new bucket; from there they are written
+in the order of the table's base files. In memory are the decoded log files of one slice, what sorts the rows of one new
+bucket, and a row group. One replacecommit publishes the move.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from hudilake.commit.compaction_plan import Operation
+from hudilake.format.definition.bucket import bucket_of_file_id, next_file_id
+from hudilake.format.definition.bucketing import Bucketing, buckets_of
+from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata, Node, children_json
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.column_stats import column_ranges
+from hudilake.format.files.file_group_write import WriteResult
+from hudilake.format.files.names import BaseFileName, LogFileName, in_partition, marker_path
+from hudilake.format.files.view import FileSlice
+from hudilake.format.timeline.clustering_plan import CONSISTENT_BUCKETS, ClusteringPlan, PlannedGroup
+from hudilake.services.clustering.plan import planned_group
+from hudilake.services.compaction.task import CompactionContext, merged_rows, read_log
+from hudilake.services.compaction.tombstones import restate
+from hudilake.storage.base import Storage
+from hudilake.write.base_sink import BaseFileSink, Written, mapped
+from hudilake.write.merge import SortedLog
+from hudilake.write.ordered import OrderedRows
+
+
+@dataclass(frozen=True)
+class Unit:
+    """File groups of one partition that are moved together. Picklable.
+
+    Args:
+        partition_path: of the file groups.
+        remainder: of their buckets.
+        sources: the newest slice of each file group as operations of a compaction, by file id.
+        buckets: the new buckets.
+        size: bytes of the sources.
+    """
+
+    partition_path: str
+    remainder: int
+    sources: tuple[Operation, ...]
+    buckets: tuple[int, ...]
+    size: int
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """What names it from one plan to the next."""
+        return self.partition_path, self.remainder
+
+
+def units(slices: Iterable[FileSlice], old: Bucketing, new: Bucketing) -> list[Unit]:
+    """What to move: nothing in partitions whose bucket count stays."""
+    by_place: dict[tuple[str, int], list[FileSlice]] = {}
+    for piece in slices:
+        path = piece.partition_path
+        if old.count(path) != new.count(path):
+            step = gcd(old.count(path), new.count(path))
+            by_place.setdefault((path, bucket_of_file_id(piece.file_id) % step), []).append(piece)
+    return [_unit(place, pieces, old, new) for place, pieces in sorted(by_place.items())]
+
+
+def _unit(place: tuple[str, int], pieces: list[FileSlice], old: Bucketing, new: Bucketing) -> Unit:
+    path, remainder = place
+    step = gcd(old.count(path), new.count(path))
+    return Unit(
+        path,
+        remainder,
+        tuple(Operation.of(piece, piece.log_files) for piece in sorted(pieces, key=lambda p: p.file_id)),
+        tuple(range(remainder, new.count(path), step)),
+        sum(piece.base_size + piece.log_size for piece in pieces),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """A change of one partition's ring.
+
+    Args:
+        ring: the partition's, before.
+        buckets: the numbers of the nodes that go.
+        children: what takes their places.
+    """
+
+    ring: HashingMetadata
+    buckets: tuple[int, ...]
+    children: tuple[Node, ...]
+
+    @property
+    def made(self) -> tuple[Node, ...]:
+        """The new nodes."""
+        return tuple(child for child in self.children if child.tag == "REPLACE")
+
+    def sources(self, slices: Iterable[FileSlice]) -> list[FileSlice]:
+        """The slices of the nodes that go, by file id; a node without rows has none."""
+        ids = {self.ring.nodes[bucket].file_id for bucket in self.buckets}
+        path = self.ring.partition_path
+        return sorted((s for s in slices if s.partition_path == path and s.file_id in ids), key=lambda s: s.file_id)
+
+
+def rings_after(resizes: Sequence[Resize], instant: str) -> dict[str, HashingMetadata]:
+    """Partition path -> its ring after the resizes, none of which share a node."""
+    children: dict[str, list[Node]] = {}
+    for one in resizes:
+        children.setdefault(one.ring.partition_path, []).extend(one.children)
+    before = {one.ring.partition_path: one.ring for one in resizes}
+    return {path: before[path].resized(instant, nodes) for path, nodes in children.items()}
+
+
+def resize_units(
+    slices: Sequence[FileSlice], resizes: Sequence[Resize], after: Mapping[str, HashingMetadata]
+) -> list[Unit]:
+    """What the resizes move; nothing for nodes without files."""
+    moved = []
+    for one in resizes:
+        path, sources = one.ring.partition_path, one.sources(slices)
+        made = {node.file_id for node in one.made}
+        buckets = tuple(number for number, node in enumerate(after[path].nodes) if node.file_id in made)
+        operations = tuple(Operation.of(piece, piece.log_files) for piece in sources)
+        size = sum(piece.base_size + piece.log_size for piece in sources)
+        if sources:
+            moved.append(Unit(path, one.buckets[0], operations, buckets, size))
+    return moved
+
+
+def resize_plan(slices: Sequence[FileSlice], resizes: Sequence[Resize]) -> ClusteringPlan:
+    """The resizes as a clustering plan, with the keys that Hudi needs for consistent hashing."""
+    groups = tuple(_planned(one, one.sources(slices)) for one in resizes)
+    partitions = {one.ring.partition_path for one in resizes}
+    return ClusteringPlan(groups, CONSISTENT_BUCKETS, missing=tuple(sorted(partitions)))
+
+
+def _planned(one: Resize, sources: Sequence[FileSlice]) -> PlannedGroup:
+    extra = {
+        "clustering.group.partition": one.ring.partition_path,
+        "clustering.group.child.node": children_json(one.children),
+        "clustering.group.sequence.no": str(one.ring.seq_no),
+    }
+    return planned_group([Operation.of(piece, piece.log_files) for piece in sources], len(one.made), extra)
+
+
+@dataclass(frozen=True)
+class MoveContext:
+    """What all units of a move share. Picklable.
+
+    Args:
+        merging: how slices are merged and base files written; its instant is the replacecommit's.
+        bucketing: the new one.
+        key_fields: those whose values decide the bucket.
+        table_name: of the table.
+    """
+
+    merging: CompactionContext
+    bucketing: Bucketing
+    key_fields: tuple[str, ...]
+    table_name: str
+
+    def file_id(self, partition_path: str, bucket: int) -> str:
+        """The id of the file group of a new bucket: none that a file group had before."""
+        if isinstance(self.bucketing, ConsistentBuckets):
+            return self.bucketing.file_id(self.table_name, partition_path, bucket)
+        return next_file_id(self.table_name, partition_path, bucket, self.merging.instant)
+
+
+@dataclass(frozen=True)
+class MovedUnit:
+    """The files that were written for a unit."""
+
+    unit: Unit
+    results: tuple[WriteResult, ...]
+
+
+@dataclass
+class _Bucket:
+    """The rows of one new bucket on local disk, and the blocks of its deletes."""
+
+    aside: OrderedRows
+    deletes: list[bytes] = field(default_factory=list)
+    num_deletes: int = 0
+
+
+def move(storage: Storage, context: MoveContext, unit: Unit) -> MovedUnit:
+    """Write the file groups of a unit's new buckets: a base file each, and a log file for the deletes. A bucket without
+    rows and deletes gets none.
+
+    Args:
+        storage: the table's root.
+        context: of the move.
+        unit: what to move.
+
+    A task that runs again replaces its own files with the same bytes. Raises CorruptDataError, UnsupportedError for log
+    blocks that binlake cannot merge, StorageNotFoundError if a source was deleted, StorageError.
+    """
+    with tempfile.TemporaryDirectory(prefix="binlake-rebucket-") as name:
+        directory = Path(name)
+        schema = context.merging.schema
+        order = context.merging.outline.order
+        buckets = {b: _Bucket(OrderedRows(directory / str(b), schema, order)) for b in unit.buckets}
+        for source in unit.sources:
+            _spill(storage, context, source, buckets)
+        for bucket in buckets.values():
+            bucket.aside.close()
+        results = [result for b in unit.buckets for result in _write(storage, context, unit, b, buckets[b], directory)]
+    return MovedUnit(unit, tuple(results))
+
+
+def begin_bucket(storage: Storage, context: MoveContext, partition_path: str, number: int) -> WriteResult:
+    """Write the empty base file of a new bucket that has no rows, only deletes that are kept beside the files: a bucket
+    without a file has no file id that lasts. Raises StorageError."""
+    with tempfile.TemporaryDirectory(prefix="binlake-rebucket-") as name:
+        rows = OrderedRows(Path(name) / "rows", context.merging.schema, context.merging.outline.order)
+        rows.close()
+        return _base_file(storage, context, partition_path, number, _Bucket(rows), Path(name))
+
+
+def _spill(storage: Storage, context: MoveContext, source: Operation, buckets: Mapping[int, _Bucket]) -> None:
+    """Put the merged rows of a slice, and its deletes, to their new buckets."""
+    merging, path = context.merging, source.partition_path
+    log = SortedLog(read_log(storage, merging, source).events)
+    for rows in merged_rows(storage, merging, source, log):
+        for bucket, mask in _split(rows.column(RECORD_KEY_FIELD), context, path):
+            buckets[bucket].aside.add(rows.filter(mask))
+    if not merging.restates_deletes or not len(log):
+        return
+    hours = merging.config.tombstone_retention_hours
+    for bucket, mask in _split(log.winners.keys, context, path):
+        chosen = mask.to_numpy(zero_copy_only=False)
+        restated = restate(log, hours, merging.instant, merging.avro_schema_json, path, chosen)
+        if restated is not None:
+            buckets[bucket].deletes.append(restated.data)
+            buckets[bucket].num_deletes += restated.count
+
+
+def _split(
+    keys: pa.Array | pa.ChunkedArray, context: MoveContext, partition_path: str
+) -> Iterator[tuple[int, pa.Array]]:
+    """(bucket, which of n keys belong to it, bool array of n)."""
+    buckets = buckets_of(context.bucketing, keys, context.key_fields, partition_path)
+    for bucket in np.unique(buckets).tolist():
+        yield bucket, pa.array(buckets == bucket)
+
+
+def _write(
+    storage: Storage, context: MoveContext, unit: Unit, number: int, bucket: _Bucket, directory: Path
+) -> Sequence[WriteResult]:
+    """The files of one new bucket."""
+    if not bucket.aside.rows and not bucket.deletes:
+        return ()
+    merging, path = context.merging, unit.partition_path
+    base = _base_file(storage, context, path, number, bucket, directory)
+    return (base, *_log(storage, merging, path, base.file_id, bucket))
+
+
+def _base_file(
+    storage: Storage, context: MoveContext, path: str, number: int, bucket: _Bucket, directory: Path
+) -> WriteResult:
+    merging, file_id = context.merging, context.file_id(path, number)
+    name = str(BaseFileName(file_id, merging.instant))
+    storage.write(marker_path(merging.instant, path, name), b"")
+    written = _base(merging, bucket, name, directory / "base")
+    content = mapped(directory / "base")
+    storage.write(in_partition(path, name), content)
+    low, high = written.keys or ("", "")
+    return WriteResult(
+        path, file_id, name, len(content), written.rows, 0, low, high, written.ranges, written.bloom, num_inserts=0
+    )
+
+
+def _base(merging: CompactionContext, bucket: _Bucket, name: str, path: Path) -> Written:
+    form = merging.config.form
+    sink = BaseFileSink(path, merging.schema, name, bucket.aside.rows, merging.indexed_columns, form)
+    with contextlib.ExitStack() as stack:
+        stack.callback(sink.abandon)
+        for rows in bucket.aside.in_order(form.at_once):
+            sink.write(rows)
+        stack.pop_all()
+    return sink.close(merging.avro_schema_json)
+
+
+def _log(
+    storage: Storage, merging: CompactionContext, path: str, file_id: str, bucket: _Bucket
+) -> Iterator[WriteResult]:
+    """The log file of a new bucket's deletes, if it has any."""
+    if not bucket.deletes:
+        return
+    name, data = str(LogFileName(file_id, merging.instant)), b"".join(bucket.deletes)
+    storage.write(marker_path(merging.instant, path, name), b"")
+    storage.write(in_partition(path, name), data)
+    ranges = None if merging.indexed_columns is None else column_ranges(None, merging.indexed_columns)
+    yield WriteResult(path, file_id, name, len(data), 0, bucket.num_deletes, "", "", ranges)
