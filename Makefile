@@ -26,9 +26,13 @@ REST_MINUTES := 18
 NIGHTLY_MINUTES := 45
 
 # Suites that start services or Spark; everything else is fast. A test marked spark4 too runs on both lines of Spark.
-SLOW := spark or kafka or database or hdfs or judge or cluster or hms or postgresql or hbase
+SLOW := spark or kafka or database or hdfs or judge or cluster or hms or postgresql or hbase or packages
 
-LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links
+# The definitions of the three distributions.
+PROJECTS := pyproject.toml distributions/hudilake/pyproject.toml distributions/lakemetastore/pyproject.toml
+
+LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
+  --no-emit-package hudilake --no-emit-package lakemetastore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -79,6 +83,7 @@ audit: venv  ## known vulnerabilities of the locked packages; says so where no s
 
 docs: venv  ## the documentation site in build/site, and what is generated from the settings model
 	$(PY) -m docs.settings_reference
+	$(PY) -m docs.python_reference
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 format: venv  ## let ruff order imports and lay out the code
@@ -100,15 +105,14 @@ oracle: venv  ## random schemas, rows and DDL at a real server; the lake must eq
 bench: venv  ## binlake beside Hudi, Delta and Paimon on this machine; BENCH_ARGS="--only small --scale 0.01"
 	$(PY) -m bench $(BENCH_ARGS)
 
-package: venv  ## the wheel, and dist/binlake.zip for spark-submit --py-files
-	$(PY) -m build --wheel --no-isolation
-	cp dist/binlake-*.whl dist/binlake.zip
+package: venv  ## the wheels hudilake, lakemetastore and binlake, and dist/binlake.zip with all three for spark-submit
+	$(PY) -m distributions.build dist
 
 image: venv  ## build the container image of the test broker (needs Docker)
 	PYTHON=$(CURDIR)/$(PY) docker/build.sh
 
 # One resolution for every supported Python and platform, each file with its hashes. UPGRADE=--upgrade takes newer ones.
-lock: venv  ## resolve pyproject.toml again into the requirements*.lock files
+lock: venv  ## resolve the three pyproject.toml again into the requirements*.lock files
 	echo 'pyspark==3.5.7' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --all-extras pyproject.toml - -o requirements.lock
 	echo 'pyspark==4.0.2' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --extra demo --extra test --extra postgresql --extra glue pyproject.toml - -o requirements-spark4.lock
 	printf 'setuptools>=75,<83\nwheel\n' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) - -o requirements-build.lock
@@ -116,7 +120,7 @@ lock: venv  ## resolve pyproject.toml again into the requirements*.lock files
 venv: $(VENV)/.installed  ## the virtual environment in .venv, from the lock
 
 clean:  ## remove what was built here, the virtual environments too
-	rm -rf $(VENV) $(VENV4) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV4) build dist *.egg-info pipeline/*.egg-info distributions/*/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf spark-warehouse metastore_db derby.log demo-lake
 
 # What a virtual environment takes: the locked build tools first, since pyspark comes as source and is built with them.
@@ -126,12 +130,13 @@ define install
 	$(PYTHON) -m venv $(1)
 	$(1)/bin/python -m pip install --quiet --require-hashes -r requirements-build.lock
 	$(1)/bin/python -m pip install --quiet --require-hashes --no-build-isolation -r $(2)
-	$(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation \
+	  --editable distributions/hudilake --editable distributions/lakemetastore --editable .
 	@touch $@
 endef
 
-$(VENV)/.installed: requirements.lock requirements-build.lock pyproject.toml
+$(VENV)/.installed: requirements.lock requirements-build.lock $(PROJECTS)
 	$(call install,$(VENV),requirements.lock)
 
-$(VENV4)/.installed: requirements-spark4.lock requirements-build.lock pyproject.toml
+$(VENV4)/.installed: requirements-spark4.lock requirements-build.lock $(PROJECTS)
 	$(call install,$(VENV4),requirements-spark4.lock)

@@ -10,9 +10,10 @@ COPY requirements-build.lock requirements.lock ./
 RUN pip install --no-cache-dir --require-hashes -r requirements-build.lock \
  && pip install --no-cache-dir --require-hashes --no-build-isolation -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
+COPY distributions ./distributions
 COPY pipeline ./pipeline
 COPY jobs ./jobs
-RUN pip install --no-cache-dir --no-deps --no-build-isolation .
+RUN pip install --no-cache-dir --no-deps --no-build-isolation ./distributions/hudilake ./distributions/lakemetastore .
 
 # Spark's Kafka connector and the archive of Spark's classes are kept in the image: a container needs no way to Maven, and
 # starts at once.

@@ -31,6 +31,7 @@ NOUNS = {
     "Listing": "a listing of files or names",
     "Locking": "the field's noun, as in optimistic locking",
     "Merging": "how rows are merged, beside bucketing and partitioning",
+    "Naming": "how tables are named, as in naming scheme",
     "Optimized": "Hudi's name of the query type, read optimized",
     "Partitioning": "SQL's noun for the partitions of a table",
     "Ruling": "a ruling, the decision on a clause",

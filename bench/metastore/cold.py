@@ -22,8 +22,8 @@ from hudilake.clock import monotonic_s
 from hudilake.storage.local import LocalStorage
 from lakemetastore.log.policy import LogPolicy
 from lakemetastore.log.records import ChangeRecord, EntryRecord, frame
+from lakemetastore.log.stores.sql_tables import ENTRIES, HEADS, make_tables
 from lakemetastore.log.versioned import VersionedLog
-from lakemetastore.stores.sql_tables import ENTRIES, HEADS, make_tables
 
 KINDS = ("local", "sqlite", "lmdb", "mariadb", "postgresql")
 LOG = "cold"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from embedded.mariadb import EmbeddedMariaDB
 from embedded.postgresql import USER, EmbeddedPostgreSQL
-from lakemetastore.stores.base import LogStore
-from lakemetastore.stores.opening import open_store
+from lakemetastore.log.stores.base import LogStore
+from lakemetastore.log.stores.opening import open_store
 from tests.services.hdfs import start_hdfs
 from tests.services.s3 import start_s3
 

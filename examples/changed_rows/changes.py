@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from binlake.stream.spark.bucket_join import TableScan, bucket_join
-from hudilake.read import Snapshot, TableReader, instant_of
+from hudilake import Snapshot, instant_of, open_table
 
 BEFORE, NOW = "_before", "_now"
 
@@ -28,8 +28,8 @@ def changes(spark: SparkSession, source: str, since: str, columns: Sequence[str]
         since: the moment, an instant of 17 digits.
         columns: that are compared, besides the key.
     """
-    config = TableReader.open(source).table.config
-    key, order = config.record_key_fields, config.ordering_field  # which no row lacks
+    table = open_table(source)
+    key, order = table.key, table.order_by  # which no row lacks
     values = [name for name in columns if name not in (*key, order)]
     before, now = (TableScan(source, query=query, columns=[*key, *values, order]) for query in (Snapshot(since), None))
     joined = bucket_join(spark, before, now, list(key), "full", (BEFORE, NOW))

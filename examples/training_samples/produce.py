@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from confluent_kafka import Producer
-
-from hudilake.clock import now_ms
 
 FEATURES_TOPIC, LABELS_TOPIC = "serving.impressions", "client.clicks"
 #: The weights by which clicks depend on the features; ``train`` should find them.
@@ -35,6 +34,10 @@ class Fact:
     value: bytes
 
 
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 def facts(count: int, delay: int = 200, seed: int = 1, first: int = 0) -> Iterator[Fact]:
     """The facts about ``count`` impressions.
 
@@ -50,7 +53,10 @@ def facts(count: int, delay: int = 200, seed: int = 1, first: int = 0) -> Iterat
         request = f"request-{number:09d}"
         features = {name: float(value) for name, value in zip(WEIGHTS, random.normal(size=3).round(4), strict=True)}
         yield _fact(
-            FEATURES_TOPIC, request, _FEATURE_TYPES, {"request_id": request, **features, "shown_at_ms": now_ms()}
+            FEATURES_TOPIC,
+            request,
+            _FEATURE_TYPES,
+            {"request_id": request, **features, "shown_at_ms": _now_ms()},
         )
         clicked = random.random() < chance(features)
         if random.random() < _LABELLED:
@@ -78,8 +84,8 @@ def _fact(topic: str, key: str, types: Mapping[str, str], row: Mapping[str, obje
         "mysqlType": dict(types),
         "data": [{name: None if value is None else str(value) for name, value in row.items()}],
         "old": None,
-        "es": now_ms(),
-        "ts": now_ms(),
+        "es": _now_ms(),
+        "ts": _now_ms(),
     }
     return Fact(topic, key, json.dumps(body, separators=(",", ":")).encode())
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudilake.samples import Position, Samples
+from hudilake import Position, Samples
 
 FEATURES = ["price", "age_days", "affinity"]
 LABEL = "clicked"

@@ -17,6 +17,13 @@ class BinlakeError(Exception):
         what: one sentence, what happened.
         do_next: one sentence, what the operator does now.
         where: keyword facts that place it (``table=``, ``instant=``, ``topic=``, ``offsets=``, ``path=``...).
+
+    Example:
+        >>> try:
+        ...     hudilake.open_table(uri)
+        ... except hudilake.BinlakeError as error:
+        ...     print(type(error).__name__, error.exit_code)
+        ConfigError 2
     """
 
     exit_code: ClassVar[int] = 1
@@ -44,13 +51,24 @@ def _rebuild(kind: type[BinlakeError], what: str, do_next: str, where: dict[str,
 
 
 class ConfigError(BinlakeError):
-    """The settings (or the table's configuration) are wrong; nothing was written. Fix them, start again."""
+    """The settings (or the table's configuration) are wrong; nothing was written. Fix them, start again.
+
+    Example:
+        >>> orders.scan(filter="qty >")
+        Traceback (most recent call last):
+        hudilake.errors.ConfigError: ...
+    """
 
     exit_code = 2
 
 
 class TransientError(BinlakeError):
-    """Something outside failed and may pass (storage, network, broker). Safe to start again as is."""
+    """Something outside failed and may pass (storage, network, broker). Safe to start again as is.
+
+    Example:
+        >>> issubclass(hudilake.OvertakenError, hudilake.TransientError)  # write again
+        True
+    """
 
     exit_code = 75
 
@@ -62,19 +80,39 @@ class BadInputError(BinlakeError):
 
 
 class CorruptDataError(BinlakeError):
-    """Bytes on storage are not what the format says. Never decoded silently."""
+    """Bytes on storage are not what the format says. Never decoded silently.
+
+    Example:
+        >>> storage = hudilake.open_storage(orders.uri)
+        >>> storage.write(".hoodie/hoodie.properties", b"hoodie.table.version=9")
+        >>> hudilake.open_table(orders.uri)
+        Traceback (most recent call last):
+        hudilake.errors.CorruptDataError: ...
+    """
 
     exit_code = 66
 
 
 class LostOwnershipError(BinlakeError):
-    """Another writer has taken the table, or the same instant was completed by somebody else."""
+    """Another writer has taken the table, or the same instant was completed by somebody else.
+
+    Example:
+        >>> issubclass(hudilake.LostOwnershipError, hudilake.TransientError)  # a person must look
+        False
+    """
 
     exit_code = 70
 
 
 class UnsupportedError(BinlakeError):
-    """A valid thing that binlake cannot honour (a foreign table feature, a type): refused before writing."""
+    """A valid thing that binlake cannot honour (a foreign table feature, a type): refused before writing.
+
+    Example:
+        >>> table = hudilake.create_table(uri, orders.schema, key="id", order_by="updated_at", index="bloom")
+        >>> table.upsert([{"id": 1, "qty": 1, "day": "d", "updated_at": 1}])
+        Traceback (most recent call last):
+        hudilake.errors.UnsupportedError: ...
+    """
 
     exit_code = 69
 
@@ -86,6 +124,11 @@ class TableStoppedError(BinlakeError):
 
 
 class CommitUnknownError(TransientError):
-    """The outcome of the completing write is unknown. It is read back before anything is retried."""
+    """The outcome of the completing write is unknown. It is read back before anything is retried.
+
+    Example:
+        >>> issubclass(hudilake.CommitUnknownError, hudilake.TransientError)  # look at the history, then decide
+        True
+    """
 
     exit_code = 75

@@ -39,7 +39,12 @@ Curve: TypeAlias = Literal["linear", "z_order", "hilbert"]
 
 
 class OrderPolicy(Section):
-    """The order of rows in base files."""
+    """The order of rows in base files.
+
+    Example:
+        >>> hudilake.OrderPolicy(columns=("day", "qty"), curve="hilbert").curve
+        'hilbert'
+    """
 
     columns: tuple[Text, ...] = Field(min_length=1)
     """The columns, the most important one first."""
@@ -52,7 +57,15 @@ class OrderPolicy(Section):
 
 
 class MetadataPolicy(Section):
-    """What a metadata table keeps besides the list of files."""
+    """What a metadata table keeps besides the list of files.
+
+    Example:
+        >>> policy = hudilake.MetadataPolicy(columns=("qty",), bloom_filters=False)
+        >>> schema = pa.schema({"id": pa.int64(), "qty": pa.int64()})
+        >>> table = hudilake.create_table(uri, schema, key="id", order_by="qty", metadata=policy)
+        >>> table.properties["hoodie.table.metadata.partitions"]
+        'column_stats,files'
+    """
 
     columns: tuple[Text, ...] | None = None
     """Columns whose ranges are kept; null takes the first 32 of the table."""
@@ -71,7 +84,13 @@ class MetadataPolicy(Section):
 
 class CompactionPolicy(Section):
     """When log files become base files, and how the base files are written. Compaction begins at the first trigger that
-    is met."""
+    is met.
+
+    Example:
+        >>> policy = hudilake.CompactionPolicy(after_commits=10, tombstone_retention_hours=0)
+        >>> orders.compact(policy, now=False)
+        0
+    """
 
     after_commits: Count | None = 100
     """Due after so many commits since the last compaction was scheduled; null switches this trigger off."""
@@ -101,7 +120,18 @@ class CompactionPolicy(Section):
 class ClusteringPolicy(Section):
     """When rows are laid out anew across file groups, and how: in tables whose rows may go to any file group (append
     tables, and indexes that look keys up). Clustering begins at the first trigger that is met; if all is as by default,
-    only on demand."""
+    only on demand.
+
+    Example:
+        >>> schema = pa.schema({"device": pa.int64(), "at": pa.int64()})
+        >>> events = hudilake.create_table(uri, schema)
+        >>> _ = events.append([{"device": 2, "at": 1}, {"device": 1, "at": 2}])
+        >>> order = hudilake.OrderPolicy(columns=("device",), curve="linear")
+        >>> events.cluster(hudilake.ClusteringPolicy(order_by=order)).rows
+        2
+        >>> events.scan(["device"]).to_arrow().column("device").to_pylist()
+        [1, 2]
+    """
 
     order_by: OrderPolicy | None = None
     """The order of the rows; null keeps the order within the file groups and only makes their sizes even."""
@@ -123,7 +153,12 @@ class ClusteringPolicy(Section):
 
 
 class RetentionPolicy(Section):
-    """How long older file slices stay: a number of commits, or a number of hours."""
+    """How long older file slices stay: a number of commits, or a number of hours.
+
+    Example:
+        >>> orders.clean(hudilake.RetentionPolicy(commits=10)) is None  # it has fewer
+        True
+    """
 
     commits: Count | None = 300
     """Keep the states of the last so many commits and compactions."""
@@ -139,7 +174,12 @@ class RetentionPolicy(Section):
 
 class FileSizePolicy(Section):
     """How large base files are, in tables whose rows may go to any file group (append tables, and indexes that look
-    keys up)."""
+    keys up).
+
+    Example:
+        >>> hudilake.FileSizePolicy(target_bytes=64 << 20, small_bytes=32 << 20).target_bytes
+        67108864
+    """
 
     target_bytes: Count = 120 << 20
     """The size of a file that is full: further rows go to another file group."""

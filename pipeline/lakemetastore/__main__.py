@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from hudilake.errors import BinlakeError
-from lakemetastore.service.run import serve_until_stopped
+from lakemetastore.service.run import log_to_stderr, serve_until_stopped
 from lakemetastore.settings.service import MetastoreSettings
 
 
@@ -35,19 +32,6 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
     return 0
-
-
-@contextmanager
-def log_to_stderr() -> Iterator[None]:
-    """Within, a line a record goes to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
-    root = logging.getLogger()
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
 
 
 def _say(text: str) -> None:

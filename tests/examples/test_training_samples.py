@@ -20,7 +20,7 @@ from binlake.tables.lake import Lake
 from examples.training_samples.produce import BIAS, FEATURES_TOPIC, LABELS_TOPIC, WEIGHTS, Fact, facts, send
 from examples.training_samples.train import FEATURES, train
 from hudilake.clock import now_ms
-from hudilake.samples import Samples
+from hudilake.query.samples import Samples
 from hudilake.storage import open_storage
 from tests.binlake.stream.topic_log import LocalEngine, TopicLog, services
 from tests.paths import ROOT

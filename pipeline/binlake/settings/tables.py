@@ -7,15 +7,8 @@ from typing import Any, Protocol, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from binlake.hbase.settings.lake_tables import (
-    cells_problem,
-    cells_table_of,
-    has_table,
-    rules_of,
-    shared_name,
-    split_name,
-    wide_problem,
-)
+from binlake.hbase.settings.allowed import cells_problem, shared_name, wide_problem
+from binlake.hbase.settings.lake_tables import cells_table_of, has_table, rules_of, split_name
 from binlake.hbase.settings.tables import CellsSettings
 from binlake.settings.fanout import ColumnsSettings, Destination, RouteSettings
 from binlake.settings.index import IndexSettings, RowsKind

@@ -256,7 +256,7 @@ class LakeTable:
 
     def check_routing(self, target: Target) -> None:
         """Raise OvertakenError if rows were routed by other buckets than the table has now."""
-        if target.kind.computed and target.bucketing != self.table.config.bucketing:
+        if not self.rows.routed_by(target.bucketing):
             raise OvertakenError(
                 "the table's bucket counts have changed since the rows were routed",
                 do_next="none needed: the batch runs again and is routed by the new counts",

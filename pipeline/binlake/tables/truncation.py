@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.rows.merging.group_truncates import deletes, group_truncates, without_truncated_events
 from binlake.rows.merging.tombstones import Tombstones
-from binlake.rows.upsert.merge import Place, records, truncated
+from binlake.rows.merging.truncate import group_deletes, group_truncates, truncated, without_truncated_events
+from binlake.rows.upsert.merge import Place, records
 from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.rows.upsert.truncates import Truncates
@@ -74,7 +74,7 @@ def _of_groups(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.T
         groups[place] = without_truncated_events(rows, by_group, merging)
         dropped += records(rows) - records(groups[place])
     for piece in table.table.file_slices():
-        _add(groups, table.rows.place_of(piece), deletes(_known(table, piece), by_group, merging))
+        _add(groups, table.rows.place_of(piece), group_deletes(_known(table, piece), by_group, merging))
     return groups, dropped
 
 

@@ -65,7 +65,16 @@ class CommitPlan:
 
 
 class OvertakenError(TransientError):
-    """Another writer has committed since this instant began, so the instant is based on an old state of the table."""
+    """Another writer has committed since this instant began, so the instant is based on an old state of the table.
+
+    Example:
+        >>> other = hudilake.open_table(orders.uri)
+        >>> with orders.transaction(isolated=True) as transaction:
+        ...     _ = other.delete([{"id": 1, "day": "d1"}])
+        ...     transaction.upsert([{"id": 1, "qty": 0, "day": "d1", "updated_at": 9}])
+        Traceback (most recent call last):
+        hudilake.commit.commit.OvertakenError: ...
+    """
 
 
 def begin_instant(

@@ -22,6 +22,11 @@ class Savepoint:
         user, comment: as given when it was made.
         made_ms: when it was made, in ms since the epoch.
         files: bare names of the files it holds, by partition path.
+
+    Example:
+        >>> instant = orders.savepoint(comment="before the migration")
+        >>> [(savepoint.instant == instant, savepoint.comment) for savepoint in orders.savepoints()]
+        [(True, 'before the migration')]
     """
 
     instant: str

@@ -9,7 +9,12 @@ from hudilake.errors import LostOwnershipError, TransientError
 
 
 class LockHeldError(TransientError):
-    """Another holder kept the table's lock for longer than the time to wait. It is safe to start again unchanged."""
+    """Another holder kept the table's lock for longer than the time to wait. It is safe to start again unchanged.
+
+    Example:
+        >>> issubclass(hudilake.LockHeldError, hudilake.TransientError)  # start again unchanged
+        True
+    """
 
 
 class LostLockError(LostOwnershipError):

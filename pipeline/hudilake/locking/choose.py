@@ -38,6 +38,11 @@ class LockConfig:
 
     Raises:
         ConfigError: times that Hudi would refuse, or that cannot work.
+
+    Example:
+        >>> table = hudilake.open_table(orders.uri, locking=hudilake.LockConfig(provider="file", wait_s=10))
+        >>> table.count()
+        3
     """
 
     provider: Provider = "auto"

@@ -37,6 +37,8 @@ class Ownership:
     """
 
     def __init__(self, storage: Storage, locking: Locking | None) -> None:
+        #: The settings by which the table is shared; None for its only writer.
+        self.locking = locking
         self._predecessor = locking.owner if locking is not None and locking.one_run else None
         self._beats: Heartbeats | None = None
         self.lock = ProcessLock(storage.uri) if locking is None else table_lock(storage, locking.config)

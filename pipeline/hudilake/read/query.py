@@ -17,7 +17,12 @@ EARLIEST = "earliest"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The latest rows; with ``as_of`` those of the commits requested at or before that instant (17 digits)."""
+    """The latest rows; with ``as_of`` those of the commits requested at or before that instant (17 digits).
+
+    Example:
+        >>> str(hudilake.Snapshot(as_of="20240229123456789"))
+        'as of 20240229123456789'
+    """
 
     as_of: str | None = None
 
@@ -36,7 +41,12 @@ class ReadOptimized:
 @dataclass(frozen=True)
 class Incremental:
     """The rows that commits completed after ``begin`` and up to ``end`` (None: now) wrote, in their state at ``end``.
-    Instants of 17 digits; ``begin`` may be "" for all. Deleted rows are not included."""
+    Instants of 17 digits; ``begin`` may be "" for all. Deleted rows are not included.
+
+    Example:
+        >>> str(hudilake.Incremental(begin="20240229123456789"))
+        'incremental after 20240229123456789'
+    """
 
     begin: str
     end: str | None = None
@@ -53,6 +63,10 @@ def instant_of(text: str) -> str:
 
     Takes an instant of 17 digits, or of 14 (the end of that second, as in Hudi), ``2024-02-29``,
     ``2024-02-29 12:34:56`` and ``2024-02-29 12:34:56.789`` in UTC. Raises ConfigError for anything else.
+
+    Example:
+        >>> hudilake.instant_of("2024-02-29 12:34:56")
+        '20240229123456000'
     """
     if _INSTANT.fullmatch(text):
         return text

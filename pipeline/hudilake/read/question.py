@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudilake.errors import UnsupportedError
+from hudilake.extras import require_extra
 from hudilake.format.definition.schema import META_FIELDS
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.read.filters.arrow_filter import from_arrow
@@ -99,6 +100,7 @@ def _filter(condition: Condition, schema: pa.Schema) -> Filter:
     if isinstance(condition, pc.Expression):
         return from_arrow(condition, schema)
     if isinstance(condition, str):
+        require_extra("hudilake", "sql", "sqlglot")
         from hudilake.read.filters.sql_filter import parse_filter  # tasks that only read need no SQL parser
 
         return parse_filter(condition, schema)

@@ -14,15 +14,32 @@ from hudilake.errors import TransientError
 
 
 class StorageError(TransientError):
-    """A call to the store failed for a reason that may pass."""
+    """A call to the store failed for a reason that may pass.
+
+    Example:
+        >>> issubclass(hudilake.StorageError, hudilake.TransientError)
+        True
+    """
 
 
 class StorageNotFoundError(StorageError):
-    """No file at that path."""
+    """No file at that path.
+
+    Example:
+        >>> hudilake.open_storage(uri).read("no/such/file")
+        Traceback (most recent call last):
+        hudilake.storage.base.StorageNotFoundError: ...
+    """
 
 
 class AlreadyExistsError(StorageError):
-    """Exclusive create found a file at the path: another writer was first."""
+    """Exclusive create found a file at the path: another writer was first.
+
+    Example:
+        >>> hudilake.create_table(orders.uri, orders.schema)
+        Traceback (most recent call last):
+        hudilake.storage.base.AlreadyExistsError: ...
+    """
 
 
 class OutcomeUnknownError(StorageError):
@@ -31,7 +48,12 @@ class OutcomeUnknownError(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file: path relative to the root, size in bytes, time of the last change in ms since the epoch."""
+    """A file: path relative to the root, size in bytes, time of the last change in ms since the epoch.
+
+    Example:
+        >>> hudilake.open_storage(orders.uri).stat(".hoodie/hoodie.properties").size > 0
+        True
+    """
 
     path: str
     size: int
@@ -44,7 +66,13 @@ Names: TypeAlias = list[str]
 
 
 class Storage(Protocol):
-    """The calls that every store has. Implementations are safe to use from several threads."""
+    """The calls that every store has. Implementations are safe to use from several threads.
+
+    Example:
+        >>> storage = hudilake.open_storage(orders.uri)
+        >>> b"hoodie.table.name=orders" in storage.read(".hoodie/hoodie.properties")
+        True
+    """
 
     @property
     def uri(self) -> str:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 from hudilake.clock import new_uuid
 from hudilake.errors import UnsupportedError
 from hudilake.storage.base import AlreadyExistsError, Storage
-from hudilake.storage.hdfs import HdfsStorage
-from hudilake.storage.local import LocalStorage
 from hudilake.storage.objects import ObjectStorage
 
 _FIRST, _SECOND = b"first", b"second"
+
+
+@runtime_checkable
+class _WithDirectories(Protocol):
+    """A storage whose directories must be there before their files: local disk, HDFS."""
+
+    def nearest_existing(self) -> Storage: ...
 
 
 def check_exclusive_create(storage: Storage, under: str = "") -> None:
@@ -28,7 +35,7 @@ def check_exclusive_create(storage: Storage, under: str = "") -> None:
         StorageError, ConfigError: the store cannot be written to at all.
     """
     directory = storage.sub(under) if under else storage
-    if isinstance(directory, (LocalStorage, HdfsStorage)):
+    if isinstance(directory, _WithDirectories):
         directory = directory.nearest_existing()
     name = f".binlake-check-{new_uuid()}"
     try:

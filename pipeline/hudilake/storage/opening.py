@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from hudilake.errors import ConfigError
+from hudilake.extras import require_extra
 from hudilake.storage.base import Storage
-from hudilake.storage.hdfs import open_hdfs
 from hudilake.storage.local import open_local
 from hudilake.storage.objects import OBJECT_SCHEMES, open_objects
 
@@ -28,7 +28,13 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
             Hadoop's property names, see :func:`hudilake.storage.hdfs.open_hdfs`. Local disk: ``fsync``.
 
     Raises:
-        ConfigError: an unknown scheme or option, or credentials inside the URI.
+        ConfigError: an unknown scheme or option, credentials inside the URI, or a scheme whose extra is not installed.
+
+    Example:
+        >>> storage = hudilake.open_storage("memory://lake")
+        >>> storage.create("a/file", b"bytes")
+        >>> [file.path for file in storage.list("a")]
+        ['a/file']
     """
     options = dict(options or {})
     parts = _URI.fullmatch(uri)
@@ -40,6 +46,9 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     if scheme == "file":
         return open_local(_file_path(authority, path), options)
     if scheme == "hdfs":
+        require_extra("hudilake", "hdfs", "hdfs_native")
+        from hudilake.storage.hdfs import open_hdfs  # its client is an extra
+
         return open_hdfs(authority, path, options)
     if scheme in OBJECT_SCHEMES:
         return open_objects(scheme, authority, path, options)

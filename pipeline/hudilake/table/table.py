@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -36,9 +36,9 @@ from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.services.upkeep import recover
 from hudilake.policies import Conflicts
 from hudilake.storage.base import Storage
-from hudilake.table.metadata_keeping import MetadataKeeping
+from hudilake.table.metadata_upkeep import MetadataUpkeep
 from hudilake.table.overtaking import check_compactions, check_completed, check_pending, merged_schema
-from hudilake.table.table_state import Begun
+from hudilake.table.table_state import Begun, TableState
 
 #: Creates the timeline directory before the first instant: Hudi Spark fails on a table without it (measured).
 _SKELETON_FILE = f"{HISTORY_PATH}/.keep"
@@ -48,7 +48,7 @@ _SKELETON_FILE = f"{HISTORY_PATH}/.keep"
 Extra: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
 
 
-class HudiTable(MetadataKeeping):
+class HudiTable(TableState):
     """One writer's view of a table. Not for use from several threads at once.
 
     If the table's properties list a metadata table, every commit and rollback keeps it current.
@@ -128,6 +128,20 @@ class HudiTable(MetadataKeeping):
         settings = metadata or MetadataConfig()
         return cls(storage, config, Timeline.load(storage), properties, settings, ownership, conflicts)
 
+    @cached_property
+    def _upkeep(self) -> MetadataUpkeep:
+        return MetadataUpkeep(self)
+
+    def keep_metadata(self, settings: MetadataConfig | None) -> bool:
+        """Make the metadata table, make it anew with other partitions, or drop it. Arguments and errors as
+        ``MetadataUpkeep.keep``."""
+        return self._upkeep.keep(settings)
+
+    def maintain(self) -> str | None:
+        """Run the metadata table's services after a commit, if they are due. Returns the reason if they fail: the
+        commits stay valid, and the next call tries again."""
+        return self._upkeep.maintain()
+
     def begin(self, intent: Intent | None = None) -> str:
         """Begin a commit on the current state of the table; returns the requested time of its inflight instant.
 
@@ -181,7 +195,7 @@ class HudiTable(MetadataKeeping):
 
     def _check_may_begin(self) -> None:
         """Raise what ``begin`` does for a table that no instant may begin on."""
-        self._check_config()
+        self.check_config()
         self.config.check_writable()
         self.refuse_foreign()
         check_clock(self.timeline, self.config.name)
@@ -214,7 +228,7 @@ class HudiTable(MetadataKeeping):
             ordering_field=self.config.ordering_field,
             compression=compression,
             compression_level=level,
-            indexed_columns=self._indexed_columns(columns),
+            indexed_columns=self._upkeep.indexed_columns(columns),
         )
 
     def commit(
@@ -284,7 +298,7 @@ class HudiTable(MetadataKeeping):
         keys = extra() if callable(extra) else extra
         stats = write_stats(instant, files)
         said = intent_extra(mine, {(stat.partition_path, stat.file_id) for stat in stats})
-        self._note(instant, files, columns)
+        self._upkeep.note(instant, files, columns)
         partitions = dict.fromkeys(stat.partition_path for stat in stats)
         new_partitions = tuple(p for p in partitions if p not in self._known_partitions)
         self._rings.begin(self.config, new_partitions)
@@ -325,7 +339,7 @@ class HudiTable(MetadataKeeping):
             found = self.timeline.find(instant)
             planned = found is not None and found.action == CLUSTERING and not found.completed
             target = found if found is not None and planned else self._inflight(instant)
-            roll_back(self.storage, self.timeline, self._clock, target, self._undo_entries)
+            roll_back(self.storage, self.timeline, self._clock, target, self._upkeep.undo)
         self._begun.pop(instant, None)
         self.ownership.end(instant)
 
@@ -338,9 +352,9 @@ class HudiTable(MetadataKeeping):
         """
         with self.exclusively():
             self.delete_late_completions()
-            self._index = None
+            self.forget_index()
             abandoned = self.ownership.is_abandoned
-            rolled_back = roll_back_pending(self.storage, self.timeline, self._clock, abandoned, self._undo_entries)
+            rolled_back = roll_back_pending(self.storage, self.timeline, self._clock, abandoned, self._upkeep.undo)
             if self.metadata_table is not None:
                 recover(self.metadata_table)
             self.ownership.sweep({pending.requested_time for pending in self.timeline.pending()})

@@ -94,7 +94,8 @@ class TableState:
         self._settled = counted == config
         self.config = self._rings.taken_in(counted, timeline)
         self._properties = properties
-        self._metadata_config = metadata
+        #: The settings of the metadata table.
+        self.metadata_config = metadata
         self._index: MetadataTable | None = None
         #: Grows with every refresh, by any caller, that finds writes of other writers.
         self.generation = 0
@@ -137,7 +138,7 @@ class TableState:
 
     def _take_in(self) -> None:
         self.refresh()
-        self._check_config()
+        self.check_config()
         if self._index is not None and self._index.timeline.refresh():
             self._index = None
         with contextlib.suppress(BinlakeError):  # raised again on the next use
@@ -193,7 +194,7 @@ class TableState:
         """
         if self._index is None and self.config.metadata_partitions:
             self._index = MetadataTable.open(
-                self.storage, self.config, self.timeline, self._clock, self.schema, self._metadata_config
+                self.storage, self.config, self.timeline, self._clock, self.schema, self.metadata_config
             )
         return self._index
 
@@ -302,11 +303,21 @@ class TableState:
     def adopt(self, config: TableConfig) -> None:
         """Replace ``hoodie.properties``. Call it under the lock. Raises StorageError."""
         write_properties(self.storage, config)
-        self.config, self._properties = config, self.storage.stat(PROPERTIES_PATH)
-        self._settled, self._index = True, None
+        self.config, self._settled = config, True
+        self.note_properties()
 
-    def _check_config(self) -> None:
-        """Load the configuration again if another process changed it."""
+    def note_properties(self) -> None:
+        """Take ``hoodie.properties`` as they are for those of this object, which has changed them."""
+        self._properties = self.storage.stat(PROPERTIES_PATH)
+        self._index = None
+
+    def forget_index(self) -> None:
+        """Open the metadata table anew on its next use."""
+        self._index = None
+
+    def check_config(self) -> None:
+        """Load the configuration again if another process changed it. Raises ConfigError for another table's,
+        CorruptDataError, StorageError."""
         properties = self.storage.stat(PROPERTIES_PATH)
         if properties is not None and properties == self._properties:
             return

@@ -12,13 +12,14 @@ from lakemetastore.catalog.partition_calls import PartitionCalls
 from lakemetastore.catalog.statistics import StatisticsCalls
 from lakemetastore.catalog.tables import Tables
 from lakemetastore.log.policy import LogPolicy
-from lakemetastore.stores.base import LogStore
+from lakemetastore.log.stores.base import LogStore
 
 WAREHOUSE = "file:/user/hive/warehouse"
 
 
-class Catalog(Databases, Tables, PartitionCalls, StatisticsCalls):
-    """All calls of a catalog. Threads may share it; a process needs one for each store.
+class Catalog:
+    """The ``databases``, ``tables``, ``partitions`` and ``statistics`` of a store. Threads may share it; a process
+    needs one for each store.
 
     Args:
         store: of the logs. Any number of processes may use it.
@@ -30,7 +31,7 @@ class Catalog(Databases, Tables, PartitionCalls, StatisticsCalls):
 
     def __init__(self, store: LogStore, *, warehouse: str = WAREHOUSE, policy: LogPolicy | None = None) -> None:
         logs = CatalogLogs(store, policy or LogPolicy())
-        Databases.__init__(self, logs, warehouse)
-        Tables.__init__(self, logs, warehouse)
-        PartitionCalls.__init__(self, logs)
-        StatisticsCalls.__init__(self, logs)
+        self.databases = Databases(logs, warehouse)
+        self.tables = Tables(logs, warehouse)
+        self.partitions = PartitionCalls(logs)
+        self.statistics = StatisticsCalls(logs)

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from lakemetastore.catalog.locations import below, comparable, covers
 from lakemetastore.catalog.partitions import Chunk, Partitions
-from lakemetastore.model.errors import NoSuchObjectError, UnknownDatabaseError
+from lakemetastore.errors import NoSuchObjectError, UnknownDatabaseError
 
 if TYPE_CHECKING:
     from lakemetastore.catalog.catalog import Catalog
@@ -63,9 +63,9 @@ class Claims:
     @cached_property
     def _entries(self) -> list[TableEntry]:
         found: list[TableEntry] = []
-        for name in self.catalog.databases():
+        for name in self.catalog.databases.names():
             with contextlib.suppress(NoSuchObjectError, UnknownDatabaseError):  # dropped meanwhile
-                found += self.catalog.tables_named(name, self.catalog.tables(name))
+                found += self.catalog.tables.named(name, self.catalog.tables.names(name))
         return found
 
     @cached_property
@@ -76,9 +76,9 @@ class Claims:
     @cached_property
     def _databases(self) -> _Places:
         found = {}
-        for name in self.catalog.databases():
+        for name in self.catalog.databases.names():
             with contextlib.suppress(NoSuchObjectError):
-                location = None if name in self.going.databases else self.catalog.database(name).location
+                location = None if name in self.going.databases else self.catalog.databases.get(name).location
                 if location:
                     found[self.real(location)] = f"the database {name}"
         return _Places(found)

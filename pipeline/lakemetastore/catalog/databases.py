@@ -11,8 +11,8 @@ from lakemetastore.catalog.logs import CatalogLogs, TableEntry, entry_of
 from lakemetastore.catalog.names import DEFAULT_DATABASE, folded, matching
 from lakemetastore.catalog.names_state import Names
 from lakemetastore.catalog.stored import default_database, stored_database
-from lakemetastore.model.errors import AlreadyExistsError, InvalidOperationError, MetaError
-from lakemetastore.model.objects import Database
+from lakemetastore.errors import AlreadyExistsError, InvalidOperationError, MetaError
+from lakemetastore.model import Database
 
 
 class Databases:
@@ -23,25 +23,25 @@ class Databases:
         self._warehouse = warehouse
         logs.names.commit(self._with_default)
 
-    def databases(self) -> list[str]:
+    def names(self) -> list[str]:
         """The names of all databases, ascending."""
         return sorted(self._logs.names.state().state.databases)
 
-    def databases_like(self, pattern: str) -> list[str]:
+    def like(self, pattern: str) -> list[str]:
         """The names of the databases that match ``a*|b``, ascending."""
         return matching(self._logs.names.state().state.databases, pattern.strip())
 
-    def database(self, name: str) -> Database:
+    def get(self, name: str) -> Database:
         """A database. Raises NoSuchObjectError."""
         return self._logs.names.state().state.database(name)
 
-    def new_database(self, database: Database) -> Database:
-        """A database as it would be stored, with its location. Raises as ``create_database``."""
+    def new(self, database: Database) -> Database:
+        """A database as it would be stored, with its location. Raises as ``create``."""
         if folded(database.name) in self._logs.names.state().state.databases:
             raise AlreadyExistsError(f"Database {database.name} already exists")
         return stored_database(database, self._warehouse, now_ms() // 1000)
 
-    def create_database(self, database: Database) -> Database:
+    def create(self, database: Database) -> Database:
         """Create a database; gives it back as it is stored.
 
         Raises AlreadyExistsError, and InvalidObjectError for a wrong name.
@@ -54,7 +54,7 @@ class Databases:
 
         return self._logs.names.commit(propose).state.database(database.name)
 
-    def alter_database(self, name: str, database: Database) -> None:
+    def alter(self, name: str, database: Database) -> None:
         """Change the parameters and the owner of a database, and its description and location if they are given.
 
         Raises NoSuchObjectError.
@@ -75,7 +75,7 @@ class Databases:
 
         self._logs.names.commit(propose)
 
-    def drop_database(self, name: str, *, cascade: bool = False) -> list[TableEntry]:
+    def drop(self, name: str, *, cascade: bool = False) -> list[TableEntry]:
         """Drop a database, with ``cascade`` its tables, too. Gives the dropped tables; their files stay.
 
         Raises NoSuchObjectError, MetaError for the default database, InvalidOperationError if it has tables.

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from lakemetastore.model.objects import Column, Database, Partition, Storage, Table
+from lakemetastore.model import Column, Database, Partition, Storage, Table
 
 _T = TypeVar("_T")
 

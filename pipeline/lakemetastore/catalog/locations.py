@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from lakemetastore.catalog.names import DEFAULT_DATABASE, folded, partition_name
-from lakemetastore.model.errors import MetaError
-from lakemetastore.model.objects import Database, Table
+from lakemetastore.errors import MetaError
+from lakemetastore.model import Database, Table
 
 _URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(.*)", re.DOTALL)
 _LOCAL = "file"

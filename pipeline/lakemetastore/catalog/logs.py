@@ -14,12 +14,12 @@ from lakemetastore.catalog.names import folded, qualified
 from lakemetastore.catalog.names_state import FOLD, LOG, Names
 from lakemetastore.catalog.partitions import Partitions
 from lakemetastore.catalog.table_state import Statistics, TableFold, TableState
+from lakemetastore.errors import NoSuchObjectError
 from lakemetastore.log.policy import LogPolicy
+from lakemetastore.log.stores.base import LogStore
 from lakemetastore.log.token import Token
 from lakemetastore.log.versioned import At, VersionedLog
-from lakemetastore.model.errors import NoSuchObjectError
-from lakemetastore.model.objects import Table
-from lakemetastore.stores.base import LogStore
+from lakemetastore.model import Table
 
 _TABLES = TableFold()
 _log = logging.getLogger(__name__)

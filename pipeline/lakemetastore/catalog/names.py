@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from hudilake.format.definition.keys import DEFAULT_PARTITION, escape_partition_value
-from lakemetastore.model.errors import MetaError
-from lakemetastore.model.objects import Column
+from lakemetastore.errors import MetaError
+from lakemetastore.model import Column
 
 #: The names of a database and of a table in it.
 TableName = tuple[str, str]

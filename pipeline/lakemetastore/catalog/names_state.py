@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from lakemetastore.catalog.entries import DatabaseDropped, DatabasePut, NameChange, NamedTable
+from lakemetastore.errors import NoSuchObjectError
 from lakemetastore.log.fold import StructFold, Versioned
-from lakemetastore.model.errors import NoSuchObjectError
-from lakemetastore.model.objects import Database
+from lakemetastore.model import Database
 
 LOG = "catalog"
 

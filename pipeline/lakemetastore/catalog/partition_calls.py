@@ -9,15 +9,15 @@ import msgspec
 from hudilake.clock import now_ms
 from lakemetastore.catalog.claims import scattered
 from lakemetastore.catalog.entries import PartitionRows, PartitionsChanged, TableChange
+from lakemetastore.catalog.filters.evaluate import matching
+from lakemetastore.catalog.filters.syntax import parse
 from lakemetastore.catalog.locations import comparable, normal_location, partition_location, same_place
 from lakemetastore.catalog.logs import CatalogLogs, TableEntry
 from lakemetastore.catalog.names import folded, namer, partition_name, partition_spec, qualified
 from lakemetastore.catalog.partitions import Positions
 from lakemetastore.catalog.stored import EXTERNAL, altered_partition, stored_partition
 from lakemetastore.catalog.table_state import TableState
-from lakemetastore.filters.evaluate import matching
-from lakemetastore.filters.syntax import parse
-from lakemetastore.model.errors import (
+from lakemetastore.errors import (
     AlreadyExistsError,
     CatalogError,
     InvalidObjectError,
@@ -25,7 +25,7 @@ from lakemetastore.model.errors import (
     MetaError,
     NoSuchObjectError,
 )
-from lakemetastore.model.objects import Partition, Table
+from lakemetastore.model import Partition, Table
 
 _replace = msgspec.structs.replace
 
@@ -36,7 +36,7 @@ class PartitionCalls:
     def __init__(self, logs: CatalogLogs) -> None:
         self._logs = logs
 
-    def partition(self, entry: TableEntry, values: Sequence[str]) -> Partition:
+    def get(self, entry: TableEntry, values: Sequence[str]) -> Partition:
         """The partition of some values; it has them as they were asked for, the empty text for the default partition.
 
         Raises NoSuchObjectError, MetaError for too few or too many values.
@@ -46,18 +46,18 @@ class PartitionCalls:
             raise _missing(values)
         return found if found.values == tuple(values) else _replace(found, values=tuple(values))
 
-    def partition_named(self, entry: TableEntry, name: str) -> Partition:
+    def named(self, entry: TableEntry, name: str) -> Partition:
         """The partition of a name, whose parts may stand in any order. Raises NoSuchObjectError, MetaError."""
         try:
-            return self.partition(entry, values_of_name(entry.table, name))
+            return self.get(entry, values_of_name(entry.table, name))
         except InvalidObjectError as error:
             raise NoSuchObjectError(error.what) from error
 
-    def partitions_matching(self, entry: TableEntry, condition: str) -> Positions:
+    def matching(self, entry: TableEntry, condition: str) -> Positions:
         """The positions of the partitions that meet a condition, ascending. Raises MetaError."""
         return matching(parse(condition), entry.partitions.columns, len(entry.partitions))
 
-    def partitions_with(self, entry: TableEntry, values: Sequence[str]) -> Positions:
+    def having(self, entry: TableEntry, values: Sequence[str]) -> Positions:
         """The positions of the partitions with some values of their first keys, ascending; an empty value is any.
 
         Raises MetaError for no values and for more values than keys.
@@ -70,7 +70,7 @@ class PartitionCalls:
             raise MetaError("Invalid partition key & values; keys [], values []")
         return entry.partitions.with_values(values)
 
-    def add_partitions(
+    def add_all(
         self, database: str, name: str, partitions: Sequence[Partition], *, if_not_exists: bool = False
     ) -> list[Partition]:
         """Add partitions, all of them or none; gives those that were added, as they are stored.
@@ -83,13 +83,13 @@ class PartitionCalls:
         refusal = InvalidObjectError(f"Unable to add partitions because {qualified(database, name)} does not exist")
         return self._add(self._found(database, name, refusal), partitions, if_not_exists, refusal)
 
-    def add_partition(self, database: str, name: str, partition: Partition) -> Partition:
-        """Add a partition; gives it as it is stored. Raises as ``add_partitions``."""
+    def add(self, database: str, name: str, partition: Partition) -> Partition:
+        """Add a partition; gives it as it is stored. Raises as ``add_all``."""
         refusal = InvalidObjectError("Unable to add partition because table or database do not exist")
         return self._add(self._found(database, name, refusal), [partition], False, refusal)[0]
 
-    def append_partition(self, database: str, name: str, values: Sequence[str]) -> Partition:
-        """Add a partition with the storage of its table. Raises as ``add_partitions``."""
+    def append(self, database: str, name: str, values: Sequence[str]) -> Partition:
+        """Add a partition with the storage of its table. Raises as ``add_all``."""
         refusal = InvalidObjectError("Unable to add partition because table or database do not exist")
         entry = self._found(database, name, refusal)
         new = Partition(tuple(values), entry.table.storage)
@@ -127,12 +127,12 @@ class PartitionCalls:
         state = self._logs.table(entry.id).commit(propose).state
         return [state.partitions.named(key) or stored for key, stored in added.items()]
 
-    def alter_partition(self, database: str, name: str, partition: Partition) -> None:
-        """Give a partition another definition. Raises as ``alter_partitions``."""
+    def alter(self, database: str, name: str, partition: Partition) -> None:
+        """Give a partition another definition. Raises as ``alter_all``."""
         refusal = "Unable to alter partition because table or database does not exist."
         self._alter(database, name, [partition], "alter is not possible: {1}", refusal)
 
-    def alter_partitions(self, database: str, name: str, partitions: Sequence[Partition]) -> None:
+    def alter_all(self, database: str, name: str, partitions: Sequence[Partition]) -> None:
         """Give partitions other definitions, all of them or none. They are found by their values.
 
         Raises InvalidOperationError for an unknown table or partition, MetaError for wrong values.
@@ -158,7 +158,7 @@ class PartitionCalls:
 
         self._logs.table(entry.id).commit(propose)
 
-    def rename_partition(
+    def rename(
         self, database: str, name: str, values: Sequence[str], new: Partition, location: str | None = None
     ) -> None:
         """Give a partition other values, and the definition ``new``. It keeps the statistics of columns that it has.
@@ -186,9 +186,7 @@ class PartitionCalls:
 
         self._logs.table(entry.id).commit(propose)
 
-    def drop_partitions(
-        self, database: str, name: str, names: Sequence[str], *, if_exists: bool = False
-    ) -> list[Partition]:
+    def drop(self, database: str, name: str, names: Sequence[str], *, if_exists: bool = False) -> list[Partition]:
         """Drop partitions by their names, all of them or none; gives the dropped ones. Files stay.
 
         Args:

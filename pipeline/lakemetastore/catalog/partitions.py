@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hudilake.format.definition.keys import DEFAULT_PARTITION
-from lakemetastore.filters.columns import Codes, Dictionary, KeyColumn
-from lakemetastore.model.objects import Column, Partition
+from lakemetastore.catalog.filters.columns import Codes, Dictionary, KeyColumn
+from lakemetastore.model import Column, Partition
 
 Positions = npt.NDArray[np.int64]
 _CHUNK = 1024

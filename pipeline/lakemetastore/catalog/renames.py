@@ -8,8 +8,8 @@ from lakemetastore.catalog.entries import NamedTable, TablesNamed
 from lakemetastore.catalog.names import TableName, folded, qualified
 from lakemetastore.catalog.names_state import Names
 from lakemetastore.catalog.stored import EXTERNAL, VIEW
-from lakemetastore.model.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
-from lakemetastore.model.objects import Table
+from lakemetastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
+from lakemetastore.model import Table
 
 
 def renamed(names: Names, moves: Mapping[TableName, TableName], ids: Mapping[TableName, str]) -> TablesNamed:

@@ -8,7 +8,7 @@ from lakemetastore.catalog.entries import StatisticsDropped, StatisticsPut, Tabl
 from lakemetastore.catalog.logs import CatalogLogs, TableEntry
 from lakemetastore.catalog.names import qualified
 from lakemetastore.catalog.table_state import TableState
-from lakemetastore.model.errors import NoSuchObjectError
+from lakemetastore.errors import NoSuchObjectError
 
 
 class StatisticsCalls:
@@ -17,12 +17,12 @@ class StatisticsCalls:
     def __init__(self, logs: CatalogLogs) -> None:
         self._logs = logs
 
-    def statistics(self, entry: TableEntry, columns: Sequence[str], partition: str = "") -> dict[str, bytes]:
+    def get(self, entry: TableEntry, columns: Sequence[str], partition: str = "") -> dict[str, bytes]:
         """The statistics of some columns, of those that have any, as they were sent."""
         known = entry.statistics.get(partition, {})
         return {column: known[column] for column in columns if column in known}
 
-    def put_statistics(self, database: str, name: str, columns: Mapping[str, bytes], partition: str = "") -> None:
+    def put(self, database: str, name: str, columns: Mapping[str, bytes], partition: str = "") -> None:
         """Keep statistics of columns; other columns keep theirs.
 
         Raises NoSuchObjectError for an unknown table or partition.
@@ -39,7 +39,7 @@ class StatisticsCalls:
 
         self._logs.table(entry.id).commit(propose)
 
-    def drop_statistics(self, database: str, name: str, column: str | None = None, partition: str = "") -> None:
+    def drop(self, database: str, name: str, column: str | None = None, partition: str = "") -> None:
         """Forget the statistics of one column, or of all. Raises NoSuchObjectError if there are none."""
         entry = self._logs.find(database, name)
 

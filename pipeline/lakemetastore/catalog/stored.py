@@ -19,8 +19,8 @@ from lakemetastore.catalog.locations import (
 )
 from lakemetastore.catalog.names import DEFAULT_DATABASE, folded
 from lakemetastore.catalog.validation import incompatible_columns, is_database_name, is_table_name, wrong_column
-from lakemetastore.model.errors import CatalogError, InvalidObjectError, InvalidOperationError, MetaError
-from lakemetastore.model.objects import Column, Database, Partition, Storage, Table
+from lakemetastore.errors import CatalogError, InvalidObjectError, InvalidOperationError, MetaError
+from lakemetastore.model import Column, Database, Partition, Storage, Table
 
 DDL_TIME = "transient_lastDdlTime"
 VIEW = "VIRTUAL_VIEW"

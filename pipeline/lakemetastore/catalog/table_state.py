@@ -20,7 +20,7 @@ from lakemetastore.catalog.locations import moved_below
 from lakemetastore.catalog.names import namer
 from lakemetastore.catalog.partitions import Partitions
 from lakemetastore.log.fold import Versioned
-from lakemetastore.model.objects import Column, Partition, Table
+from lakemetastore.model import Column, Partition, Table
 
 Statistics = Mapping[str, Mapping[str, bytes]]
 

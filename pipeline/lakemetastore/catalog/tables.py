@@ -22,15 +22,15 @@ from lakemetastore.catalog.stored import (
 )
 from lakemetastore.catalog.table_state import TableState
 from lakemetastore.catalog.validation import wrong_column
-from lakemetastore.log.token import Token
-from lakemetastore.model.errors import (
+from lakemetastore.errors import (
     AlreadyExistsError,
     InvalidObjectError,
     InvalidOperationError,
     NoSuchObjectError,
     UnknownDatabaseError,
 )
-from lakemetastore.model.objects import Table
+from lakemetastore.log.token import Token
+from lakemetastore.model import Table
 
 #: A creation takes seconds; a log this old without a name gets none any more.
 ORPHAN_AGE_S = 600
@@ -53,17 +53,17 @@ class Tables:
         self._logs = logs
         self._warehouse = warehouse
 
-    def tables(self, database: str) -> list[str]:
+    def names(self, database: str) -> list[str]:
         """The names of a database's tables, ascending; none for an unknown database."""
-        return self.tables_like(database)
+        return self.like(database)
 
-    def tables_like(self, database: str, pattern: str | None = None, kind: str | None = None) -> list[str]:
+    def like(self, database: str, pattern: str | None = None, kind: str | None = None) -> list[str]:
         """The names of the tables that match ``a*|b`` and are of a kind, ascending; none for an unknown database."""
         tables = self._logs.names.state().state.tables.get(folded(database), {})
         found = matching(tables, pattern and folded(pattern))
         return found if kind is None else [name for name in found if tables[name].kind == kind]
 
-    def table_summaries(
+    def summaries(
         self, database_pattern: str | None, table_pattern: str | None, kinds: Sequence[str] = ()
     ) -> list[TableSummary]:
         """The tables of databases that match a pattern, ascending by names. No kinds: tables of all kinds."""
@@ -75,15 +75,15 @@ class Tables:
             if not kinds or table.kind in kinds
         ]
 
-    def table(self, database: str, name: str, at_least: Token | None = None) -> TableEntry:
+    def get(self, database: str, name: str, at_least: Token | None = None) -> TableEntry:
         """A table. Raises NoSuchObjectError."""
         return self._logs.find(database, name, at_least)
 
-    def has_table(self, database: str, name: str) -> bool:
+    def has(self, database: str, name: str) -> bool:
         """Whether there is a table of that name."""
         return self._logs.names.state().state.table(folded(database), folded(name)) is not None
 
-    def tables_named(self, database: str, names: Sequence[str]) -> list[TableEntry]:
+    def named(self, database: str, names: Sequence[str]) -> list[TableEntry]:
         """The tables of some names, ascending, each once; names without a table are left out.
 
         Raises UnknownDatabaseError.
@@ -93,8 +93,8 @@ class Tables:
             raise UnknownDatabaseError(f"Could not find database hive.{database}")
         return list(self._entries(known, folded(database), {folded(name) for name in names}))
 
-    def new_table(self, table: Table) -> Table:
-        """A table as it would be stored, with its location. Raises as ``create_table``."""
+    def new(self, table: Table) -> Table:
+        """A table as it would be stored, with its location. Raises as ``create``."""
         check_definition(table.name, table.storage.columns)
         if wrong := wrong_column(table.partition_keys):
             raise InvalidObjectError(f"Invalid partition column {wrong}")
@@ -107,12 +107,12 @@ class Tables:
         """Where a table is put that comes without a location. Raises NoSuchObjectError for an unknown database."""
         return table_location(self._logs.names.state().state.database(table.database), table.name, self._warehouse)
 
-    def create_table(self, table: Table) -> TableEntry:
+    def create(self, table: Table) -> TableEntry:
         """Create a table; gives it back as it is stored.
 
         Raises AlreadyExistsError, and InvalidObjectError for a wrong name, a wrong type or an unknown database.
         """
-        stored = self.new_table(table)
+        stored = self.new(table)
         database, name = stored.database, stored.name
         named = NamedTable(new_uuid(), stored.kind, stored.parameters.get("comment"))
 
@@ -130,7 +130,7 @@ class Tables:
         assert entry is not None
         return entry
 
-    def alter_table(
+    def alter(
         self, database: str, name: str, new: Table, *, cascade: bool = False, moved_from: str | None = None
     ) -> TableEntry:
         """Give a table another definition, and other names if ``new`` has others. Files are not touched.
@@ -168,7 +168,7 @@ class Tables:
         assert altered is not None
         return altered
 
-    def drop_table(self, database: str, name: str) -> TableEntry:
+    def drop(self, database: str, name: str) -> TableEntry:
         """Drop a table; gives what was dropped. Files stay.
 
         Raises NoSuchObjectError.
@@ -193,7 +193,7 @@ class Tables:
             raise missing
         return entry
 
-    def rename_table(self, database: str, name: str, new_database: str, new_name: str) -> None:
+    def rename(self, database: str, name: str, new_database: str, new_name: str) -> None:
         """Give a table other names. Files stay where they are.
 
         Raises NoSuchObjectError, AlreadyExistsError.

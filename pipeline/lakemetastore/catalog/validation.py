@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from lakemetastore.model.objects import Column
+from lakemetastore.model import Column
 
 _DATABASE_NAME = re.compile(r"[A-Za-z0-9_]+")
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_/]+")

@@ -14,7 +14,7 @@ from lakemetastore.catalog.partitions import Partitions
 from lakemetastore.hive import to_thrift
 from lakemetastore.hive.message import encode
 from lakemetastore.hive.partition_bytes import PartitionEncoder, text_list
-from lakemetastore.model.objects import Partition, Table
+from lakemetastore.model import Partition, Table
 
 _SPARE = 1000
 """So many partitions that are gone are kept for each table without looking for them."""

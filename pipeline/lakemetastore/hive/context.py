@@ -9,7 +9,7 @@ from hudilake.clock import now_ms
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.hive.answers import Answers
 from lakemetastore.hive.functions import Functions
-from lakemetastore.hive.locks.service import Locks
+from lakemetastore.hive.locks import Locks
 from lakemetastore.hive.session import Session
 from lakemetastore.hive.table_files import TableFiles
 

@@ -7,7 +7,7 @@ from typing import Any
 from hive_metastore import ttypes
 
 from hudilake.errors import BinlakeError
-from lakemetastore.model import errors
+from lakemetastore import errors
 
 _EXCEPTIONS: dict[type[BinlakeError], Any] = {
     errors.NoSuchObjectError: ttypes.NoSuchObjectException,

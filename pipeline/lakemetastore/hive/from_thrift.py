@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from lakemetastore.errors import InvalidObjectError, MetaError
 from lakemetastore.hive.generated import Struct
-from lakemetastore.model.errors import InvalidObjectError, MetaError
-from lakemetastore.model.objects import Column, Database, Partition, SerDe, SortColumn, Storage, Table
+from lakemetastore.model import Column, Database, Partition, SerDe, SortColumn, Storage, Table
 
 _EXTERNAL = "EXTERNAL"
 

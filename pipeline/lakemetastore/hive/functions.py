@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from lakemetastore.errors import AlreadyExistsError, NoSuchObjectError
 from lakemetastore.log.fold import StructFold, Versioned
+from lakemetastore.log.stores.base import LogStore
 from lakemetastore.log.versioned import VersionedLog
-from lakemetastore.model.errors import AlreadyExistsError, NoSuchObjectError
-from lakemetastore.stores.base import LogStore
 
 LOG = "functions"
 

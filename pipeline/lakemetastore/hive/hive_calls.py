@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from hudilake.clock import monotonic_s
 from hudilake.errors import BinlakeError
+from lakemetastore.errors import CatalogError
 from lakemetastore.hive import message
 from lakemetastore.hive.context import Context, Services
 from lakemetastore.hive.encoded import Encoded
@@ -15,7 +16,6 @@ from lakemetastore.hive.handlers.table import METHODS
 from lakemetastore.hive.methods import Method
 from lakemetastore.hive.session import Session
 from lakemetastore.hive.wire import ONEWAY, Message
-from lakemetastore.model.errors import CatalogError
 
 log = logging.getLogger(__name__)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lakemetastore.errors import NoSuchObjectError
 from lakemetastore.hive.to_thrift import CATALOG
-from lakemetastore.model.errors import NoSuchObjectError
 
 _MARK, _SEPARATOR, _EMPTY = "@", "#", "!"
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from lakemetastore.hive import to_thrift
 from lakemetastore.hive.encoded import STOP, STRUCT
 from lakemetastore.hive.message import encode
-from lakemetastore.model.objects import Partition, Storage, Table
+from lakemetastore.model import Partition, Storage, Table
 
 _STRING, _MAP, _LIST, _I32 = 11, 13, 15, 8
 _FIELD = struct.Struct("!bh")

@@ -21,8 +21,8 @@ from hudilake.storage.directories import followed, is_there, make, move, remove_
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.catalog.claims import Claims, Going
 from lakemetastore.catalog.locations import comparable, covers, normal_location
-from lakemetastore.model.errors import CatalogError, InvalidOperationError, MetaError
-from lakemetastore.model.objects import Table
+from lakemetastore.errors import CatalogError, InvalidOperationError, MetaError
+from lakemetastore.model import Table
 
 log = logging.getLogger(__name__)
 

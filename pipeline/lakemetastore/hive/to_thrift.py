@@ -9,7 +9,7 @@ from typing import Any
 
 from hive_metastore import ttypes
 
-from lakemetastore.model.objects import Column, Database, Partition, Storage, Table
+from lakemetastore.model import Column, Database, Partition, Storage, Table
 
 CATALOG = "hive"
 """The name of the only catalog, as in the Hive Metastore."""

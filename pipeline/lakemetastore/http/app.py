@@ -14,11 +14,10 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from hudilake.storage.base import Storage
 from lakemetastore.api import paths
 from lakemetastore.catalog.catalog import Catalog
-from lakemetastore.http import catalog_routes, change_routes, lake_routes
+from lakemetastore.http import catalog_routes, change_routes, hudi_view, lake_routes
 from lakemetastore.http.asked import Application
 from lakemetastore.http.changes import ChangeWatch
 from lakemetastore.http.failures import handle_errors
-from lakemetastore.http.hudi_view import routes as hudi_view
 from lakemetastore.http.metrics import BoundedBodies, HttpMetrics, MeasuredApp
 from lakemetastore.http.open_tables import OpenTables
 from lakemetastore.http.options import ServeOptions
@@ -64,7 +63,7 @@ def _add_own_routes(app: FastAPI, catalog: Catalog | None, registry: CollectorRe
     def health() -> dict[str, str]:
         """Whether the service answers. With a catalog, its store must answer too."""
         if catalog is not None:
-            catalog.databases()
+            catalog.databases.names()
         return {"status": "ok"}
 
     @app.get(paths.METRICS, tags=["service"], response_class=PlainTextResponse)

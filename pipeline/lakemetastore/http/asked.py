@@ -56,7 +56,7 @@ class Application:
         database, dot, name = table.partition(".")
         if not dot:
             raise ConfigError("the table's name has no database", do_next="write database.table")
-        found = self.catalog.table(database, name).table.location
+        found = self.catalog.tables.get(database, name).table.location
         if found is None:
             raise ConfigError("the table has no location", do_next="ask for a lake table", table=table)
         return found

@@ -15,7 +15,7 @@ from lakemetastore.api.databases import ColumnWire, DefinitionWire, NamesWire
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.http.asked import PROBLEMS, After, Limit, Served
 from lakemetastore.log.token import Token
-from lakemetastore.model.objects import Column
+from lakemetastore.model import Column
 
 router: Final = APIRouter(tags=["catalog"], responses=PROBLEMS)
 
@@ -34,20 +34,20 @@ AtLeast = Annotated[str | None, Query(max_length=500, description="The version t
 @router.get(paths.DATABASES, response_model=NamesWire)
 def databases(served: Served, of: OfCatalog, after: After = None, limit: Limit = None) -> Response:
     """The names of the databases."""
-    return _json(_page(of.databases(), after, served.page(limit)))
+    return _json(_page(of.databases.names(), after, served.page(limit)))
 
 
 @router.get(paths.TABLES, response_model=NamesWire)
 def tables(served: Served, of: OfCatalog, database: str, after: After = None, limit: Limit = None) -> Response:
     """The names of a database's tables."""
-    of.database(database)
-    return _json(_page(of.tables(database), after, served.page(limit)))
+    of.databases.get(database)
+    return _json(_page(of.tables.names(database), after, served.page(limit)))
 
 
 @router.get(paths.DEFINITION, response_model=DefinitionWire)
 def definition(of: OfCatalog, database: str, table: str, at_least: AtLeast = None) -> Response:
     """A table's definition. The version is a token: with it, a later answer of any process is not older."""
-    entry = of.table(database, table, None if at_least is None else Token.parse(at_least))
+    entry = of.tables.get(database, table, None if at_least is None else Token.parse(at_least))
     found = entry.table
     return _json(
         DefinitionWire(

@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from hudilake.errors import BadInputError, BinlakeError, ConfigError, CorruptDataError, TransientError, UnsupportedError
 from hudilake.read.source import WrongAnswerError
 from lakemetastore.api.base import Problem
+from lakemetastore.errors import CatalogError, NoSuchObjectError, UnknownDatabaseError, UnknownTableError
 from lakemetastore.http.open_tables import NotSeenError
-from lakemetastore.model.errors import CatalogError, NoSuchObjectError, UnknownDatabaseError, UnknownTableError
 
 _log = logging.getLogger(__name__)
 

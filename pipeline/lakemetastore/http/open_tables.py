@@ -18,7 +18,7 @@ from hudilake.read.index import TableIndex, table_index
 from hudilake.read.source import KnownTable
 from hudilake.storage.base import FileInfo, Storage
 from hudilake.table.table import HudiTable
-from lakemetastore.model.errors import NoSuchObjectError
+from lakemetastore.errors import NoSuchObjectError
 
 #: How long a request waits for others of its table.
 _LOCK_S = 10.0

@@ -11,6 +11,7 @@ from hudilake.errors import BinlakeError
 from hudilake.table.directory import BrokenTable
 from hudilake.table.table import HudiTable
 from lakemetastore.catalog.locations import same_place
+from lakemetastore.errors import NoSuchObjectError
 from lakemetastore.lake.differences import differences
 from lakemetastore.lake.fresh import renewed
 from lakemetastore.lake.hive_differences import partition_differences, same_definition
@@ -21,8 +22,7 @@ from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opened import OpenedTable
 from lakemetastore.lake.registration import Registration
 from lakemetastore.lake.state import LakeState
-from lakemetastore.model.errors import NoSuchObjectError
-from lakemetastore.model.objects import Partition
+from lakemetastore.model import Partition
 
 _REGISTER: Final = "run binlake metastore register, or check --repair"
 _REBUILD: Final = "check again if the stream has just committed; else run binlake metastore rebuild, or check --repair"
@@ -87,7 +87,7 @@ class Check:
 
     def _of_hive_table(self, hive: HiveTable) -> Iterator[str]:
         try:
-            entry = self.registration.catalog.table(hive.table.database, hive.table.name)
+            entry = self.registration.catalog.tables.get(hive.table.database, hive.table.name)
         except NoSuchObjectError:
             yield "is not in the catalog"
             return
@@ -113,8 +113,8 @@ class Check:
                 where = ".".join(state.named) if state.named else state.uri
                 what = f"there is no Hudi table at {state.uri} any more"
                 yield Finding(where, what, "drop it from the catalog", partial(self.registration.drop, state))
-        for table_id in self.registration.catalog.orphans():
-            delete = partial(self.registration.catalog.delete_orphan, table_id)
+        for table_id in self.registration.catalog.tables.orphans():
+            delete = partial(self.registration.catalog.tables.delete_orphan, table_id)
             what = "the log of a Hive table has no name: its creation or its drop died, or is under way"
             yield Finding(f"tables/{table_id}", what, "delete it, if nobody is creating a table", delete)
 

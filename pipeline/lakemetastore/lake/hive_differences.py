@@ -9,7 +9,7 @@ from lakemetastore.catalog.locations import same_place
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import partition_name
 from lakemetastore.lake.hive_tables import LAST_COMMIT, LAST_COMPLETION
-from lakemetastore.model.objects import Column, Partition, SerDe, Storage, Table
+from lakemetastore.model import Column, Partition, SerDe, Storage, Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from hudilake.format.definition.config import TableConfig
 from hudilake.read.partition_values import path_values, plain_layout
 from lakemetastore.lake.avro_types import AvroColumn, table_columns
 from lakemetastore.lake.opened import OpenedTable
-from lakemetastore.model.objects import Column, Partition, SerDe, Storage, Table
+from lakemetastore.model import Column, Partition, SerDe, Storage, Table
 
 READ_OPTIMIZED, REALTIME = "_ro", "_rt"
 EXTERNAL = "EXTERNAL_TABLE"

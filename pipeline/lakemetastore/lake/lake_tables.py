@@ -20,9 +20,9 @@ from lakemetastore.lake.state import LakeState, apply
 from lakemetastore.lake.taking_in import next_entry
 from lakemetastore.log.fold import StructFold, Versioned
 from lakemetastore.log.policy import LogPolicy
+from lakemetastore.log.stores.base import LogStore
 from lakemetastore.log.token import Token
 from lakemetastore.log.versioned import At, VersionedLog
-from lakemetastore.stores.base import LogStore
 
 PREFIX: Final = "lakes/"
 _FOLD: Final = StructFold[LakeState, LakeEntry](LakeEntry, LakeState, LakeState, apply)

@@ -10,8 +10,8 @@ import msgspec
 from hudilake.clock import new_uuid, now_ms
 from lakemetastore.log.fold import StructFold, Versioned
 from lakemetastore.log.policy import LogPolicy
+from lakemetastore.log.stores.base import LogStore
 from lakemetastore.log.versioned import VersionedLog
-from lakemetastore.stores.base import LogStore
 
 
 class Held(msgspec.Struct, frozen=True, tag="held"):

@@ -14,9 +14,9 @@ from lakemetastore.lake.named import NamedLake
 from lakemetastore.lake.reconcile import Reconciler
 from lakemetastore.lake.registration import Registration
 from lakemetastore.log.policy import LogPolicy
+from lakemetastore.log.stores.base import LogStore
+from lakemetastore.log.stores.opening import open_store
 from lakemetastore.settings.service import MetastoreSettings, ServedLake
-from lakemetastore.stores.base import LogStore
-from lakemetastore.stores.opening import open_store
 
 #: A process keeps the right to reconcile for so many rounds.
 _ROUNDS = 3

@@ -20,14 +20,14 @@ from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.catalog.locations import same_place
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import TableName
+from lakemetastore.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
 from lakemetastore.lake.hive_differences import partition_differences, same_but_place, same_definition
 from lakemetastore.lake.hive_tables import READ_OPTIMIZED, REALTIME, HiveTable, HiveTables
 from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opened import OpenedTable
 from lakemetastore.lake.state import LakeState
-from lakemetastore.model.errors import AlreadyExistsError, InvalidOperationError, NoSuchObjectError
-from lakemetastore.model.objects import Database, Table
+from lakemetastore.model import Database, Table
 
 #: Partitions of one change of a table's log.
 _BATCH: Final = 10_000
@@ -114,7 +114,7 @@ class Registration:
                 self._make(database)
             try:
                 if moves:
-                    self.catalog.swap_names(moves, ids)
+                    self.catalog.tables.swap_names(moves, ids)
             except NoSuchObjectError:  # another process has given them their names since they were looked up
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -149,7 +149,7 @@ class Registration:
         """
         dropped = []
         for _, entry in self._hive_tables(state):
-            self.catalog.drop_table(entry.table.database, entry.table.name)
+            self.catalog.tables.drop(entry.table.database, entry.table.name)
             dropped.append(f"{entry.table.database}.{entry.table.name}")
         self.lakes.forget(state.uri)
         return dropped
@@ -165,13 +165,13 @@ class Registration:
                 yield suffix, entry
 
     def _make(self, database: str) -> None:
-        if database not in self.catalog.databases():
+        if database not in self.catalog.databases.names():
             with contextlib.suppress(AlreadyExistsError):  # another process was first
-                self.catalog.create_database(Database(database))
+                self.catalog.databases.create(Database(database))
 
     def _entry(self, database: str, name: str) -> TableEntry | None:
         try:
-            return self.catalog.table(database, name)
+            return self.catalog.tables.get(database, name)
         except NoSuchObjectError:
             return None
 
@@ -200,20 +200,20 @@ class Registration:
         altered: tuple[str, ...] = ()
         if entry is None:
             with contextlib.suppress(AlreadyExistsError):  # another process was first
-                self.catalog.create_table(hive.table)
+                self.catalog.tables.create(hive.table)
                 created = (f"{database}.{name}",)
-            entry = self.catalog.table(database, name)
+            entry = self.catalog.tables.get(database, name)
         if not same_definition(entry.table, hive.table):
             self._alter(entry.table, hive)
             altered = (f"{database}.{name}",)
-            entry = self.catalog.table(database, name)
+            entry = self.catalog.tables.get(database, name)
         found = partition_differences(entry, hive.partitions)
         for batch in _batches(found.missing):
-            self.catalog.add_partitions(database, name, batch, if_not_exists=True)
+            self.catalog.partitions.add_all(database, name, batch, if_not_exists=True)
         for names in _batches(found.surplus):
-            self.catalog.drop_partitions(database, name, names, if_exists=True)
+            self.catalog.partitions.drop(database, name, names, if_exists=True)
         for batch in _batches(found.changed):
-            self.catalog.alter_partitions(database, name, batch)
+            self.catalog.partitions.alter_all(database, name, batch)
         if found.changed and not altered:
             altered = (f"{database}.{name}",)
         return Registered(created, altered, len(found.missing), len(found.surplus))
@@ -225,16 +225,16 @@ class Registration:
         parameters = {**others, **hive.table.parameters}
         new = msgspec.structs.replace(hive.table, parameters=parameters, owner=known.owner)
         try:
-            self.catalog.alter_table(known.database, known.name, new, cascade=True)
+            self.catalog.tables.alter(known.database, known.name, new, cascade=True)
         except InvalidOperationError:
             mark = new_uuid()[:8]
             fresh, old = f"{known.name}__new_{mark}", f"{known.name}__old_{mark}"
             home = known.database
-            self.catalog.create_table(msgspec.structs.replace(new, name=fresh))
+            self.catalog.tables.create(msgspec.structs.replace(new, name=fresh))
             for batch in _batches(hive.partitions):
-                self.catalog.add_partitions(home, fresh, batch)
-            self.catalog.swap_names({(home, known.name): (home, old), (home, fresh): (home, known.name)})
-            self.catalog.drop_table(home, old)
+                self.catalog.partitions.add_all(home, fresh, batch)
+            self.catalog.tables.swap_names({(home, known.name): (home, old), (home, fresh): (home, known.name)})
+            self.catalog.tables.drop(home, old)
 
 
 def _batches(items: Sequence[T]) -> Iterator[list[T]]:

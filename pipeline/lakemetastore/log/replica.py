@@ -23,7 +23,7 @@ from lakemetastore.log.records import (
     read_snapshot,
     without_changes,
 )
-from lakemetastore.stores.base import Entry, LogStore, TrimmedError
+from lakemetastore.log.stores.base import Entry, LogStore, TrimmedError
 
 S = TypeVar("S")
 E = TypeVar("E")

@@ -15,7 +15,7 @@ from lakemetastore.log.fold import Fold
 from lakemetastore.log.policy import LogPolicy
 from lakemetastore.log.records import SnapshotRecord, frame
 from lakemetastore.log.replica import View
-from lakemetastore.stores.base import LogStore
+from lakemetastore.log.stores.base import LogStore
 
 S = TypeVar("S")
 E = TypeVar("E")

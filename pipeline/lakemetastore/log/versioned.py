@@ -17,9 +17,9 @@ from lakemetastore.log.records import ChangeRecord, IntentRecord
 from lakemetastore.log.replica import Replica, View
 from lakemetastore.log.requests import Request, Requests
 from lakemetastore.log.snapshots import Snapshots
+from lakemetastore.log.stores.base import LogStore, TrimmedError
 from lakemetastore.log.token import Token
 from lakemetastore.log.writer import Writer
-from lakemetastore.stores.base import LogStore, TrimmedError
 
 S = TypeVar("S")
 E = TypeVar("E")

@@ -19,7 +19,7 @@ from lakemetastore.log.policy import LogPolicy
 from lakemetastore.log.records import ChangeRecord, EntryRecord, frame
 from lakemetastore.log.replica import Replica, View
 from lakemetastore.log.requests import Request
-from lakemetastore.stores.base import LogStore
+from lakemetastore.log.stores.base import LogStore
 
 S = TypeVar("S")
 E = TypeVar("E")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,6 +37,19 @@ def serve_until_stopped(settings: MetastoreSettings, log: LogOf, say: Callable[[
             say(f"health and metrics of all processes: http://{settings.monitoring.host}:{port}/health, /metrics")
         stop.wait()
         say("the metastore stops: calls in hand are finished")
+
+
+@contextmanager
+def log_to_stderr() -> Iterator[None]:
+    """Within, a line a record goes to standard error: the log of a service that stands alone."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from lakemetastore.hive.context import Services
 from lakemetastore.hive.functions import Functions
 from lakemetastore.hive.hive_calls import HiveCalls
 from lakemetastore.hive.limits import Limits
-from lakemetastore.hive.locks.service import Locks
+from lakemetastore.hive.locks import Locks
 from lakemetastore.hive.server import ThriftServer
 from lakemetastore.hive.table_files import TableFiles
 from lakemetastore.http.app import create_app
@@ -43,7 +43,7 @@ class Serving:
         with ExitStack() as held:
             self._metastore = metastore_of(self._settings)
             held.callback(self._metastore.close)
-            self._metastore.catalog.databases()  # a store that does not answer is told now
+            self._metastore.catalog.databases.names()  # a store that does not answer is told now
             held.enter_context(self._http())
             held.enter_context(self._thrift())
             self._held = held.pop_all()
@@ -56,7 +56,7 @@ class Serving:
         """Whether the store answers, and the metrics."""
         reasons: tuple[str, ...] = ()
         try:
-            self._metastore.catalog.databases()
+            self._metastore.catalog.databases.names()
         except BinlakeError as error:
             reasons = (f"the store does not answer: {error.what}",)
         return Report(reasons, self._metrics.render())

@@ -52,10 +52,9 @@ def in_turns() -> list[Any]:
         for case in cases(form):
             forms.setdefault(case.name, []).append(form)
     turn = {name: having[number % len(having)] for number, (name, having) in enumerate(forms.items())}
-    every = [(form, case) for form in JSON_FORMATS for case in cases(form)]
-    marks = [() if turn[case.name] == form else pytest.mark.full for form, case in every]
-    ids = [f"{form} {case.name}" for form, case in every]
-    return [pytest.param(*one, id=name, marks=mark) for one, name, mark in zip(every, ids, marks, strict=True)]
+    each: list[Any] = [one.values for one in EACH_JSON]
+    marks = [() if turn[case.name] == form else pytest.mark.full for form, case in each]
+    return [pytest.param(*one.values, id=one.id, marks=mark) for one, mark in zip(EACH_JSON, marks, strict=True)]
 
 
 def with_values(made: Messages, values: list[bytes | None]) -> RawRecords:

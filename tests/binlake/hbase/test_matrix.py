@@ -14,9 +14,9 @@ from binlake.decode.cells import CELL_KEY
 from binlake.decode.changes import SourceTable
 from binlake.stream.spark.dataframe import read_dataframe
 from hudilake.errors import BinlakeError, UnsupportedError
+from hudilake.query.samples import Samples
 from hudilake.read.slice import read_file_slice
 from hudilake.read.table_reader import TableReader
-from hudilake.samples import Samples
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.binlake.hbase.recordings import raw_truth

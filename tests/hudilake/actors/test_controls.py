@@ -74,7 +74,7 @@ def times_before_the_metadata_tables_own(patch: pytest.MonkeyPatch) -> None:
 
 
 def properties_not_read_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(HudiTable, "_check_config", lambda _: None)
+    patch.setattr(HudiTable, "check_config", lambda _: None)
 
 
 def begun_commits_left_beside_a_restore(patch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from hudilake.errors import ConfigError
 from hudilake.read.filters.expressions import In, Or, leaves
 from hudilake.read.filters.sql_filter import MOST_DEPTH, MOST_PARTS, parse_filter
 from lakemetastore.api.conditions import MAX_PARTS, CompareWire, GroupWire, LiteralValue, from_wire
-from lakemetastore.filters.syntax import parse
-from lakemetastore.model.errors import MetaError
+from lakemetastore.catalog.filters.syntax import parse
+from lakemetastore.errors import MetaError
 
 SCHEMA = pa.schema([("n", pa.int64())])
 

@@ -91,7 +91,7 @@ def test_an_aborted_commit_leaves_nothing_in_it(tmp_path: Path) -> None:
     instant = table.begin()
     results = write(table, instant, upserts([70], 9, day="d9"))
     with table.exclusively():
-        table._note(instant, results, table.schema)
+        table._upkeep.note(instant, results, table.schema)
     table.abort(instant)
     assert findings(tmp_path) == []
     commits(table, model, 2, start=2)

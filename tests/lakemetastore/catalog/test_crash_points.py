@@ -11,10 +11,10 @@ import pytest
 from hudilake.errors import BinlakeError
 from hudilake.storage.local import LocalStorage
 from lakemetastore.catalog.catalog import Catalog
+from lakemetastore.errors import CatalogError
 from lakemetastore.log.policy import LogPolicy
-from lakemetastore.model.errors import CatalogError
-from lakemetastore.model.objects import Column, Database, Partition, Storage, Table
-from lakemetastore.stores.files import FileStore
+from lakemetastore.log.stores.files import FileStore
+from lakemetastore.model import Column, Database, Partition, Storage, Table
 from tests.binlake.stream.dying_store import DyingStore, Fate, Killed, answers_of
 
 POLICY = LogPolicy(background=False, snapshot_every=3, commit_timeout_s=1)
@@ -31,31 +31,31 @@ def opened(path: Path, fate: Fate) -> Catalog:
 def begun(path: Path) -> None:
     """A database with a table ``t`` of one partition."""
     catalog = opened(path, Fate())
-    catalog.create_database(Database("d"))
-    catalog.create_table(TABLE)
-    catalog.add_partition("d", "t", Partition(("1",), Storage()))
+    catalog.databases.create(Database("d"))
+    catalog.tables.create(TABLE)
+    catalog.partitions.add("d", "t", Partition(("1",), Storage()))
 
 
 STEPS: dict[str, tuple[Callable[[Catalog], object], list[Shown]]] = {
     "create": (
-        lambda c: c.create_table(OTHER),
+        lambda c: c.tables.create(OTHER),
         [{"t": (None, ("k=1",))}, {"t": (None, ("k=1",)), "u": ("1", ())}],
     ),
-    "drop": (lambda c: c.drop_table("d", "t"), [{"t": (None, ("k=1",))}, {}]),
+    "drop": (lambda c: c.tables.drop("d", "t"), [{"t": (None, ("k=1",))}, {}]),
     "rename and alter": (
-        lambda c: c.alter_table("d", "t", OTHER),
+        lambda c: c.tables.alter("d", "t", OTHER),
         [{"t": (None, ("k=1",))}, {"u": (None, ("k=1",))}, {"u": ("1", ("k=1",))}],
     ),
     "add partitions": (
-        lambda c: c.add_partitions("d", "t", [Partition((v,), Storage()) for v in "234"]),
+        lambda c: c.partitions.add_all("d", "t", [Partition((v,), Storage()) for v in "234"]),
         [{"t": (None, ("k=1",))}, {"t": (None, ("k=1", "k=2", "k=3", "k=4"))}],
     ),
-    "drop the database": (lambda c: c.drop_database("d", cascade=True), [{"t": (None, ("k=1",))}, {}]),
+    "drop the database": (lambda c: c.databases.drop("d", cascade=True), [{"t": (None, ("k=1",))}, {}]),
 }
 
 
 def shown(catalog: Catalog) -> Shown:
-    entries = [catalog.table("d", name) for name in catalog.tables("d")]
+    entries = [catalog.tables.get("d", name) for name in catalog.tables.names("d")]
     return {e.table.name: (e.table.parameters.get("other"), tuple(e.partitions.names())) for e in entries}
 
 
@@ -74,12 +74,12 @@ def test_whatever_a_call_answers_names_lead_to_whole_tables(step: str, tmp_path:
         catalog = opened(path, following)
         found = shown(catalog)
         assert found in (allowed[-1:] if done else allowed), (step, counted.calls[at], answer)
-        assert catalog.orphans() == []
-        for orphan in catalog.orphans(older_than_s=0):
-            catalog.delete_orphan(orphan, older_than_s=0)
-        assert (catalog.orphans(older_than_s=0), shown(catalog)) == ([], found)
-        if "u" not in found and "d" in catalog.databases():
-            catalog.create_table(OTHER)
+        assert catalog.tables.orphans() == []
+        for orphan in catalog.tables.orphans(older_than_s=0):
+            catalog.tables.delete_orphan(orphan, older_than_s=0)
+        assert (catalog.tables.orphans(older_than_s=0), shown(catalog)) == ([], found)
+        if "u" not in found and "d" in catalog.databases.names():
+            catalog.tables.create(OTHER)
 
 
 def _tried(path: Path, fate: Fate, call: Callable[[Catalog], object]) -> bool:

@@ -24,7 +24,7 @@ from lakemetastore.catalog.entries import (
 from lakemetastore.catalog.names_state import FOLD
 from lakemetastore.catalog.table_state import TableFold
 from lakemetastore.log.fold import Fold, Versioned
-from lakemetastore.model.objects import Column, Database, Partition, SerDe, SortColumn, Storage, Table
+from lakemetastore.model import Column, Database, Partition, SerDe, SortColumn, Storage, Table
 
 EARLIER = Path(__file__).with_name("earlier_logs.json")
 

@@ -12,7 +12,7 @@ from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.registration import Registration
-from lakemetastore.stores.opening import open_store
+from lakemetastore.log.stores.opening import open_store
 from tests.binlake.cli.fed_lake import BY_PROCESS, FedLake
 from tests.binlake.stream.topic_log import COLUMNS, event
 

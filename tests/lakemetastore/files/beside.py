@@ -22,7 +22,7 @@ from hudilake.storage import open_storage
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.hive.server import listen
 from lakemetastore.hive.table_files import TableFiles
-from lakemetastore.stores.opening import open_store
+from lakemetastore.log.stores.opening import open_store
 from tests.lakemetastore.files.statements import Side, Statements, Step
 from tests.lakemetastore.hive.hive_server import HiveServer
 from tests.lakemetastore.judged.allowed import FAULTS

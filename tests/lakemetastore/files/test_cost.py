@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hive_metastore import ttypes
 
-from lakemetastore.catalog.catalog import Catalog
+from lakemetastore.catalog.tables import Tables
 from tests.lakemetastore.files.beside import our_side
 from tests.lakemetastore.files.statements import Side
 
@@ -55,13 +55,13 @@ def test_the_catalog_is_read_as_often_for_many_as_for_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: Callable[[Side, int], Callable[[], object]]
 ) -> None:
     reads: list[str] = []
-    real = Catalog.tables_named
+    real = Tables.named
 
-    def counted(catalog: Catalog, database: str, names: list[str]) -> object:
+    def counted(tables: Tables, database: str, names: list[str]) -> object:
         reads.append(database)
-        return real(catalog, database, names)
+        return real(tables, database, names)
 
-    monkeypatch.setattr(Catalog, "tables_named", counted)
+    monkeypatch.setattr(Tables, "named", counted)
     found = []
     for count in (3, 30):
         place = tmp_path / str(count)

@@ -9,8 +9,8 @@ import pytest
 
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.hive.server import listen
-from lakemetastore.stores.base import LogStore
-from lakemetastore.stores.opening import open_store
+from lakemetastore.log.stores.base import LogStore
+from lakemetastore.log.stores.opening import open_store
 from tests.lakemetastore.hive.hive_server import HiveServer
 
 

@@ -11,10 +11,10 @@ from lakemetastore.hive.context import Services
 from lakemetastore.hive.functions import Functions
 from lakemetastore.hive.hive_calls import HiveCalls
 from lakemetastore.hive.limits import Limits
-from lakemetastore.hive.locks.service import Locks
+from lakemetastore.hive.locks import Locks
 from lakemetastore.hive.server import OnCall, ThriftServer
 from lakemetastore.hive.table_files import TableFiles
-from lakemetastore.stores.base import LogStore
+from lakemetastore.log.stores.base import LogStore
 
 
 class HiveServer(ThriftServer):

@@ -19,7 +19,7 @@ from thrift.transport.TTransport import TBufferedTransport, TTransportException
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.hive.limits import Limits
 from lakemetastore.hive.server import listen
-from lakemetastore.stores.base import LogStore
+from lakemetastore.log.stores.base import LogStore
 from tests.lakemetastore.hive.clients import client, raw
 from tests.lakemetastore.hive.hive_server import HiveServer
 from tests.lakemetastore.hive.samples import DATABASE, filled, partition

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from hive_metastore import ttypes
 
-from lakemetastore.hive.locks.service import Locks
-from lakemetastore.hive.locks.state import EXCLUSIVE, SHARED_READ, SHARED_WRITE, LockPart
-from lakemetastore.model.errors import NoSuchLockError
-from lakemetastore.stores.base import LogStore
+from lakemetastore.errors import NoSuchLockError
+from lakemetastore.hive.lock_state import EXCLUSIVE, SHARED_READ, SHARED_WRITE, LockPart
+from lakemetastore.hive.locks import Locks
+from lakemetastore.log.stores.base import LogStore
 from tests.lakemetastore.hive.clients import client
 from tests.lakemetastore.hive.hive_server import HiveServer
 
@@ -75,7 +75,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def on(milliseconds: int) -> None:
         moments[0] += milliseconds
 
-    monkeypatch.setattr("lakemetastore.hive.locks.service.now_ms", lambda: 1_700_000_000_000 + moments[0])
+    monkeypatch.setattr("lakemetastore.hive.locks.now_ms", lambda: 1_700_000_000_000 + moments[0])
     return on
 
 

@@ -17,10 +17,10 @@ from lakemetastore.hive.context import Services
 from lakemetastore.hive.functions import Functions
 from lakemetastore.hive.hive_calls import HiveCalls
 from lakemetastore.hive.limits import Limits
-from lakemetastore.hive.locks.service import Locks
+from lakemetastore.hive.locks import Locks
 from lakemetastore.hive.session import Session
 from lakemetastore.hive.wire import MalformedMessageError, Message, MessageReader
-from lakemetastore.stores.opening import open_store
+from lakemetastore.log.stores.opening import open_store
 from tests.lakemetastore.hive.clients import client, raw
 from tests.lakemetastore.hive.hive_server import HiveServer
 from tests.lakemetastore.hive.samples import partition, table

@@ -6,9 +6,9 @@ import pytest
 from thrift.Thrift import TApplicationException
 
 from hudilake.storage import StorageError
+from lakemetastore import errors
 from lakemetastore.hive.failures import exception
 from lakemetastore.hive.handlers.table import METHODS
-from lakemetastore.model import errors
 from tests.lakemetastore.hive.clients import client
 from tests.lakemetastore.hive.conftest import Calls
 from tests.lakemetastore.hive.hive_server import HiveServer

@@ -11,7 +11,7 @@ from lakemetastore.hive import to_thrift
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.message import encode
 from lakemetastore.hive.partition_bytes import PartitionEncoder
-from lakemetastore.model.objects import Column, Partition, SerDe, SortColumn, Storage, Table
+from lakemetastore.model import Column, Partition, SerDe, SortColumn, Storage, Table
 from tests.lakemetastore.hive.clients import client
 from tests.lakemetastore.hive.hive_server import HiveServer
 from tests.lakemetastore.hive.samples import DATABASE, filled, partition, storage

@@ -16,11 +16,11 @@ from lakemetastore.hive.context import Services
 from lakemetastore.hive.functions import Functions
 from lakemetastore.hive.hive_calls import HiveCalls
 from lakemetastore.hive.limits import Limits
-from lakemetastore.hive.locks.service import Locks
+from lakemetastore.hive.locks import Locks
 from lakemetastore.hive.server import ThriftServer, listen
 from lakemetastore.hive.session import Session
 from lakemetastore.hive.wire import Message, MessageReader
-from lakemetastore.stores.base import LogStore
+from lakemetastore.log.stores.base import LogStore
 from tests.lakemetastore.hive.clients import client, raw
 from tests.lakemetastore.hive.conftest import Calls
 

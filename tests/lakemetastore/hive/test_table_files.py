@@ -13,7 +13,7 @@ from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.server import listen
 from lakemetastore.hive.table_files import TableFiles
-from lakemetastore.stores.base import LogStore
+from lakemetastore.log.stores.base import LogStore
 from tests.lakemetastore.hive.clients import client
 from tests.lakemetastore.hive.hive_server import HiveServer
 from tests.lakemetastore.hive.samples import DATABASE, filled, partition, table

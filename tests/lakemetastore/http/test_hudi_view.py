@@ -15,8 +15,7 @@ from hudilake.format.files.view import first_instant, slices_of_partition
 from hudilake.format.timeline.instant import Instant, State
 from hudilake.read import TableReader
 from hudilake.storage import open_storage
-from lakemetastore.http.hudi_view.messages import timeline_hash, view_instants
-from lakemetastore.http.hudi_view.routes import BASE
+from lakemetastore.http.hudi_view import BASE, timeline_hash, view_instants
 from tests.hudilake.metadata.indexed_table import IndexedTable
 from tests.hudilake.read.lakes import ids, new_table, row
 from tests.judges.hudi_spark import HudiSpark

@@ -18,10 +18,10 @@ from hudilake.storage import open_storage
 from lakemetastore.api import paths
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.http.app import create_app
-from lakemetastore.http.hudi_view.routes import BASE
-from lakemetastore.model.objects import Column, Database, Storage, Table
+from lakemetastore.http.hudi_view import BASE
+from lakemetastore.log.stores.opening import open_store
+from lakemetastore.model import Column, Database, Storage, Table
 from lakemetastore.service.ports import listen
-from lakemetastore.stores.opening import open_store
 from tests.hudilake.read.lakes import new_table, row
 from tests.hypothesis_profile import scaled
 from tests.lakemetastore.http.asking import get
@@ -36,9 +36,9 @@ def catalog(tmp_path: Path) -> Catalog:
     table = new_table(tmp_path / "lake" / "t")
     table.write([row(key, 1) for key in range(9)])
     catalog = Catalog(open_store(str(tmp_path / "store")))
-    catalog.create_database(Database("shop"))
+    catalog.databases.create(Database("shop"))
     storage = Storage(columns=(Column("id", "bigint"),))
-    catalog.create_table(Table("shop", "t", storage, table.storage.uri, parameters={"EXTERNAL": "TRUE"}))
+    catalog.tables.create(Table("shop", "t", storage, table.storage.uri, parameters={"EXTERNAL": "TRUE"}))
     return catalog
 
 

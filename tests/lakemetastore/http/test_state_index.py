@@ -13,7 +13,7 @@ from lakemetastore.client.requests import MetastoreClient
 from lakemetastore.http.options import ServeOptions
 from lakemetastore.http.state_index import StateIndex, state_index
 from lakemetastore.lake.lake_tables import LakeTables
-from lakemetastore.stores.opening import open_store
+from lakemetastore.log.stores.opening import open_store
 from tests.hudilake.read.lakes import Counting, new_table, random_table, row
 from tests.lakemetastore.http.served import serving
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.hive.server import listen
-from lakemetastore.stores.opening import open_store
+from lakemetastore.log.stores.opening import open_store
 from tests.lakemetastore.hive.hive_server import HiveServer
 from tests.lakemetastore.judged.beside import Difference, difference
 from tests.lakemetastore.judged.calls import outcomes

@@ -21,7 +21,7 @@ from lakemetastore.lake.named import NamedLake
 from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.registration import Registration
 from lakemetastore.log.policy import LogPolicy
-from lakemetastore.stores.files import FileStore
+from lakemetastore.log.stores.files import FileStore
 from tests.binlake.stream.dying_store import DyingStore, Fate, Killed
 from tests.hudilake import lake
 from tests.hypothesis_profile import is_nightly
@@ -108,8 +108,8 @@ def _wrong(world: World, root: Storage, work: str) -> list[str]:
     for finding in findings:
         if finding.where.startswith("tables/") and finding.repair is not None:
             finding.repair()
-    orphans = after.catalog.orphans()
-    names = after.catalog.tables("shop")
+    orphans = after.catalog.tables.orphans()
+    names = after.catalog.tables.names("shop")
     strange = [] if sorted(n for n in names if "__old_" not in n and "__new_" not in n) == _NAMES else names
     return [*(f"{f.where}: {f.what}" for f in left), *orphans, *strange]
 

@@ -19,8 +19,8 @@ from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opened import OpenedTable
 from lakemetastore.lake.registration import Registered, Registration
-from lakemetastore.model.objects import Column, Storage
-from lakemetastore.stores.opening import open_store
+from lakemetastore.log.stores.opening import open_store
+from lakemetastore.model import Column, Storage
 from tests.hudilake.lake import storage_at as open_at
 from tests.lakemetastore.hive.hive_server import HiveServer
 from tests.lakemetastore.lake.hive_sync import as_golden, hive_sync

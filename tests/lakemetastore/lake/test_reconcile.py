@@ -22,8 +22,8 @@ from lakemetastore.lake.lease import Lease
 from lakemetastore.lake.named import NamedLake
 from lakemetastore.lake.naming import NamedTable
 from lakemetastore.lake.opening import Metastore, metastore_of
+from lakemetastore.log.stores.opening import open_store
 from lakemetastore.settings.service import MetastoreSettings
-from lakemetastore.stores.opening import open_store
 from tests.binlake.schema.ddl_source import DdlSource, Follower
 from tests.lakemetastore.lake.hudi_tables import add, made
 
@@ -56,7 +56,7 @@ class Served:
         return metastore_of(MetastoreSettings.load(self.conf))
 
     def tables(self, database: str) -> list[str]:
-        return self.metastore.catalog.tables(database)
+        return self.metastore.catalog.tables.names(database)
 
     def run(self, command: str, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
         """A command's exit code and its JSON lines."""
@@ -83,12 +83,12 @@ def test_a_round_registers_all_tables_by_the_names_of_the_source(served: Served)
 
 def test_a_swap_at_the_source_swaps_the_hive_tables(served: Served) -> None:
     list(served.metastore.reconciler.run_once())
-    places = {name: served.metastore.catalog.table("shop", name).table.location for name in ("t", "u_rt")}
+    places = {name: served.metastore.catalog.tables.get("shop", name).table.location for name in ("t", "u_rt")}
     served.source.rename_tables(("t", "x"), ("u", "t"), ("x", "u"))
     served.source.put("t", 2, name="of u")
     served.stream.run()
     assert [(r.table, str(r.error)) for r in served.metastore.reconciler.run_once() if r.error is not None] == []
-    now = {name: served.metastore.catalog.table("shop", name).table.location for name in ("u", "t_rt")}
+    now = {name: served.metastore.catalog.tables.get("shop", name).table.location for name in ("u", "t_rt")}
     assert list(now.values()) == list(places.values())
     assert served.tables("shop") == ["t", "t_ro", "t_rt", "u", "u_ro", "u_rt"]
     assert served.run("check") == (0, [])
@@ -96,15 +96,15 @@ def test_a_swap_at_the_source_swaps_the_hive_tables(served: Served) -> None:
 
 def test_a_dropped_table_gives_its_name_to_the_one_that_has_it_now(served: Served) -> None:
     list(served.metastore.reconciler.run_once())
-    dropped = served.metastore.catalog.table("shop", "t").table.location
-    kept = served.metastore.catalog.table("shop", "u").table.location
+    dropped = served.metastore.catalog.tables.get("shop", "t").table.location
+    kept = served.metastore.catalog.tables.get("shop", "u").table.location
     served.source.drop_table("t")
     served.source.rename_tables(("u", "t"))
     served.source.put("t", 2, name="of u")
     served.stream.run()
     assert [(r.table, str(r.error)) for r in served.metastore.reconciler.run_once() if r.error is not None] == []
-    assert served.metastore.catalog.table("shop", "t").table.location == kept
-    assert served.metastore.catalog.table("shop", "t__dropped").table.location == dropped
+    assert served.metastore.catalog.tables.get("shop", "t").table.location == kept
+    assert served.metastore.catalog.tables.get("shop", "t__dropped").table.location == dropped
     assert served.run("check") == (0, [])
 
 
@@ -123,7 +123,7 @@ def test_a_told_commit_is_taken_in_with_its_partitions(served: Served) -> None:
     table = made(served.other / "web" / "views", partitions=("day=d1",))
     instant = add(table, "day=d2")
     metastore.reconciler.completed(table.storage.uri, instant)
-    assert served.metastore.catalog.table("web", "views").partitions.names() == ["day=d1", "day=d2"]
+    assert served.metastore.catalog.tables.get("web", "views").partitions.names() == ["day=d1", "day=d2"]
     again = add(table, "day=d2")
     metastore.reconciler.completed(table.storage.uri, again)
     metastore.reconciler.completed(table.storage.uri, instant)
@@ -138,8 +138,8 @@ def test_check_finds_what_is_wrong_and_repairs_it(served: Served) -> None:
     assert served.run("register")[0] == 0
     assert served.run("check") == (0, [])
     catalog = served.metastore.catalog
-    catalog.drop_table("shop", "t_ro")
-    catalog.drop_partitions("web", "clicks_rt", ["day=d1"])
+    catalog.tables.drop("shop", "t_ro")
+    catalog.partitions.drop("web", "clicks_rt", ["day=d1"])
     add(made(served.other / "web" / "more"), "day=d1")
     shutil.rmtree(served.stream.place / "shop" / "u")
     code, found = served.run("check")
@@ -156,13 +156,13 @@ def test_check_finds_what_is_wrong_and_repairs_it(served: Served) -> None:
 
 def _misplaced(catalog: Catalog) -> None:
     """Another location and input format, of a table and of a partition."""
-    entry = catalog.table("web", "clicks")
+    entry = catalog.tables.get("web", "clicks")
     away = msgspec.structs.replace(entry.table, location="file:/away")
-    catalog.alter_table("web", "clicks", away)
+    catalog.tables.alter("web", "clicks", away)
     part = next(iter(entry.partitions))
     text = msgspec.structs.replace(part.storage, input_format="org.apache.hadoop.mapred.TextInputFormat")
-    catalog.alter_partition("web", "clicks_rt", msgspec.structs.replace(part, location="file:/away/day=d1"))
-    catalog.alter_partition("web", "clicks_ro", msgspec.structs.replace(part, storage=text))
+    catalog.partitions.alter("web", "clicks_rt", msgspec.structs.replace(part, location="file:/away/day=d1"))
+    catalog.partitions.alter("web", "clicks_ro", msgspec.structs.replace(part, storage=text))
 
 
 def test_another_location_or_format_is_found_and_repaired(served: Served) -> None:

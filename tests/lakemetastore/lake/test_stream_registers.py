@@ -23,8 +23,8 @@ from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.lake.named import NamedLake
 from lakemetastore.lake.reconcile import Reconciler
 from lakemetastore.lake.registration import Registration
+from lakemetastore.log.stores.opening import open_store
 from lakemetastore.settings.connection import MetastoreConnection
-from lakemetastore.stores.opening import open_store
 from tests.binlake.tables.clustered import ClusteredLake
 
 
@@ -121,7 +121,7 @@ def test_commits_and_services_are_told_and_taken_in(tmp_path: Path) -> None:
     timeline = table.table().timeline
     known = {(one.requested, one.action) for one in lakes.state(f"file://{table.place}").state.timeline()}
     assert {(one.requested_time, one.action) for one in timeline.completed()} <= known
-    assert registration.catalog.tables("shop") == ["a", "a_ro", "a_rt"]
+    assert registration.catalog.tables.names("shop") == ["a", "a_ro", "a_rt"]
 
 
 def test_what_is_refused_is_dropped_and_said(caplog: pytest.LogCaptureFixture) -> None:

@@ -29,7 +29,7 @@ from lakemetastore.lake.opened import OpenedTable
 from lakemetastore.lake.registration import Registration
 from lakemetastore.lake.state import LakeState
 from lakemetastore.lake.taking_in import next_entry
-from lakemetastore.stores.opening import open_store
+from lakemetastore.log.stores.opening import open_store
 from tests.binlake.tables.clustered import ClusteredLake, drawn
 from tests.hudilake import lake
 from tests.hudilake.golden_kinds import extracted

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from lakemetastore.stores.base import Entry, LogStore
+from lakemetastore.log.stores.base import Entry, LogStore
 from tests.binlake.stream.dying_store import Fate
 
 

@@ -15,10 +15,10 @@ from hudilake.errors import BinlakeError
 from hudilake.storage import OutcomeUnknownError
 from hudilake.storage.local import LocalStorage
 from lakemetastore.log.policy import LogPolicy
+from lakemetastore.log.stores.base import LogStore
+from lakemetastore.log.stores.files import FileStore
+from lakemetastore.log.stores.opening import open_store
 from lakemetastore.log.versioned import VersionedLog
-from lakemetastore.stores.base import LogStore
-from lakemetastore.stores.files import FileStore
-from lakemetastore.stores.opening import open_store
 from tests.binlake.stream.dying_store import Answer, DyingStore, Fate, Killed, answers_of
 from tests.hypothesis_profile import is_nightly
 from tests.lakemetastore.log.counters import FOLD, Change, Counters, counting

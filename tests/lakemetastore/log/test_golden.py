@@ -9,8 +9,8 @@ import pytest
 
 from hudilake.commit.intent import GroupIntent, Intent
 from lakemetastore.log.errors import ConflictError
+from lakemetastore.log.stores.opening import open_store
 from lakemetastore.log.versioned import VersionedLog
-from lakemetastore.stores.opening import open_store
 from tests.lakemetastore.log.counters import FOLD, Added, Change, Counters, Forgotten, counting
 from tests.paths import GOLDEN
 

@@ -14,10 +14,10 @@ from hudilake.errors import BadInputError, CorruptDataError
 from hudilake.storage import StorageError
 from lakemetastore.log.errors import ConflictError
 from lakemetastore.log.policy import LogPolicy
+from lakemetastore.log.stores.base import LogStore, TrimmedError
+from lakemetastore.log.stores.opening import open_store
 from lakemetastore.log.token import Token
 from lakemetastore.log.versioned import VersionedLog
-from lakemetastore.stores.base import LogStore, TrimmedError
-from lakemetastore.stores.opening import open_store
 from tests.lakemetastore.log.counters import FOLD, Added, Change, Counters, Forgotten, counting
 
 LOG = "tables/a"

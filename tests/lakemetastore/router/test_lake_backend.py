@@ -13,9 +13,9 @@ from hive_metastore.ttypes import Database, FieldSchema, NoSuchObjectException, 
 from embedded.hive_client import hive_client
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.hive.server import ThriftServer, listen
+from lakemetastore.log.stores.opening import open_store
 from lakemetastore.router.router import Router
 from lakemetastore.settings.router import RouterSettings
-from lakemetastore.stores.opening import open_store
 from tests.hypothesis_profile import scaled
 from tests.lakemetastore.hive.hive_server import HiveServer
 from tests.lakemetastore.router.test_router import exchange
@@ -77,7 +77,7 @@ def test_both_metastores_are_one_catalog(lake: Lake) -> None:
         assert client.get_table("sales", "years").dbName == "sales"
         metas = client.get_table_meta("*", "*", None)
         assert sorted((meta.dbName, meta.tableName) for meta in metas) == [("ods_shop", "orders"), ("sales", "years")]
-    assert lake.catalog.tables("ods_shop") == ["orders"]
+    assert lake.catalog.tables.names("ods_shop") == ["orders"]
 
 
 def test_bytes_are_those_of_the_lakes_own_port(lake: Lake) -> None:
@@ -105,11 +105,11 @@ def test_a_renamed_database_of_the_lake(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     with hive_client(*lake.routed.address) as client:
         client.create_database(Database(name="seen", parameters={}))
-        assert "raw" in lake.catalog.databases()
+        assert "raw" in lake.catalog.databases.names()
         client.create_table(table("seen", "t", f"file:{tmp_path}/t"))
         assert client.get_table("seen", "t").dbName == "seen"
         client.alter_table("seen", "t", table("seen", "u", f"file:{tmp_path}/t"))
-        assert lake.catalog.tables("raw") == ["u"]
+        assert lake.catalog.tables.names("raw") == ["u"]
         client.drop_table("seen", "u", True)
         assert (tmp_path / "t").exists(), "the files of an external table stay"
         with pytest.raises(NoSuchObjectException):
@@ -139,7 +139,9 @@ def test_no_client_sees_half_of_a_swap(lake: Lake) -> None:
         watcher.start()
     for i in range(scaled(200, least=30)):
         turned = names[i % 2 + 1 :] + names[: i % 2 + 1]
-        lake.catalog.swap_names({("ods_shop", old): ("ods_shop", new) for old, new in zip(names, turned, strict=True)})
+        lake.catalog.tables.swap_names(
+            {("ods_shop", old): ("ods_shop", new) for old, new in zip(names, turned, strict=True)}
+        )
     done.set()
     for watcher in watchers:
         watcher.join()

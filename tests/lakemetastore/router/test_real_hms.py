@@ -41,9 +41,9 @@ from embedded.hive_client import hive_client
 from embedded.hms import EmbeddedHiveMetastore
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.hive.server import ThriftServer, listen
+from lakemetastore.log.stores.opening import open_store
 from lakemetastore.router.router import Router
 from lakemetastore.settings.router import RouterSettings
-from lakemetastore.stores.opening import open_store
 from tests.lakemetastore.hive.hive_server import HiveServer
 from tests.lakemetastore.router.test_lake_backend import table
 from tests.lakemetastore.router.test_router import exchange

@@ -72,8 +72,10 @@ WORKS: dict[str, Work] = {
     "a batch of a wide table, compaction and clean": WideBatch(more=_COMPACTED),
 }
 #: Those that make test takes: each table service, DDL, and the batches that differ most.
-_BATCHES = ("the first batch", "a batch written by tasks", "a batch, compaction and clean", "a batch that is looked up")
-TAKEN = (*_BATCHES, "compaction", "clean", "archival", "other buckets", "restore", "statements")
+TAKEN = (
+    *("the first batch", "a batch written by tasks", "a batch, compaction and clean", "a batch that is looked up"),
+    *("compaction", "clean", "archival", "other buckets", "restore", "statements"),
+)
 #: Those that are tried in other stores: one of them in a usual run.
 ELSEWHERE = ["statements", "a batch, compaction and clean", "restore"][: 3 if is_nightly() else 1]
 

@@ -123,7 +123,7 @@ STREAMS = (
     ),
     Mutant(
         "wrong-bucket", "rows in a bucket that the table does not have stop the writer", "they are passed over",
-        "pipeline/binlake/tables/buckets/group_names.py",
+        "pipeline/hudilake/table/group_names.py",
         "        if place[1] >= (count := computed.bucketing.count(place[0])):\n",
         "        if place[1] >= (count := 1 << 30):\n",
         (f"{_RUNS}::test_rows_in_a_bucket_that_the_table_does_not_have_stop_the_writer",),

@@ -17,6 +17,7 @@ from bench.events import COLUMNS, events
 from bench.kafka_load import create_topic, produce
 from binlake.stream.spark.jars import pyspark_jars
 from binlake.stream.spark.java import find_java
+from distributions.build import ARCHIVE, build
 from embedded.jars import spark_packages
 from tests.paths import ROOT
 from tests.services.kafka import Broker
@@ -31,11 +32,10 @@ SHUFFLED_ABOVE = SHUFFLED_EVENTS * 550
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as a wheel, under the name by which PySpark takes it for an archive; built without the network."""
+    """The three wheels in one archive, as ``make package`` builds it; built without the network."""
     out = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True, timeout=600)
-    return next(out.glob("*.whl")).rename(out / "binlake.zip")
+    build(out)
+    return out / ARCHIVE
 
 
 def executor_python(place: Path) -> Path:
@@ -44,8 +44,10 @@ def executor_python(place: Path) -> Path:
     site = sysconfig.get_paths()["purelib"]
     script.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{site}" exec "{sys.executable}" -S "$@"\n')
     script.chmod(0o755)
-    probe = subprocess.run([script, "-c", "import binlake"], capture_output=True, text=True, cwd=place, timeout=60)
-    assert "No module named 'binlake'" in probe.stderr
+    for package in ("hudilake", "lakemetastore", "binlake"):
+        command = [str(script), "-c", f"import {package}"]
+        probe = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=60)
+        assert f"No module named '{package}'" in probe.stderr
     return script
 
 

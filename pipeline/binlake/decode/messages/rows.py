@@ -1,6 +1,6 @@
 """Row images in bulk: many JSON objects of one table and schema -> one Arrow table of lake types.
 
-Compiled loops read the images and skip those that are invalid or do not fit the schema (templates/objects.py); then
+Compiled loops read the images and skip those that are invalid or do not fit the schema (templates/cells.py); then
 each column is converted. The skipped images are joined and read together with an explicit schema (nothing is
 inferred). A failure is narrowed down to the records concerned; other records are not affected.
 """

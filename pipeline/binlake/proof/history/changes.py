@@ -155,9 +155,9 @@ class _Placed:
 
     def changes(self, keys: pa.Array | None) -> Iterator[RowChange]:
         rows, befores = self.rows, {int(at): n for n, at in enumerate(self.rows.before_at)}
-        mine = self._among(rows.keys, keys)
+        mine = self._among(rows.images, keys)
         if rows.before is not None:
-            mine[rows.before_at[self._among(rows.before.keys, keys)]] = True
+            mine[rows.before_at[self._among(rows.before, keys)]] = True
         chosen = np.flatnonzero(mine).tolist()
         meta = rows.rows.select(META_NAMES).take(pa.array(chosen, pa.int64())).to_pylist()
         images = self._images(rows.rows, chosen)
@@ -173,10 +173,10 @@ class _Placed:
                 said, image, before, _place_of(rows.images, at), old, removed=bool(rows.removed[at])
             )
 
-    def _among(self, mine: pa.Array | None, keys: pa.Array | None) -> Mask:
-        if mine is None or keys is None:
-            return np.ones(0 if mine is None else len(mine), dtype=bool)
-        return np.array(pc.is_in(mine, keys).to_numpy(zero_copy_only=False), dtype=bool)
+    def _among(self, images: Images, keys: pa.Array | None) -> Mask:
+        if keys is None:
+            return np.ones(len(images.rows), dtype=bool)
+        return np.array(pc.is_in(images.keys, keys).to_numpy(zero_copy_only=False), dtype=bool)
 
     def _images(self, rows: pa.Table | None, chosen: Sequence[int]) -> list[Row]:
         if rows is None:

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.changes import Op
+from binlake.rows.merging.truncate import TRUNCATED
 from binlake.rows.upsert.collapse import Int64s, codes_of, newest
-from binlake.rows.upsert.merge import TRUNCATED, records
+from binlake.rows.upsert.merge import records
 from binlake.rows.upsert.parcel import Parcel, unpack
 from binlake.rows.upsert.route import KEY, MOVED_AWAY
 from hudilake.format.files.log_rows import Flags

@@ -19,7 +19,7 @@ from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.prepare import UNCOUNTED_REASONS, Accepted, SnapshotRank, TableFacts, prepare
 from binlake.rows.upsert.target import needs_before_images
 from binlake.schema.rules.plan import named
-from binlake.schema.rules.source_ddl import DDL_REFUSED
+from binlake.schema.rules.restatement import DDL_REFUSED
 from binlake.source.fetch import fetch
 from binlake.source.offsets import OffsetRange
 from hudilake.clock import monotonic_s

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.changes import Op
-from binlake.rows.upsert.collapse import Int64s, codes_of, newest
+from binlake.rows.upsert.collapse import codes_of, newest
 from binlake.rows.upsert.route import KEY, MOVED_AWAY, ORDER_COLUMNS
 from binlake.rows.upsert.target import ORDER_FIELD
-from binlake.rows.upsert.truncates import Truncates
 from hudilake.format.files.file_group_write import FileGroupWrite
 
-#: ``__partition`` of the deletes that a TRUNCATE adds.
-TRUNCATED = -1
 #: (partition path, bucket): the place of a file group in its table.
 Place = tuple[str, int]
 
@@ -54,24 +50,3 @@ def group_write(partition_path: str, file_id: str, newest_rows: pa.Table) -> Fil
 def records(rows: pa.Table) -> int:
     """How many of the rows are records of their own, without the deletes that moves and truncates add."""
     return len(rows) - (pc.sum(pc.equal(rows.column("__op"), MOVED_AWAY)).as_py() or 0)
-
-
-def truncated(stored: pa.Table, truncates: Truncates) -> pa.Table:
-    """Deletes for the stored rows that ``truncates`` removes. ``stored`` has ``_hoodie_record_key``, ORDER_FIELD and
-    the columns that ``truncates`` needs."""
-    orders = truncates.order_at(stored)
-    mask = stored.column(ORDER_FIELD).to_numpy() <= orders
-    return truncate_events(stored.select([KEY]).filter(pa.array(mask)), orders[mask])
-
-
-def truncate_events(gone: pa.Table, orders: Int64s) -> pa.Table:
-    """Deletes of n rows as parcels hold them, with the columns of ``gone``. They are no records of their own."""
-    count = len(gone)
-    columns = {
-        "__op": np.full(count, MOVED_AWAY, dtype=np.int8),
-        "__order": orders,
-        "__row": np.full(count, np.iinfo(np.int32).max, dtype=np.int32),
-        "__offset": np.full(count, -1, dtype=np.int64),
-        "__partition": np.full(count, TRUNCATED, dtype=np.int32),
-    }
-    return pa.table({**{name: gone.column(name) for name in gone.column_names}, **columns})

@@ -30,16 +30,16 @@ from binlake.decode.changes import (
 )
 from binlake.decode.quarantine import Reason
 from binlake.rows.upsert.collapse import Int64s
-from binlake.rows.upsert.engines.facts import FACT, FEED, route_facts
-from binlake.rows.upsert.engines.refusals import engine_refusals
+from binlake.rows.upsert.engines.engine import engine_of
+from binlake.rows.upsert.engines.facts import FACT, FEED
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.place import PlacedRows, null_keys, place_rows, removed_as_deletes, unusable_paths
-from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS, Counts, Routed, fresh_rows, route
+from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS, Counts, Routed, fresh_rows
 from binlake.rows.upsert.shape import shape, spelled
 from binlake.rows.upsert.target import Target, target_and_names
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
+from binlake.schema.rules.restatement import DDL_REFUSED, LATE_ROW, NO_DDL, RestatedRows, RowFates, SourceDdl
 from binlake.schema.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
-from binlake.schema.rules.source_ddl import DDL_REFUSED, LATE_ROW, NO_DDL, RestatedRows, RowFates, SourceDdl
 from binlake.settings import TableRules
 from binlake.settings.fanout import Part
 from binlake.settings.merging import GroupRule
@@ -211,7 +211,7 @@ def _placed(
     sieve.reject(null_keys(shaped.batch, target, names), Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
     placed = place_rows(shaped.batch, target, names, moments, restated.removed)
     sieve.reject(unusable_paths(placed), Reason.BAD_PARTITION, "the partition value cannot name a directory")
-    irrevocable, why = engine_refusals(placed)
+    irrevocable, why = engine_of(placed.target.merging).refused(placed)
     sieve.reject(irrevocable, Reason.IRREVOCABLE, why)
     return placed
 
@@ -245,23 +245,8 @@ def _routed(rows: PlacedRows, facts: TableFacts, part: Part | None) -> Routed:
     if rows.removed.any():
         gone_until = np.where(rows.removed, np.iinfo(np.int64).max, gone_until)
     rows = _ranked(rows, facts.rank)  # only now: statements are placed by the snapshot's own order
-    merging, applied_until = rows.target.merging, facts.applied_until
-    if merging.engine == "aggregate":
-        return route_facts(rows, dict(merging.functions), applied_until, gone_until)
-    if merging.engine == "first_row":
-        return _first_rows(rows, applied_until, gone_until)
     group = part.index if isinstance(part, GroupRule) else None
-    return route(rows, applied_until, gone_until, group, every=merging.engine == "partial_update")
-
-
-def _first_rows(rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s) -> Routed:
-    """The rows without the updates that move a row to another partition: the first row stays where it is."""
-    moved = rows.moved()
-    ignored, again = int(moved.sum()), int((moved & ~fresh_rows(rows.rows, applied_until)).sum())
-    until = gone_until if isinstance(gone_until, int) else gone_until[~moved]
-    routed = route(rows.where(~moved), applied_until, until, every=True)
-    routed.counts.add(Counts(ignored - again, superseded=ignored - again, already_applied=again))
-    return routed
+    return engine_of(rows.target.merging).routed(rows, facts.applied_until, gone_until, group)
 
 
 def _ranked(rows: PlacedRows, rank: SnapshotRank | None) -> PlacedRows:

@@ -22,7 +22,7 @@ from binlake.schema.apply.statement_history import StatementHistory
 from binlake.schema.apply.stored_rows import Pending
 from binlake.schema.rules.entries import Entry
 from binlake.schema.rules.plan import DdlPlan
-from binlake.schema.rules.source_ddl import SourceDdl
+from binlake.schema.rules.restatement import SourceDdl
 from binlake.schema.rules.table_ddl import TableDdl, judge_table
 from binlake.schema.rules.undetermined import Undetermined
 from binlake.settings import Settings

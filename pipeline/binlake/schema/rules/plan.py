@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from binlake.decode.changes import ChangeBatch, Control, ControlKind, Decoded, SourceTable, rows_where
+from binlake.schema.rules.restatement import NO_DDL, SourceDdl
 from binlake.schema.rules.row_places import RowPlaces
-from binlake.schema.rules.source_ddl import NO_DDL, SourceDdl
 
 #: A record of a table that a schema change tool made, counted as filtered.
 SHADOW_TABLE = "shadow_table"

@@ -13,8 +13,8 @@ from binlake.schema.rules.ddl_log import Effect
 from binlake.schema.rules.entries import Entry
 from binlake.schema.rules.judged import Judged, Ruling, TableSchemaState, Verdict, say
 from binlake.schema.rules.partition_clauses import note_cascade
+from binlake.schema.rules.restatement import Refusal, SourceDdl
 from binlake.schema.rules.row_places import has_binlog_place
-from binlake.schema.rules.source_ddl import Refusal, SourceDdl
 from binlake.schema.rules.steps import Step
 from binlake.schema.rules.undetermined import Undetermined
 from binlake.schema.rules.verdicts import define, judge_clauses, judge_definition

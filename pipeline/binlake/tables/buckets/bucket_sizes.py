@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hudilake.format.definition.bucketing import bucket_or_none
 from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.files.view import FileSlice
 from hudilake.table.table import HudiTable
 
@@ -58,7 +59,7 @@ def bucket_advice(
 
     Raises CorruptDataError, StorageError.
     """
-    if table.config.kind.index != "bucket":
+    if not table.config.kind.has(Operation.REBUCKET):
         return None
     sizes: dict[str, int] = {}
     for piece in table.file_slices() if slices is None else slices:

@@ -15,6 +15,7 @@ from binlake.rows.tasks.plan import Written
 from binlake.rows.upsert.merge import Place
 from binlake.tables.kinds.rows import TableRows, Wrote
 from hudilake.commit.intent import GroupIntent, Intent
+from hudilake.format.definition.bucketing import Bucketing
 from hudilake.format.files.file_group_write import WriteContext
 
 
@@ -28,6 +29,10 @@ class BucketRows(TableRows):
             GroupIntent(place[0], self.names.of(*place), fed, inserts=fed is None, deletes=fed is None)
             for place in places
         )
+
+    def routed_by(self, bucketing: Bucketing) -> bool:
+        """They are if the buckets are those of now."""
+        return bucketing == self.table.config.bucketing
 
     def write(
         self,

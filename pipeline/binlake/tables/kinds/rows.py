@@ -23,7 +23,6 @@ from binlake.rows.tasks.plan import TableWriter, Written
 from binlake.rows.upsert.kind_rules import first_bucketing
 from binlake.rows.upsert.merge import Place
 from binlake.settings import TableRules
-from binlake.tables.buckets.group_names import group_names, place_of
 from binlake.tables.definition import base_file_form
 from hudilake.commit.intent import Intent
 from hudilake.format.definition.bucketing import Bucketing, GroupNames
@@ -32,6 +31,7 @@ from hudilake.format.files.file_group_write import WriteContext, WriteResult
 from hudilake.format.files.view import FileSlice
 from hudilake.policies import FileSizePolicy
 from hudilake.storage import Storage
+from hudilake.table.group_names import group_names, place_of
 from hudilake.table.table import HudiTable
 from hudilake.write.group_writer import BaseWriter, GroupWriter, LogWriter
 
@@ -114,6 +114,10 @@ class TableRows(ABC):
         """The table's buckets, if they are not those of the settings: they count for new tables."""
         known = self.table.config.bucketing
         return known if known != first_bucketing(self.rules) else None
+
+    def routed_by(self, bucketing: Bucketing) -> bool:
+        """Whether rows that were routed by these buckets are at their places."""
+        return True
 
     def keep_keys(self, instant: str, results: Sequence[WriteResult]) -> None:
         """Tell the index which keys come and go with an instant that has not completed. Errors as ``KeyIndex.keep``."""

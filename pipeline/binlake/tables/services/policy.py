@@ -15,6 +15,7 @@ from binlake.settings import ClusteringSettings, CompactionSettings, RetentionSe
 from binlake.tables.definition import bloom_fpp, order_of_files
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.services.kept_cells import KeptCells
+from hudilake.format.definition.kind_support import Operation
 from hudilake.format.definition.merging import Merging
 from hudilake.format.timeline.instant import Instant
 from hudilake.services import cleaning
@@ -52,7 +53,7 @@ def clusters(rules: TableRules) -> bool:
 def clusters_here(table: LakeTable) -> bool:
     """Whether the process that commits a table clusters it."""
     rules = table.rules
-    return clusters(rules) and rules.clustering.mode != "process" and not table.table.config.kind.computed
+    return clusters(rules) and rules.clustering.mode != "process" and table.table.config.kind.has(Operation.CLUSTERING)
 
 
 def clustering_config(rules: TableRules) -> ClusteringConfig:
@@ -82,7 +83,8 @@ def left_to_others(rules: TableRules) -> bool:
 def compacts_here(table: LakeTable) -> bool:
     """Whether the process that commits a table compacts it. Every commit of a copy-on-write table is what a compaction
     is elsewhere."""
-    return table.rules.compaction is not None and not left_to_others(table.rules) and not table.table.config.kind.copies
+    compacts = table.rules.compaction is not None and not left_to_others(table.rules)
+    return compacts and table.table.config.kind.has(Operation.COMPACTION)
 
 
 def compaction_of(table: LakeTable, map_tasks: MapTasks, *, inline: bool = True) -> Compaction:

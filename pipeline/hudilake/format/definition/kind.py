@@ -103,6 +103,10 @@ class TableKind:
             return NO_LOGS if self.copies else None
         return self.placement.refusal(operation, self.index)
 
+    def has(self, operation: Operation) -> bool:
+        """Whether tables of this kind have an operation."""
+        return self.refusal(operation) is None
+
     def refuse(self, operation: Operation, table: str) -> None:
         """Raise UnsupportedError if tables of this kind do not have an operation. ``table``: its name."""
         if (why := self.refusal(operation)) is not None:

@@ -62,7 +62,8 @@ class FileGroupWrite:
     """The rows of one commit for one file group; keys without nulls, no key twice.
 
     ``upserts``: ``_hoodie_record_key`` (string) and table columns, the ordering column among them, sorted by key.
-    ``deletes``: ``_hoodie_record_key`` and the ordering column (int64), sorted by key.
+    ``deletes``: ``_hoodie_record_key`` and the ordering column (int64), sorted by key; all orders null for deletes that
+    take the row whatever its order is.
     ``partials``: tables of rows that live, each with ``_hoodie_record_key``, the ordering column without nulls, and the
     columns to change, sorted by key. ``only_inserts``: every upsert has a key that has no row.
     """
@@ -275,7 +276,8 @@ def _encode(context: WriteContext, group: FileGroupWrite, tables: Sequence[pa.Ta
     if group.deletes is not None and group.deletes.num_rows:
         keys = _one_chunk(group.deletes.column(RECORD_KEY_FIELD))
         ordering = _one_chunk(group.deletes.column(context.ordering_field))
-        content = encode_deletes(keys, ordering, group.partition_path)
+        unconditional = ordering.null_count == len(ordering)
+        content = encode_deletes(keys, None if unconditional else ordering, group.partition_path)
         blocks.append(encode_delete_block(context.instant, context.avro_schema_json, content))
     if not blocks:
         raise UnsupportedError(

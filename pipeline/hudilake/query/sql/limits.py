@@ -24,6 +24,11 @@ class Limits:
             rows of a file slice that is being read are not part of it.
         directory: where a private directory for spilled rows is made, and removed with the query; None for the
             system's place for temporary files.
+
+    Example:
+        >>> limits = hudilake.Limits(memory_bytes=200 << 20)
+        >>> hudilake.sql("SELECT max(qty) AS qty FROM o", {"o": orders}, limits).to_pylist()
+        [{'qty': 5}]
     """
 
     memory_bytes: int | None = None

@@ -58,38 +58,73 @@ class Compare:
 
 
 def Eq(column: str, value: Value) -> Compare:
-    """Equal."""
+    """Equal.
+
+    Example:
+        >>> sorted(orders.scan(["id"], hudilake.Eq("qty", 2)).to_arrow().column("id").to_pylist())
+        [2]
+    """
     return Compare(column, Op.EQ, value)
 
 
 def Ne(column: str, value: Value) -> Compare:
-    """Not equal."""
+    """Not equal.
+
+    Example:
+        >>> sorted(orders.scan(["id"], hudilake.Ne("qty", 2)).to_arrow().column("id").to_pylist())
+        [1, 3]
+    """
     return Compare(column, Op.NE, value)
 
 
 def Lt(column: str, value: Value) -> Compare:
-    """Less."""
+    """Less.
+
+    Example:
+        >>> sorted(orders.scan(["id"], hudilake.Lt("qty", 4)).to_arrow().column("id").to_pylist())
+        [2]
+    """
     return Compare(column, Op.LT, value)
 
 
 def Le(column: str, value: Value) -> Compare:
-    """Less or equal."""
+    """Less or equal.
+
+    Example:
+        >>> sorted(orders.scan(["id"], hudilake.Le("qty", 4)).to_arrow().column("id").to_pylist())
+        [1, 2]
+    """
     return Compare(column, Op.LE, value)
 
 
 def Gt(column: str, value: Value) -> Compare:
-    """Greater."""
+    """Greater.
+
+    Example:
+        >>> sorted(orders.scan(["id"], hudilake.Gt("qty", 4)).to_arrow().column("id").to_pylist())
+        [3]
+    """
     return Compare(column, Op.GT, value)
 
 
 def Ge(column: str, value: Value) -> Compare:
-    """Greater or equal."""
+    """Greater or equal.
+
+    Example:
+        >>> sorted(orders.scan(["id"], hudilake.Ge("qty", 4)).to_arrow().column("id").to_pylist())
+        [1, 3]
+    """
     return Compare(column, Op.GE, value)
 
 
 @dataclass(frozen=True)
 class In:
-    """Equal to one of the values; with ``negated``, different from all of them."""
+    """Equal to one of the values; with ``negated``, different from all of them.
+
+    Example:
+        >>> sorted(orders.scan(["id"], hudilake.In("id", (1, 3, 9))).to_arrow().column("id").to_pylist())
+        [1, 3]
+    """
 
     column: str
     values: tuple[Value, ...]
@@ -107,7 +142,12 @@ class In:
 
 @dataclass(frozen=True)
 class IsNull:
-    """Null; with ``negated``, not null (``IsNotNull``)."""
+    """Null; with ``negated``, not null (``IsNotNull``).
+
+    Example:
+        >>> sorted(orders.scan(["id"], hudilake.IsNull("qty")).to_arrow().column("id").to_pylist())
+        []
+    """
 
     column: str
     negated: bool = False
@@ -117,13 +157,23 @@ class IsNull:
 
 
 def IsNotNull(column: str) -> IsNull:
-    """Not null."""
+    """Not null.
+
+    Example:
+        >>> sorted(orders.scan(["id"], hudilake.IsNotNull("qty")).to_arrow().column("id").to_pylist())
+        [1, 2, 3]
+    """
     return IsNull(column, negated=True)
 
 
 @dataclass(frozen=True)
 class StartsWith:
-    """Text or bytes that begin so; with ``negated``, that do not."""
+    """Text or bytes that begin so; with ``negated``, that do not.
+
+    Example:
+        >>> sorted(orders.scan(["id"], hudilake.StartsWith("day", "d")).to_arrow().column("id").to_pylist())
+        [1, 2, 3]
+    """
 
     column: str
     prefix: str | bytes
@@ -135,7 +185,13 @@ class StartsWith:
 
 @dataclass(frozen=True)
 class And:
-    """All of the parts; true if there are none."""
+    """All of the parts; true if there are none.
+
+    Example:
+        >>> both = hudilake.And((hudilake.Gt("qty", 2), hudilake.Lt("id", 3)))
+        >>> sorted(orders.scan(["id"], both).to_arrow().column("id").to_pylist())
+        [1]
+    """
 
     parts: tuple[Filter, ...]
 
@@ -145,7 +201,13 @@ class And:
 
 @dataclass(frozen=True)
 class Or:
-    """Any of the parts; false if there are none."""
+    """Any of the parts; false if there are none.
+
+    Example:
+        >>> any_of = hudilake.Or((hudilake.Eq("id", 1), hudilake.Eq("qty", 2)))
+        >>> sorted(orders.scan(["id"], any_of).to_arrow().column("id").to_pylist())
+        [1, 2]
+    """
 
     parts: tuple[Filter, ...]
 
@@ -155,7 +217,12 @@ class Or:
 
 @dataclass(frozen=True)
 class Not:
-    """The opposite."""
+    """The opposite.
+
+    Example:
+        >>> sorted(orders.scan(["id"], hudilake.Not(hudilake.Eq("id", 1))).to_arrow().column("id").to_pylist())
+        [2, 3]
+    """
 
     part: Filter
 

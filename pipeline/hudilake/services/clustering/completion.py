@@ -37,6 +37,14 @@ class Clustered:
         rows: how many rows were laid out.
         bytes_written: of the new files.
         gave_way: how many units of the plan were left out.
+
+    Example:
+        >>> events = hudilake.create_table(uri, pa.schema({"device": pa.int64()}))
+        >>> for device in (2, 1):
+        ...     _ = events.append([{"device": device}])
+        >>> done = events.cluster(hudilake.ClusteringPolicy(order_by=hudilake.OrderPolicy(columns=("device",))))
+        >>> done.completed, done.replaced, done.made, done.rows
+        (True, 1, 1, 2)
     """
 
     instant: str

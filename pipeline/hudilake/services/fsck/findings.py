@@ -50,6 +50,12 @@ class Finding:
         instant: the requested time it belongs to; "" if none.
         repair: the safe repair; None if there is none or it is not safe yet.
         advice: the user's next step without a safe repair.
+
+    Example:
+        >>> orders.internal.storage.delete(".hoodie/timeline/" + orders.internal.timeline.last_completed().file_name)
+        True
+        >>> {str(finding.severity) for finding in orders.fsck().findings} <= {"error", "warning", "info"}
+        True
     """
 
     severity: Severity
@@ -75,7 +81,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All findings about a table, errors first, and the number and bytes of the files read."""
+    """All findings about a table, errors first, and the number and bytes of the files read.
+
+    Example:
+        >>> report = orders.fsck()
+        >>> report.errors, report.files > 0
+        (0, True)
+    """
 
     table: str
     findings: tuple[Finding, ...]

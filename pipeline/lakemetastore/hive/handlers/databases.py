@@ -9,29 +9,29 @@ from hive_metastore import ttypes
 from lakemetastore.catalog.claims import Going, places
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import folded
+from lakemetastore.errors import NoSuchObjectError
 from lakemetastore.hive import from_thrift, to_thrift
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog, plain
 from lakemetastore.hive.table_files import is_external
-from lakemetastore.model.errors import NoSuchObjectError
 
 
 def get_all_databases(context: Context, args: Struct) -> list[str]:
     """The names of all databases."""
-    return context.catalog.databases()
+    return context.catalog.databases.names()
 
 
 def get_databases(context: Context, args: Struct) -> list[str]:
     """The names that match a pattern: ``*`` is any text, ``|`` separates choices."""
     pattern = plain(args.pattern)
-    return context.catalog.databases() if pattern is None else context.catalog.databases_like(pattern)
+    return context.catalog.databases.names() if pattern is None else context.catalog.databases.like(pattern)
 
 
 def get_database(context: Context, args: Struct) -> Struct:
     """A database."""
-    return to_thrift.database(context.catalog.database(database_name(args.name)))
+    return to_thrift.database(context.catalog.databases.get(database_name(args.name)))
 
 
 def get_database_req(context: Context, args: Struct) -> Struct:
@@ -39,7 +39,7 @@ def get_database_req(context: Context, args: Struct) -> Struct:
     of_catalog(args.request.catalogName)
     name = database_name(args.request.name)
     check_database(context, name)
-    found = context.catalog.database(name)
+    found = context.catalog.databases.get(name)
     sent = to_thrift.database(found)
     sent.type, sent.createTime = ttypes.DatabaseType.NATIVE, found.created or None
     return sent
@@ -49,15 +49,15 @@ def create_database(context: Context, args: Struct) -> None:
     """Create a database and its directory."""
     of_catalog(args.database.catalogName)
     database = from_thrift.database(args.database)
-    with context.services.files.made([context.catalog.new_database(database).location]):
-        context.catalog.create_database(database)
+    with context.services.files.made([context.catalog.databases.new(database).location]):
+        context.catalog.databases.create(database)
 
 
 def alter_database(context: Context, args: Struct) -> None:
     """Replace a database's description, parameters, owner and location. Its tables stay where they are."""
     database = from_thrift.database(args.db)
     context.services.files.allow(database.location)
-    context.catalog.alter_database(database_name(args.dbname), database)
+    context.catalog.databases.alter(database_name(args.dbname), database)
 
 
 def drop_database(context: Context, args: Struct) -> None:
@@ -81,7 +81,7 @@ def get_catalogs(context: Context, args: Struct) -> Struct:
 def get_catalog(context: Context, args: Struct) -> Struct:
     """The catalog."""
     of_catalog(args.catName.name)
-    location = context.catalog.database("default").location
+    location = context.catalog.databases.get("default").location
     value = ttypes.Catalog(name=to_thrift.CATALOG, description="Default catalog, for Hive", locationUri=location)
     return ttypes.GetCatalogResponse(catalog=value)
 
@@ -94,7 +94,7 @@ def get_dataconnectors(context: Context, args: Struct) -> list[str]:
 def check_database(context: Context, name: str) -> None:
     """Raises NoSuchObjectError with the words of HMS 4.0.1 for a database that there is not."""
     try:
-        context.catalog.database(name)
+        context.catalog.databases.get(name)
     except NoSuchObjectError as error:
         raise NoSuchObjectError(f"database {to_thrift.CATALOG}.{name}", do_next=error.do_next) from error
 
@@ -102,14 +102,14 @@ def check_database(context: Context, name: str) -> None:
 def _drop(context: Context, sent: str, cascade: bool | None, delete_data: bool | None) -> None:
     name, files = database_name(sent), context.services.files
     if not delete_data:
-        context.catalog.drop_database(name, cascade=bool(cascade))
+        context.catalog.databases.drop(name, cascade=bool(cascade))
         return
-    location = context.catalog.database(name).location
-    entries = context.catalog.tables_named(name, context.catalog.tables(name)) if cascade else []
+    location = context.catalog.databases.get(name).location
+    entries = context.catalog.tables.named(name, context.catalog.tables.names(name)) if cascade else []
     claims = files.claims(context.catalog, _going(name, entries))
     for entry in entries:
         files.check(claims, entry.table, places(entry))
-    dropped = context.catalog.drop_database(name, cascade=bool(cascade))
+    dropped = context.catalog.databases.drop(name, cascade=bool(cascade))
     claims = files.claims(context.catalog, _going(name, dropped))
     for entry in dropped:
         files.delete_dropped(claims, entry.table, places(entry))

@@ -8,13 +8,13 @@ from hive_metastore import ttypes
 
 from hudilake.clock import now_ms
 from lakemetastore.catalog.names import matching
+from lakemetastore.errors import InvalidObjectError
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.functions import Function
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog
 from lakemetastore.hive.to_thrift import CATALOG
-from lakemetastore.model.errors import InvalidObjectError
 
 _NAME = re.compile(r"\w+", re.ASCII)
 
@@ -40,7 +40,7 @@ def create_function(context: Context, args: Struct) -> None:
     function = _received(args.func)
     if not _NAME.fullmatch(function.name):
         raise InvalidObjectError(f"{function.name} is not a valid object name", do_next="use letters, digits and _")
-    context.catalog.database(function.database)
+    context.catalog.databases.get(function.database)
     context.services.functions.create(function)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hive_metastore import ttypes
 
+from lakemetastore.errors import NoSuchTransactionError
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
-from lakemetastore.hive.locks.service import Asked
-from lakemetastore.hive.locks.state import LockPart
+from lakemetastore.hive.lock_state import LockPart
+from lakemetastore.hive.locks import Asked
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name
-from lakemetastore.model.errors import NoSuchTransactionError
 
 
 def lock(context: Context, args: Struct) -> Struct:

@@ -12,6 +12,7 @@ from lakemetastore.catalog.locations import partition_location
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import CATALOG, partition_name
 from lakemetastore.catalog.partition_calls import changed_locations, new_locations, values_of_name
+from lakemetastore.errors import MetaError, NoSuchObjectError
 from lakemetastore.hive import from_thrift
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
@@ -20,8 +21,7 @@ from lakemetastore.hive.handlers.partition_specs import spread
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog
 from lakemetastore.hive.table_files import Move, is_external
-from lakemetastore.model.errors import MetaError, NoSuchObjectError
-from lakemetastore.model.objects import Partition, Storage
+from lakemetastore.model import Partition, Storage
 
 
 def add_partition(context: Context, args: Struct) -> Encoded:
@@ -30,8 +30,8 @@ def add_partition(context: Context, args: Struct) -> Encoded:
     of_catalog(sent.catName)
     database, new = database_name(sent.dbName), from_thrift.partition(sent)
     with _made(context, database, sent.tableName, [new]):
-        added = context.catalog.add_partition(database, sent.tableName, new)
-    return _one(context, context.catalog.table(database, sent.tableName), added)
+        added = context.catalog.partitions.add(database, sent.tableName, new)
+    return _one(context, context.catalog.tables.get(database, sent.tableName), added)
 
 
 def add_partitions(context: Context, args: Struct) -> int:
@@ -53,10 +53,10 @@ def add_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
     database, name = database_name(request.dbName), request.tblName
     parts = _parts_of(context, database, name, request.parts)
     with _made(context, database, name, parts):
-        added = context.catalog.add_partitions(database, name, parts, if_not_exists=bool(request.ifNotExists))
+        added = context.catalog.partitions.add_all(database, name, parts, if_not_exists=bool(request.ifNotExists))
     if not request.needResult:
         return ttypes.AddPartitionsResult()
-    encoded = context.answers.partitions(context.catalog.table(database, name), added)
+    encoded = context.answers.partitions(context.catalog.tables.get(database, name), added)
     return Encoded(STRUCT, only_field(LIST, 1, struct_list(encoded)))
 
 
@@ -67,7 +67,7 @@ def append_partition(context: Context, args: Struct) -> Encoded:
 
 def append_partition_by_name(context: Context, args: Struct) -> Encoded:
     """Add a partition of a name at the place that follows from it."""
-    table = context.catalog.table(database_name(args.db_name), args.tbl_name).table
+    table = context.catalog.tables.get(database_name(args.db_name), args.tbl_name).table
     return _append(context, args, values_of_name(table, args.part_name))
 
 
@@ -75,7 +75,7 @@ def alter_partition(context: Context, args: Struct) -> None:
     """Replace a partition."""
     database, new = database_name(args.db_name), from_thrift.partition(args.new_part)
     _allow(context, database, args.tbl_name, [new])
-    context.catalog.alter_partition(database, args.tbl_name, new)
+    context.catalog.partitions.alter(database, args.tbl_name, new)
 
 
 def alter_partitions(context: Context, args: Struct) -> None:
@@ -109,20 +109,20 @@ def drop_partition(context: Context, args: Struct) -> bool:
     """Drop the partition of some values."""
     values = args.part_vals or ()
     try:
-        entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+        entry = context.catalog.tables.get(database_name(args.db_name), args.tbl_name)
     except NoSuchObjectError as error:  # HMS names the partition, not the table
         raise NoSuchObjectError(f"partition values=[{', '.join(values)}]", do_next=error.do_next) from error
-    return _drop_one(context, entry, context.catalog.partition(entry, values), args.deleteData)
+    return _drop_one(context, entry, context.catalog.partitions.get(entry, values), args.deleteData)
 
 
 def drop_partition_by_name(context: Context, args: Struct) -> bool:
     """Drop the partition of a name."""
     try:
-        entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+        entry = context.catalog.tables.get(database_name(args.db_name), args.tbl_name)
     except NoSuchObjectError as error:  # HMS leaves the catalog out here
         what = f"{database_name(args.db_name)}.{args.tbl_name} table not found"
         raise NoSuchObjectError(what, do_next=error.do_next) from error
-    return _drop_one(context, entry, context.catalog.partition_named(entry, args.part_name), args.deleteData)
+    return _drop_one(context, entry, context.catalog.partitions.named(entry, args.part_name), args.deleteData)
 
 
 def drop_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
@@ -134,7 +134,7 @@ def drop_partitions_req(context: Context, args: Struct) -> Encoded | Struct:
             "Partitions are dropped by their names; serialized expressions of Hive are not understood",
             do_next="send names",
         )
-    entry = context.catalog.table(database_name(request.dbName), request.tblName)
+    entry = context.catalog.tables.get(database_name(request.dbName), request.tblName)
     names, if_exists = request.parts.names or (), bool(request.ifExists)
     dropped = _drop(context, entry, names, request.deleteData, if_exists=if_exists)
     if not request.needResult:
@@ -149,12 +149,12 @@ def _add(context: Context, sent: Sequence[Struct]) -> list[Partition]:
     database, name = database_name(sent[0].dbName), sent[0].tableName
     parts = _parts_of(context, database, name, sent)
     with _made(context, database, name, parts):
-        return context.catalog.add_partitions(database, name, parts)
+        return context.catalog.partitions.add_all(database, name, parts)
 
 
 def _parts_of(context: Context, database: str, name: str, sent: Sequence[Struct]) -> list[Partition]:
     """The partitions, all of one table if there is such a table. Raises MetaError."""
-    for part in sent if context.catalog.has_table(database, name) else ():
+    for part in sent if context.catalog.tables.has(database, name) else ():
         if (database_name(part.dbName).lower(), part.tableName.lower()) != (database.lower(), name.lower()):
             raise MetaError(
                 f"Partition does not belong to target table {CATALOG}.{database}.{name}:"
@@ -167,39 +167,39 @@ def _parts_of(context: Context, database: str, name: str, sent: Sequence[Struct]
 def _append(context: Context, args: Struct, values: Sequence[str]) -> Encoded:
     database = database_name(args.db_name)
     with _made(context, database, args.tbl_name, [Partition(tuple(values), Storage())]):
-        added = context.catalog.append_partition(database, args.tbl_name, values)
-    entry = context.catalog.table(database, args.tbl_name)
+        added = context.catalog.partitions.append(database, args.tbl_name, values)
+    entry = context.catalog.tables.get(database, args.tbl_name)
     return _one(context, entry, added)
 
 
 @contextmanager
 def _made(context: Context, database: str, name: str, parts: Sequence[Partition]) -> Iterator[None]:
     """The directories of partitions that are added in the block."""
-    entry = context.catalog.table(database, name) if context.catalog.has_table(database, name) else None
+    entry = context.catalog.tables.get(database, name) if context.catalog.tables.has(database, name) else None
     with context.services.files.made(new_locations(entry, parts) if entry else []):
         yield
 
 
 def _allow(context: Context, database: str, name: str, parts: Sequence[Partition]) -> None:
     """Refuse locations of changed partitions that clients may not name, but those that they have."""
-    if context.catalog.has_table(database, name):
-        known = context.catalog.table(database, name)
+    if context.catalog.tables.has(database, name):
+        known = context.catalog.tables.get(database, name)
         context.services.files.allow(*changed_locations(known, parts))
 
 
 def _alter(context: Context, sent_database: str, name: str, sent: Sequence[Struct]) -> None:
     database, parts = database_name(sent_database), from_thrift.partitions(sent)
     _allow(context, database, name, parts)
-    context.catalog.alter_partitions(database, name, parts)
+    context.catalog.partitions.alter_all(database, name, parts)
 
 
 def _rename(context: Context, sent: str, name: str, values: Sequence[str], new: Partition) -> None:
     """A partition of a managed table moves to the place that its new values give it."""
     database, catalog = database_name(sent), context.catalog
-    entry = catalog.table(database, name) if catalog.has_table(database, name) else None
+    entry = catalog.tables.get(database, name) if catalog.tables.has(database, name) else None
     move = entry and _move(context, entry, values, new)
     if not move:
-        catalog.rename_partition(database, name, values, new)
+        catalog.partitions.rename(database, name, values, new)
         return
     assert entry is not None
     files, going = (
@@ -207,7 +207,7 @@ def _rename(context: Context, sent: str, name: str, values: Sequence[str], new: 
         Going(frozenset([entry.id]), frozenset([partition_name(entry.table.partition_keys, values)])),
     )
     with files.moving(files.claims(catalog, going), move):
-        catalog.rename_partition(database, name, values, new, move.new)
+        catalog.partitions.rename(database, name, values, new, move.new)
 
 
 def _move(context: Context, entry: TableEntry, values: Sequence[str], new: Partition) -> Move | None:
@@ -221,7 +221,7 @@ def _move(context: Context, entry: TableEntry, values: Sequence[str], new: Parti
         return None
 
     def done() -> bool:
-        now = context.catalog.table(entry.table.database, entry.table.name)
+        now = context.catalog.tables.get(entry.table.database, entry.table.name)
         return now.partitions.named(new_name) is not None
 
     return Move(entry.table, before.location, place, done)
@@ -237,11 +237,11 @@ def _drop(
 ) -> list[Partition]:
     table, files = entry.table, context.services.files
     if not delete_data:
-        return context.catalog.drop_partitions(table.database, table.name, names, if_exists=if_exists)
+        return context.catalog.partitions.drop(table.database, table.name, names, if_exists=if_exists)
     going = Going(frozenset([entry.id]), frozenset(names))
     found = (entry.partitions.named(name) for name in names)
     files.check(files.claims(context.catalog, going), table, [partition.location for partition in found if partition])
-    dropped = context.catalog.drop_partitions(table.database, table.name, names, if_exists=if_exists)
+    dropped = context.catalog.partitions.drop(table.database, table.name, names, if_exists=if_exists)
     locations = [partition.location for partition in dropped]
     for location in files.delete_dropped(files.claims(context.catalog, going), table, locations):
         files.delete_parents(table, location, len(table.partition_keys) - 1)

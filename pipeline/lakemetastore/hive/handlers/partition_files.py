@@ -12,14 +12,14 @@ from lakemetastore.catalog.claims import Going
 from lakemetastore.catalog.locations import partition_location, same_place
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import qualified
+from lakemetastore.errors import MetaError, NoSuchObjectError
 from lakemetastore.hive import to_thrift
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name
 from lakemetastore.hive.table_files import Move, is_external
-from lakemetastore.model.errors import MetaError, NoSuchObjectError
-from lakemetastore.model.objects import Column, Partition
+from lakemetastore.model import Column, Partition
 
 _COUNTS = frozenset({"numFiles", "totalSize", "numRows", "rawDataSize", "numFilesErasureCoded"})
 
@@ -61,8 +61,8 @@ def exchange_partitions(context: Context, args: Struct) -> list[Struct]:
         for move in moves:
             moving.enter_context(files.moving(claims, move))
         wanted = [_at(source, move.new, name) for move, name in zip(moves, names, strict=True)]
-        added = catalog.add_partitions(target.table.database, target.table.name, wanted)
-    catalog.drop_partitions(source.table.database, source.table.name, names, if_exists=True)
+        added = catalog.partitions.add_all(target.table.database, target.table.name, wanted)
+    catalog.partitions.drop(source.table.database, source.table.name, names, if_exists=True)
     levels = _levels_below(source, args.partitionSpecs or {})
     for move in moves:
         files.delete_parents(source.table, move.old, levels)
@@ -70,7 +70,7 @@ def exchange_partitions(context: Context, args: Struct) -> list[Struct]:
 
 
 def _truncate(context: Context, database: str, name: str, wanted: Sequence[str] | None) -> None:
-    entry = context.catalog.table(database_name(database), name)
+    entry = context.catalog.tables.get(database_name(database), name)
     if wanted is None and not entry.table.partition_keys:
         places, going = [entry.table.location], Going(frozenset([entry.id]))
     else:
@@ -91,12 +91,12 @@ def _forget_counts(context: Context, entry: TableEntry, names: Iterable[str]) ->
         msgspec.structs.replace(p, parameters=_none(p.parameters)) for p in found if p.parameters.keys() & _COUNTS
     ]
     if counted:
-        catalog.alter_partitions(*where, counted)
+        catalog.partitions.alter_all(*where, counted)
     if not entry.table.partition_keys and entry.table.parameters.keys() & _COUNTS:
-        catalog.alter_table(*where, msgspec.structs.replace(entry.table, parameters=_none(entry.table.parameters)))
+        catalog.tables.alter(*where, msgspec.structs.replace(entry.table, parameters=_none(entry.table.parameters)))
     for name in [*names] if entry.table.partition_keys else [""]:
         if name in entry.statistics:
-            catalog.drop_statistics(*where, partition=name)
+            catalog.statistics.drop(*where, partition=name)
 
 
 def _none(parameters: Mapping[str, str]) -> dict[str, str]:
@@ -105,7 +105,7 @@ def _none(parameters: Mapping[str, str]) -> dict[str, str]:
 
 def _table(context: Context, database: str, name: str, part: str) -> TableEntry:
     try:
-        return context.catalog.table(database_name(database), name)
+        return context.catalog.tables.get(database_name(database), name)
     except NoSuchObjectError as error:
         where = qualified(database_name(database), name)
         raise MetaError(f"The {part} table {where} not found", do_next=error.do_next) from error
@@ -114,7 +114,7 @@ def _table(context: Context, database: str, name: str, part: str) -> TableEntry:
 def _chosen(context: Context, source: TableEntry, spec: Mapping[str, str]) -> list[str]:
     """The names of the partitions with the values of a spec; other keys than the table's choose nothing."""
     values = [spec.get(key.name, "") for key in source.table.partition_keys]
-    found = source.partitions.names(context.catalog.partitions_with(source, values)) if any(values) else []
+    found = source.partitions.names(context.catalog.partitions.having(source, values)) if any(values) else []
     if not found:
         shown = ", ".join(f"{key}={value}" for key, value in spec.items())
         raise MetaError(f"No partition is found with the values {{{shown}}} for the table {source.table.name}")
@@ -137,7 +137,7 @@ def _move(context: Context, source: TableEntry, target: TableEntry, name: str) -
     where = target.table.database, target.table.name
 
     def done() -> bool:
-        return context.catalog.table(*where).partitions.named(name) is not None
+        return context.catalog.tables.get(*where).partitions.named(name) is not None
 
     return Move(source.table, partition.location, new, done)
 

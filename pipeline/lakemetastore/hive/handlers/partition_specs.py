@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from hive_metastore import ttypes
 
 from lakemetastore.catalog.logs import TableEntry
+from lakemetastore.errors import MetaError
 from lakemetastore.hive import to_thrift
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name
-from lakemetastore.model.errors import MetaError
-from lakemetastore.model.objects import Partition
+from lakemetastore.model import Partition
 
 
 def spread(spec: Struct) -> list[Struct]:
@@ -29,15 +29,15 @@ def spread(spec: Struct) -> list[Struct]:
 
 def get_partitions_pspec(context: Context, args: Struct) -> list[Struct]:
     """The partitions of a table as specs."""
-    entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+    entry = context.catalog.tables.get(database_name(args.db_name), args.tbl_name)
     limit = len(entry.partitions) if args.max_parts < 0 else args.max_parts
     return specs(entry, list(entry.partitions)[:limit])
 
 
 def get_part_specs_by_filter(context: Context, args: Struct) -> list[Struct]:
     """The partitions for which a condition on the keys holds, as specs."""
-    entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
-    found = context.catalog.partitions_matching(entry, args.filter or "")
+    entry = context.catalog.tables.get(database_name(args.db_name), args.tbl_name)
+    found = context.catalog.partitions.matching(entry, args.filter or "")
     return specs(entry, entry.partitions.select(found if args.max_parts < 0 else found[: args.max_parts]))
 
 

@@ -10,25 +10,25 @@ from hive_metastore import ttypes
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.catalog.names import escaped, partition_name, partition_values, qualified
 from lakemetastore.catalog.partitions import Positions
+from lakemetastore.errors import MetaError, NoSuchObjectError
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog
-from lakemetastore.model.errors import MetaError, NoSuchObjectError
-from lakemetastore.model.objects import Partition
+from lakemetastore.model import Partition
 
 
 def get_partition(context: Context, args: Struct) -> Encoded:
     """The partition of some values."""
     entry = _entry(context, args.db_name, args.tbl_name)
-    return _one(context, entry, context.catalog.partition(entry, args.part_vals or ()))
+    return _one(context, entry, context.catalog.partitions.get(entry, args.part_vals or ()))
 
 
 def get_partition_with_auth(context: Context, args: Struct) -> Encoded:
     """The partition of some values, with its values as they are stored (HMS 3.1.3)."""
     entry = _entry(context, args.db_name, args.tbl_name)
-    asked = context.catalog.partition(entry, args.part_vals or ())
+    asked = context.catalog.partitions.get(entry, args.part_vals or ())
     stored = entry.partitions.named(partition_name(entry.table.partition_keys, asked.values))
     return _one(context, entry, stored or asked)
 
@@ -38,20 +38,20 @@ def get_partition_req(context: Context, args: Struct) -> Encoded:
     request = args.req
     of_catalog(request.catName)
     database = database_name(request.dbName)
-    if not context.catalog.has_table(database, request.tblName):
+    if not context.catalog.tables.has(database, request.tblName):
         raise NoSuchObjectError(  # the words of HMS 4.0.1
             f"Unable to get partition because {qualified(database, request.tblName)} does not exist",
             do_next="look at the names of the tables",
         )
     entry = _entry(context, database, request.tblName)
-    found = _one(context, entry, context.catalog.partition(entry, request.partVals or ()))
+    found = _one(context, entry, context.catalog.partitions.get(entry, request.partVals or ()))
     return Encoded(STRUCT, only_field(STRUCT, 1, found.parts))
 
 
 def get_partition_by_name(context: Context, args: Struct) -> Encoded:
     """The partition of a name such as ``dt=2024-01-01/hour=5``."""
     entry = _entry(context, args.db_name, args.tbl_name)
-    return _one(context, entry, context.catalog.partition_named(entry, args.part_name))
+    return _one(context, entry, context.catalog.partitions.named(entry, args.part_name))
 
 
 def get_partitions(context: Context, args: Struct) -> Encoded:
@@ -91,14 +91,14 @@ def get_partitions_ps_with_auth_req(context: Context, args: Struct) -> Encoded:
 def get_partitions_by_filter(context: Context, args: Struct) -> Encoded:
     """The partitions for which a condition on the keys holds."""
     entry = _entry(context, args.db_name, args.tbl_name)
-    found = _first(context.catalog.partitions_matching(entry, args.filter or ""), args.max_parts)
+    found = _first(context.catalog.partitions.matching(entry, args.filter or ""), args.max_parts)
     return Encoded(LIST, _bytes(context, entry, entry.partitions.select(found)))
 
 
 def get_num_partitions_by_filter(context: Context, args: Struct) -> int:
     """For how many partitions a condition on the keys holds."""
     entry = _entry(context, args.db_name, args.tbl_name)
-    return len(context.catalog.partitions_matching(entry, args.filter or ""))
+    return len(context.catalog.partitions.matching(entry, args.filter or ""))
 
 
 def get_partitions_by_names(context: Context, args: Struct) -> Encoded:
@@ -172,7 +172,7 @@ def partition_name_to_spec(context: Context, args: Struct) -> dict[str, str]:
 
 
 def _entry(context: Context, database: str, name: str) -> TableEntry:
-    return context.catalog.table(database_name(database), name)
+    return context.catalog.tables.get(database_name(database), name)
 
 
 def _one(context: Context, entry: TableEntry, partition: Partition) -> Encoded:
@@ -189,13 +189,13 @@ def _all(context: Context, entry: TableEntry, limit: int) -> list[bytes]:
 
 
 def _all_of_any(context: Context, database: str, name: str, limit: int) -> list[bytes]:
-    if not context.catalog.has_table(database_name(database), name):
+    if not context.catalog.tables.has(database_name(database), name):
         return struct_list([])
     return _all(context, _entry(context, database, name), limit)
 
 
 def _with(context: Context, entry: TableEntry, values: Sequence[str] | None, limit: int) -> list[bytes]:
-    found = _first(context.catalog.partitions_with(entry, values or ()), limit)
+    found = _first(context.catalog.partitions.having(entry, values or ()), limit)
     return _bytes(context, entry, entry.partitions.select(found))
 
 
@@ -206,7 +206,7 @@ def _first(positions: Positions, limit: int) -> Positions:
 def _matching(context: Context, entry: TableEntry, condition: str | None) -> Iterable[Partition]:
     if not condition:
         return entry.partitions
-    return entry.partitions.select(context.catalog.partitions_matching(entry, condition))
+    return entry.partitions.select(context.catalog.partitions.matching(entry, condition))
 
 
 def _named(entry: TableEntry, names: Sequence[str] | None) -> list[Partition]:
@@ -216,7 +216,7 @@ def _named(entry: TableEntry, names: Sequence[str] | None) -> list[Partition]:
 
 def _names_with(context: Context, database: str, name: str, values: Sequence[str] | None, limit: int) -> list[str]:
     entry = _entry(context, database, name)
-    return entry.partitions.names(_first(context.catalog.partitions_with(entry, values or ()), limit))
+    return entry.partitions.names(_first(context.catalog.partitions.having(entry, values or ()), limit))
 
 
 def _key(keys: Sequence[str], name: str) -> int:

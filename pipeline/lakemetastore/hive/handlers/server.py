@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fb303.ttypes import fb_status
 
+from lakemetastore.errors import ConfigValueError, MetaError
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
-from lakemetastore.model.errors import ConfigValueError, MetaError
 
 _DEFAULTS = {
     "hive.exec.default.partition.name": "__HIVE_DEFAULT_PARTITION__",

@@ -8,14 +8,14 @@ from hive_metastore import ttypes
 
 from hudilake.clock import now_ms
 from lakemetastore.catalog.logs import TableEntry
+from lakemetastore.errors import MetaError
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.message import decode, encode
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog
 from lakemetastore.hive.to_thrift import CATALOG
-from lakemetastore.model.errors import MetaError
-from lakemetastore.model.objects import Table
+from lakemetastore.model import Table
 
 
 def update_table_column_statistics(context: Context, args: Struct) -> bool:
@@ -48,7 +48,7 @@ def get_table_statistics_req(context: Context, args: Struct) -> Struct:
     """Statistics of some of a table's columns, of those that have any."""
     request = args.request
     of_catalog(request.catName)
-    entry = context.catalog.table(database_name(request.dbName), request.tblName)
+    entry = context.catalog.tables.get(database_name(request.dbName), request.tblName)
     return ttypes.TableStatsResult(tableStats=_objects(context, entry, request.colNames, ""))
 
 
@@ -56,7 +56,7 @@ def get_partitions_statistics_req(context: Context, args: Struct) -> Struct:
     """Statistics of some columns of partitions, of those that have any."""
     request = args.request
     of_catalog(request.catName)
-    entry = context.catalog.table(database_name(request.dbName), request.tblName)
+    entry = context.catalog.tables.get(database_name(request.dbName), request.tblName)
     found = {name: _objects(context, entry, request.colNames, name) for name in request.partNames or ()}
     return ttypes.PartitionsStatsResult(partStats={name: objects for name, objects in found.items() if objects})
 
@@ -65,7 +65,7 @@ def get_aggr_stats_for(context: Context, args: Struct) -> Struct:
     """Statistics of some columns over partitions, if only one of these has any. Several are not put together."""
     request = args.request
     of_catalog(request.catName)
-    entry = context.catalog.table(database_name(request.dbName), request.tblName)
+    entry = context.catalog.tables.get(database_name(request.dbName), request.tblName)
     found = [_objects(context, entry, request.colNames, name) for name in request.partNames or ()]
     counted = [objects for objects in found if objects]
     if len(counted) != 1:
@@ -75,13 +75,13 @@ def get_aggr_stats_for(context: Context, args: Struct) -> Struct:
 
 def delete_table_column_statistics(context: Context, args: Struct) -> bool:
     """Forget the statistics of a table's column, or of all."""
-    context.catalog.drop_statistics(database_name(args.db_name), args.tbl_name, args.col_name)
+    context.catalog.statistics.drop(database_name(args.db_name), args.tbl_name, args.col_name)
     return True
 
 
 def delete_partition_column_statistics(context: Context, args: Struct) -> bool:
     """Forget the statistics of a partition's column, or of all."""
-    context.catalog.drop_statistics(database_name(args.db_name), args.tbl_name, args.col_name, args.part_name)
+    context.catalog.statistics.drop(database_name(args.db_name), args.tbl_name, args.col_name, args.part_name)
     return True
 
 
@@ -98,8 +98,8 @@ def _put(context: Context, statistics: Struct) -> bool:
     columns = {sent.colName.lower(): _kept(sent, analyzed) for sent in statistics.statsObj or ()}
     partition = "" if described.isTblLevel else described.partName or ""
     database = database_name(described.dbName)
-    _check_columns(context.catalog.table(database, described.tableName).table, columns)
-    context.catalog.put_statistics(database, described.tableName, columns, partition)
+    _check_columns(context.catalog.tables.get(database, described.tableName).table, columns)
+    context.catalog.statistics.put(database, described.tableName, columns, partition)
     return True
 
 
@@ -122,9 +122,9 @@ def _kept(sent: Struct, analyzed: int) -> bytes:
 
 def _one(context: Context, args: Struct, partition: str) -> Struct | None:
     """None where there are none, as HMS 3.1.3 answers."""
-    entry = context.catalog.table(database_name(args.db_name), args.tbl_name)
+    entry = context.catalog.tables.get(database_name(args.db_name), args.tbl_name)
     column = args.col_name.lower()
-    kept = context.catalog.statistics(entry, [column], partition).get(column)
+    kept = context.catalog.statistics.get(entry, [column], partition).get(column)
     if kept is None:
         return None
     found = decode(kept, ttypes.ColumnStatistics)
@@ -136,7 +136,7 @@ def _one(context: Context, args: Struct, partition: str) -> Struct | None:
 
 def _objects(context: Context, entry: TableEntry, columns: Sequence[str] | None, partition: str) -> list[Struct]:
     wanted = [column.lower() for column in columns or ()]
-    kept = context.catalog.statistics(entry, wanted, partition)
+    kept = context.catalog.statistics.get(entry, wanted, partition)
     return [decode(data, ttypes.ColumnStatistics).statsObj[0] for data in kept.values()]
 
 

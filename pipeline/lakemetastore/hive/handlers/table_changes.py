@@ -8,6 +8,7 @@ from hive_metastore import ttypes
 from lakemetastore.catalog.claims import Going, places
 from lakemetastore.catalog.locations import is_at_default, same_place
 from lakemetastore.catalog.names import folded
+from lakemetastore.errors import InvalidObjectError, MetaError, NoSuchObjectError
 from lakemetastore.hive import from_thrift
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.generated import Struct
@@ -15,8 +16,7 @@ from lakemetastore.hive.handlers.databases import check_database
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog
 from lakemetastore.hive.table_files import Move, is_external
-from lakemetastore.model.errors import InvalidObjectError, MetaError, NoSuchObjectError
-from lakemetastore.model.objects import Table
+from lakemetastore.model import Table
 
 _EXPECTED = "expected_parameter_key"
 _CONSTRAINTS = (
@@ -84,36 +84,36 @@ def drop_table(context: Context, args: Struct) -> None:
     """Drop a table. Its files go as `table_files` says."""
     database, files = database_name(args.dbname), context.services.files
     if not args.deleteData:
-        context.catalog.drop_table(database, args.name)
+        context.catalog.tables.drop(database, args.name)
         return
-    found = context.catalog.table(database, args.name)
+    found = context.catalog.tables.get(database, args.name)
     going = Going(frozenset([found.id]))
     files.check(files.claims(context.catalog, going), found.table, places(found))
-    entry = context.catalog.drop_table(database, args.name)
+    entry = context.catalog.tables.drop(database, args.name)
     files.delete_dropped(files.claims(context.catalog, going), entry.table, places(entry))
 
 
 def _create(context: Context, table: Table) -> None:
-    with context.services.files.made([context.catalog.new_table(table).location]):
-        context.catalog.create_table(table)
+    with context.services.files.made([context.catalog.tables.new(table).location]):
+        context.catalog.tables.create(table)
 
 
 def _alter(context: Context, sent: str | None, name: str, new: Table, *, cascade: bool = False) -> None:
     """A managed table that gets other names moves to the place that they give it, if it is where its names put it."""
     database, catalog, files = database_name(sent), context.catalog, context.services.files
-    before = catalog.table(database, name) if catalog.has_table(database, name) else None
+    before = catalog.tables.get(database, name) if catalog.tables.has(database, name) else None
     if new.location and not (before and same_place(before.table.location, new.location)):
         files.allow(new.location)
     place = _moved_to(context, before.table, new) if before else None
     if before is None or place is None:
-        catalog.alter_table(database, name, new, cascade=cascade)
+        catalog.tables.alter(database, name, new, cascade=cascade)
         return
     old = before.table.location
     assert old is not None
     placed = msgspec.structs.replace(new, location=place)
     moving = Move(before.table, old, place, lambda: _is_at(context, placed))
     with files.moving(files.claims(catalog, Going(frozenset([before.id]))), moving):
-        catalog.alter_table(database, name, placed, cascade=cascade, moved_from=old)
+        catalog.tables.alter(database, name, placed, cascade=cascade, moved_from=old)
 
 
 def _moved_to(context: Context, before: Table, new: Table) -> str | None:
@@ -122,16 +122,21 @@ def _moved_to(context: Context, before: Table, new: Table) -> str | None:
     elsewhere = bool(new.location) and not same_place(before.location, new.location)
     if not renamed or elsewhere or is_external(before) or before.location is None:
         return None
-    if context.catalog.has_table(new.database, new.name) or folded(new.database) not in context.catalog.databases():
+    if (
+        context.catalog.tables.has(new.database, new.name)
+        or folded(new.database) not in context.catalog.databases.names()
+    ):
         return None  # the change is refused
-    if not is_at_default(before, context.catalog.database(before.database)):
+    if not is_at_default(before, context.catalog.databases.get(before.database)):
         return None
-    return context.catalog.place_of(new)
+    return context.catalog.tables.place_of(new)
 
 
 def _is_at(context: Context, placed: Table) -> bool:
-    found = context.catalog.has_table(placed.database, placed.name)
-    return found and same_place(context.catalog.table(placed.database, placed.name).table.location, placed.location)
+    found = context.catalog.tables.has(placed.database, placed.name)
+    return found and same_place(
+        context.catalog.tables.get(placed.database, placed.name).table.location, placed.location
+    )
 
 
 def _table(sent: Struct) -> Table:

@@ -6,26 +6,26 @@ from collections.abc import Sequence
 
 from hive_metastore import ttypes
 
+from lakemetastore.errors import MetaError, NoSuchObjectError, UnknownTableError
 from lakemetastore.hive import to_thrift
 from lakemetastore.hive.context import Context
 from lakemetastore.hive.encoded import LIST, STRUCT, Encoded, only_field, struct_list
 from lakemetastore.hive.generated import Struct
 from lakemetastore.hive.methods import Handler
 from lakemetastore.hive.names import database_name, of_catalog, plain
-from lakemetastore.model.errors import MetaError, NoSuchObjectError, UnknownTableError
-from lakemetastore.model.objects import Table
+from lakemetastore.model import Table
 
 _KINDS = ("MANAGED_TABLE", "EXTERNAL_TABLE", "VIRTUAL_VIEW", "MATERIALIZED_VIEW")
 
 
 def get_all_tables(context: Context, args: Struct) -> list[str]:
     """The names of a database's tables."""
-    return context.catalog.tables_like(database_name(args.db_name))
+    return context.catalog.tables.like(database_name(args.db_name))
 
 
 def get_tables(context: Context, args: Struct) -> list[str]:
     """The names that match a pattern."""
-    return context.catalog.tables_like(database_name(args.db_name), args.pattern)
+    return context.catalog.tables.like(database_name(args.db_name), args.pattern)
 
 
 def get_tables_by_type(context: Context, args: Struct) -> list[str]:
@@ -36,12 +36,12 @@ def get_tables_by_type(context: Context, args: Struct) -> list[str]:
             f" org.apache.hadoop.hive.metastore.TableType.{args.tableType}",
             do_next=f"ask for one of {', '.join(_KINDS)}",
         )
-    return context.catalog.tables_like(database_name(args.db_name), args.pattern, args.tableType)
+    return context.catalog.tables.like(database_name(args.db_name), args.pattern, args.tableType)
 
 
 def get_table_meta(context: Context, args: Struct) -> list[Struct]:
     """Names, kinds and comments of tables by patterns."""
-    found = context.catalog.table_summaries(plain(args.db_patterns) or "*", args.tbl_patterns, args.tbl_types or ())
+    found = context.catalog.tables.summaries(plain(args.db_patterns) or "*", args.tbl_patterns, args.tbl_types or ())
     return [ttypes.TableMeta(dbName=t.database, tableName=t.name, tableType=t.kind, comments=t.comment) for t in found]
 
 
@@ -49,14 +49,14 @@ def get_tables_ext(context: Context, args: Struct) -> list[Struct]:
     """The names that match a pattern, as Hive 4 asks for them. No table wants capabilities of its clients."""
     request = args.req
     of_catalog(request.catalog)
-    names = context.catalog.tables_like(database_name(request.database), request.tableNamePattern)
+    names = context.catalog.tables.like(database_name(request.database), request.tableNamePattern)
     limit = request.limit if request.limit and request.limit > 0 else len(names)
     return [ttypes.ExtendedTableInfo(tblName=name) for name in names[:limit]]
 
 
 def get_table(context: Context, args: Struct) -> Encoded:
     """A table."""
-    entry = context.catalog.table(database_name(args.dbname), args.tbl_name)
+    entry = context.catalog.tables.get(database_name(args.dbname), args.tbl_name)
     return Encoded(STRUCT, [context.answers.table(entry)])
 
 
@@ -64,7 +64,7 @@ def get_table_req(context: Context, args: Struct) -> Encoded:
     """A table."""
     request = args.req
     of_catalog(request.catName)
-    entry = context.catalog.table(database_name(request.dbName), request.tblName)
+    entry = context.catalog.tables.get(database_name(request.dbName), request.tblName)
     return Encoded(STRUCT, only_field(STRUCT, 1, [context.answers.table(entry)]))
 
 
@@ -79,7 +79,7 @@ def get_table_objects_by_name_req(context: Context, args: Struct) -> Encoded:
     of_catalog(request.catName)
     names = request.tblNames
     if names is None:
-        names = context.catalog.tables_like(database_name(request.dbName), request.tablesPattern)
+        names = context.catalog.tables.like(database_name(request.dbName), request.tablesPattern)
     return Encoded(STRUCT, only_field(LIST, 1, _tables(context, request.dbName, names)))
 
 
@@ -112,7 +112,7 @@ def no_views(context: Context, args: Struct) -> list[Struct]:
 
 
 def _tables(context: Context, database: str, names: Sequence[str]) -> list[bytes]:
-    entries = context.catalog.tables_named(database_name(database), names)
+    entries = context.catalog.tables.named(database_name(database), names)
     return struct_list([context.answers.table(entry) for entry in entries])
 
 
@@ -123,7 +123,7 @@ def _schema(table: Table) -> list[Struct]:
 def _defined(context: Context, database: str, name: str) -> Table:
     """A table for calls that declare UnknownTableException where others have NoSuchObjectException."""
     try:
-        return context.catalog.table(database_name(database), name).table
+        return context.catalog.tables.get(database_name(database), name).table
     except NoSuchObjectError as error:
         raise UnknownTableError(error.what, do_next=error.do_next, **error.where) from error
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from binlake.decode.changes import Op
-from binlake.rows.upsert.merge import merge, records, truncated
+from binlake.rows.merging.truncate import truncated
+from binlake.rows.upsert.merge import merge, records
 from binlake.rows.upsert.route import KEY, MOVED_AWAY
 from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.rows.upsert.truncates import Truncates

@@ -17,8 +17,7 @@ from binlake.rows.upsert.prepare import TABLE_REFUSED, UNCOUNTED_REASONS, Prepar
 from binlake.rows.upsert.route import Counts
 from binlake.rows.upsert.target import make_target, needs_before_images
 from binlake.rows.upsert.truncates import Truncates
-from binlake.schema.rules.restatement import Restatement
-from binlake.schema.rules.source_ddl import DDL_REFUSED, Refusal, SourceDdl
+from binlake.schema.rules.restatement import DDL_REFUSED, Refusal, Restatement, SourceDdl
 from binlake.schema.rules.steps import Fill
 from binlake.settings import PartitionSettings, TableRules
 from binlake.settings.fanout import ColumnsRule, ShardRule

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.request import url2pathname
@@ -84,13 +83,6 @@ def test_the_log_is_ours_unless_there_is_one(repository: Path, monkeypatch: pyte
     assert properties()["spark.driver.defaultJavaOptions"] != ""
     (repository / "log4j2.xml").write_text("<Configuration/>")
     assert properties()["spark.driver.defaultJavaOptions"] == ""
-
-
-def test_files_beside_the_session_are_in_the_package() -> None:
-    packaged = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["*"]
-    for path in (ROOT / "pipeline").rglob("*"):
-        if path.is_file() and path.suffix not in {".py", ".pyc", ".nbi", ".nbc"}:
-            assert any(path.match(pattern) for pattern in packaged), path
 
 
 def test_spark_starts_before_the_stream_is_imported() -> None:

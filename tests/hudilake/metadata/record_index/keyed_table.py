@@ -90,7 +90,7 @@ class KeyedTable:
         ]
         if not completes:
             with self.table.exclusively():
-                self.table._note(instant, results, self.schema)
+                self.table._upkeep.note(instant, results, self.schema)
             return instant
         self.table.commit(instant, results)
         for group, (_, deleted) in changes.items():

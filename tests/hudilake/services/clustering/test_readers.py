@@ -11,9 +11,9 @@ import pytest
 
 from hudilake.errors import UnsupportedError
 from hudilake.policies import IndexType, TableType
+from hudilake.query.samples import Samples
+from hudilake.query.samples.position import Position
 from hudilake.read import Incremental, Snapshot, TableReader
-from hudilake.samples import Samples
-from hudilake.samples.position import Position
 from hudilake.services.cleaning import CleaningConfig, clean
 from hudilake.services.fsck import Severity, fsck
 from tests.hudilake.lake import Change, deletes, upserts

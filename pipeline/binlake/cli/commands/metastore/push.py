@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,13 +13,14 @@ from binlake.cli.reports import print_line, report_error
 from binlake.cli.table_options import AsJson
 from binlake.cli.text import say
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError, ConfigError
+from hudilake.errors import BinlakeError
+from hudilake.extras import require_extra
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.opening import opened_metastore
 from lakemetastore.settings.service import MetastoreSettings
 
 if TYPE_CHECKING:
-    from lakemetastore.sync.glue import GluePush
+    from lakemetastore.glue import GluePush
 
 Tables = Annotated[
     list[str] | None, typer.Argument(help="Tables, as database.table; all of all databases if none.", metavar="TABLE")
@@ -79,22 +80,16 @@ def glue(
 
 
 def _glue(catalog: Catalog, region: str | None, endpoint: str | None) -> GluePush:
-    try:
-        import boto3  # an extra: most installations push nowhere
-        from botocore.exceptions import BotoCoreError
+    require_extra("lakemetastore", "glue", "boto3")
+    from lakemetastore.glue import GluePush
 
-        from lakemetastore.sync.glue import GluePush
-    except ImportError as error:
-        raise ConfigError("boto3 is not installed", do_next="install binlake[glue]") from error
-    try:
-        client: Any = boto3.client("glue", region_name=region, endpoint_url=endpoint)
-    except BotoCoreError as error:
-        raise ConfigError(f"Glue cannot be asked: {error}", do_next="give --region, or AWS' own settings") from error
-    return GluePush(catalog, client)
+    return GluePush.at(catalog, region, endpoint)
 
 
 def _reports(pushing: GluePush, catalog: Catalog, tables: list[str] | None, *, prune: bool) -> Iterator[PushReport]:
-    wanted = tables or [f"{database}.{name}" for database in catalog.databases() for name in catalog.tables(database)]
+    wanted = tables or [
+        f"{database}.{name}" for database in catalog.databases.names() for name in catalog.tables.names(database)
+    ]
     for table in wanted:
         database, _, name = table.partition(".")
         began = monotonic_s()

@@ -19,8 +19,8 @@ from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.engines.sequence import Sequence, sequence
 from binlake.rows.merging.engines.state import pack, unpack
 from binlake.rows.merging.engines.sums import signed_sums
-from binlake.rows.merging.engines.truncated import StatesAfterTruncate, split_truncated, with_truncated
 from binlake.rows.merging.states import KeyStates, Merged, RowStates
+from binlake.rows.merging.truncate import StatesAfterTruncate, split_truncated, with_truncated
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.merge import Place, records
 from binlake.rows.upsert.route import KEY

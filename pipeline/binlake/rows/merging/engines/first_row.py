@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from binlake.rows.merging.columns import column_of, longs
 from binlake.rows.merging.engines.heights import FactHeights, FeedHeight
 from binlake.rows.merging.engines.sequence import sequence
-from binlake.rows.merging.engines.truncated import StatesAfterTruncate, split_truncated, with_truncated
 from binlake.rows.merging.states import Merged, RowStates
+from binlake.rows.merging.truncate import StatesAfterTruncate, split_truncated, with_truncated
 from binlake.rows.upsert.merge import Place, records
 from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD

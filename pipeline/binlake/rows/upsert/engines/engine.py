@@ -1,0 +1,95 @@
+"""What each merge engine does to rows before they are parcels: an engine is an object, named in ``_ENGINES``.
+
+Its mergers are in ``binlake.rows.merging.mergers``, its hidden columns in ``hudilake.format.definition.merging``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from binlake.decode.changes import Mask
+from binlake.rows.upsert.collapse import Int64s
+from binlake.rows.upsert.engines.contributions import irrevocable
+from binlake.rows.upsert.engines.facts import route_facts
+from binlake.rows.upsert.place import PlacedRows
+from binlake.rows.upsert.route import Counts, Routed, fresh_rows, route
+from hudilake.format.definition.merging import Engine, Merging
+
+
+class NewestEvent:
+    """The newest event of a key, or of a column group in it, is its row."""
+
+    def refused(self, rows: PlacedRows) -> tuple[Mask, str]:
+        """The events that the engine cannot take, bool of n, and why."""
+        return np.zeros(len(rows), dtype=np.bool_), ""
+
+    def routed(
+        self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
+    ) -> Routed:
+        """The rows as parcels. Arguments and errors as ``route``."""
+        return route(rows, applied_until, gone_until, group)
+
+
+class EveryFact(NewestEvent):
+    """Every event counts: rows are facts that functions add up."""
+
+    def refused(self, rows: PlacedRows) -> tuple[Mask, str]:
+        """Not every value can be taken back."""
+        return irrevocable(rows)
+
+    def routed(
+        self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
+    ) -> Routed:
+        """The halves of the facts."""
+        return route_facts(rows, dict(rows.target.merging.functions), applied_until, gone_until)
+
+
+class SetColumns(NewestEvent):
+    """An event changes the columns that it sets, and each has an order of its own."""
+
+    def refused(self, rows: PlacedRows) -> tuple[Mask, str]:
+        """A row cannot move to another partition: its other columns would stay behind."""
+        if (partition := rows.target.partition) is None:
+            return super().refused(rows)
+        return (
+            rows.moved(),
+            f"the event moves a row to another partition, by {partition.column}, without all its columns",
+        )
+
+    def routed(
+        self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
+    ) -> Routed:
+        """Every event: each may set other columns."""
+        return route(rows, applied_until, gone_until, group, every=True)
+
+
+class OldestEvent(NewestEvent):
+    """The oldest event of a key is its row."""
+
+    def routed(
+        self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
+    ) -> Routed:
+        """Without the updates that move a row to another partition: the first row stays where it is."""
+        moved = rows.moved()
+        ignored, again = int(moved.sum()), int((moved & ~fresh_rows(rows.rows, applied_until)).sum())
+        until = gone_until if isinstance(gone_until, int) else gone_until[~moved]
+        routed = route(rows.where(~moved), applied_until, until, every=True)
+        routed.counts.add(Counts(ignored - again, superseded=ignored - again, already_applied=again))
+        return routed
+
+
+_ENGINES: Final[Mapping[Engine, NewestEvent]] = {
+    "newest": NewestEvent(),
+    "stitched": NewestEvent(),
+    "partial_update": SetColumns(),
+    "first_row": OldestEvent(),
+    "aggregate": EveryFact(),
+}
+
+
+def engine_of(merging: Merging) -> NewestEvent:
+    """The engine of a table."""
+    return _ENGINES[merging.engine]

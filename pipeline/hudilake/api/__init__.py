@@ -1,0 +1,1 @@
+"""The public surface: tables opened and created, read, written and looked after. ``hudilake`` shows its names."""

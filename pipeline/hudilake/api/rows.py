@@ -1,0 +1,135 @@
+"""Rows from anywhere: Arrow, pandas, polars, DuckDB or Python values become rows with a table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from hudilake.errors import ConfigError
+
+#: A pyarrow Table, RecordBatch or RecordBatchReader; whatever has the Arrow PyCapsule interface (a frame of pandas or
+#: polars, a relation of DuckDB); or a sequence of mappings, a row each.
+Rows: TypeAlias = Any
+
+_TYPES: Final = {
+    pa.uint8(): pa.int32(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.int8(): pa.int32(),
+    pa.int16(): pa.int32(),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+}
+
+
+def schema_of(columns: Rows) -> pa.Schema:
+    """The columns of a new table, each with the type that a table stores for it.
+
+    Args:
+        columns: an Arrow schema, whatever has the Arrow PyCapsule interface, or a sequence of mappings.
+
+    Raises ConfigError for anything else.
+    """
+    if isinstance(columns, pa.Schema):
+        schema = columns
+    elif hasattr(columns, "__arrow_c_schema__"):
+        schema = pa.schema(columns)
+    else:
+        schema = rows_of(columns).schema
+    return pa.schema([pa.field(field.name, _stored(field.type), field.nullable) for field in schema])
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return _stored(kind.value_type)
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    if kind == pa.string_view():
+        return pa.string()
+    return _TYPES.get(kind, kind)
+
+
+def rows_of(rows: Rows, schema: pa.Schema | None = None) -> pa.Table:
+    """Rows as an Arrow table; nothing is copied where the source has Arrow columns.
+
+    ``schema``: of the table that they are for; it gives the types of Python values.
+
+    Raises ConfigError for what holds no rows.
+    """
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows.read_all()
+    if isinstance(rows, pa.RecordBatch) or hasattr(rows, "__arrow_c_array__"):
+        return pa.Table.from_batches([pa.record_batch(rows)])
+    if hasattr(rows, "__arrow_c_stream__"):
+        return pa.table(rows)
+    if isinstance(rows, Sequence) and not isinstance(rows, (str, bytes)) and all(isinstance(r, dict) for r in rows):
+        names = dict.fromkeys(name for row in rows for name in row)
+        if schema is None:
+            return pa.Table.from_pylist(list(rows))
+        return _converted(rows, [_typed(name, schema) for name in names])
+    raise ConfigError(
+        f"{type(rows).__name__} holds no rows",
+        do_next="give an Arrow table, a frame with the Arrow PyCapsule interface (pandas, polars), or a list of dicts",
+    )
+
+
+def _typed(name: str, schema: pa.Schema) -> pa.Field:
+    if name not in schema.names:
+        raise _unknown([name], schema)
+    return schema.field(name)
+
+
+def _converted(rows: Sequence[Any], fields: Sequence[pa.Field]) -> pa.Table:
+    try:
+        return pa.Table.from_pylist(list(rows), pa.schema(fields))
+    except (pa.ArrowException, TypeError) as error:
+        raise ConfigError(
+            f"a value does not fit its column: {error}", do_next="give values of the column's type"
+        ) from error
+
+
+def conformed(rows: pa.Table, schema: pa.Schema, needed: Sequence[str] = ()) -> pa.Table:
+    """n rows with the columns of ``schema``, in its order and types; nullable columns that they lack are null.
+
+    Args:
+        rows: n rows.
+        schema: of the result.
+        needed: columns that the rows must have, without nulls.
+
+    Raises ConfigError for a column that the schema lacks, one that the rows lack, nulls in a column that may have
+    none, and values that do not fit.
+    """
+    if unknown := [name for name in rows.column_names if name not in schema.names]:
+        raise _unknown(unknown, schema)
+    columns = [_column(rows, field, field.name in needed or not field.nullable) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _column(rows: pa.Table, field: pa.Field, required: bool) -> pa.ChunkedArray | pa.Array:
+    if field.name not in rows.column_names:
+        if required:
+            raise ConfigError(f"the rows lack the column {field.name}", do_next="give every row a value of it")
+        return pa.nulls(rows.num_rows, field.type)
+    try:
+        column = rows.column(field.name).cast(field.type)
+    except pa.ArrowException as error:
+        raise ConfigError(
+            f"the column {field.name} does not fit the type {field.type}: {error}",
+            do_next="convert the values, or change the table's column with Table.evolve",
+        ) from error
+    if required and column.null_count:
+        raise ConfigError(
+            f"{column.null_count} rows have no value of {field.name}", do_next="leave them out, or give them a value"
+        )
+    return column
+
+
+def _unknown(names: Sequence[str], schema: pa.Schema) -> ConfigError:
+    return ConfigError(
+        f"the table has no columns {', '.join(names)}",
+        do_next=f"use its columns ({', '.join(schema.names)}), or add new ones with Table.evolve",
+    )

@@ -1,1 +1,0 @@
-"""The requests of Hudi's remote file system view (``hoodie.filesystem.view.type=REMOTE_FIRST``), Hudi 1.2.0."""

@@ -1,1 +1,0 @@
-"""Databases, tables and partitions as values, and the errors of the catalog."""

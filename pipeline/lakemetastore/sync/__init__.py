@@ -1,1 +1,0 @@
-"""Tables of the catalog pushed to other catalogs, which keep a copy."""

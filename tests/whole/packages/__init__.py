@@ -1,0 +1,1 @@
+"""The three distributions: what they need, what is in them, and each of them alone."""
