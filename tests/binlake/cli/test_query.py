@@ -155,6 +155,7 @@ def run(*arguments: str | Path) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.full
 def test_the_command_itself(lake: Path, tmp_path: Path) -> None:
     """Exit codes, and nothing but the answer on the outputs."""
     assert run(lake, "SELECT count(*) c FROM t", "--format", "csv") == (0, "c\n60\n", "")

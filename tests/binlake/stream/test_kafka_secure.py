@@ -126,6 +126,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.full
 def test_a_wrong_way_in_is_the_settings_fault_and_is_told(broker: SecureBroker, tmp_path: Path, soon: None) -> None:
     wrong = {kind: complaint(broker, kind) for kind in KINDS}
     with ThreadPoolExecutor(len(KINDS)) as pool:  # each waits for its clients' last try

@@ -118,6 +118,7 @@ STATEMENTS: tuple[tuple[str, list[list[object]]], ...] = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.spark4
 def test_spark_makes_changes_and_drops_tables(spark: SparkSql, place: Path) -> None:
     warehouse = place / "warehouse"
@@ -148,6 +149,7 @@ def test_hive_sync_writes_the_tables_of_a_lake(spark: SparkSql, services: list[S
     assert spark.column("SELECT owner FROM synced.orders WHERE region = 'ap'") == ["ida"]
 
 
+@pytest.mark.full
 def test_spark_goes_on_while_processes_of_both_services_are_killed(
     spark: SparkSql, services: list[Service], lake: ShopLake
 ) -> None:

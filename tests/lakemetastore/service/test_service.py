@@ -136,6 +136,7 @@ def test_tls_on_both_ports(tmp_path: Path) -> None:
             assert answer.status == 200
 
 
+@pytest.mark.full
 def test_what_a_process_cannot_begin_with_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read the settings file"):
         Service(settings_in(tmp_path, lakes=[{"settings": "/none.yaml"}]), no_log).__enter__()

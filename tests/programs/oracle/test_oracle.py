@@ -127,6 +127,7 @@ def test_a_record_that_is_lost_or_altered_is_noticed(source: Services, tmp_path:
         assert [f.kind for f in tried(never, way).failures] == ["table missing"]
 
 
+@pytest.mark.full
 @pytest.mark.kafka
 @pytest.mark.database
 @pytest.mark.spark

@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.judge]
 _COLUMNS = ["id", "owner", "region"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "type_name"), first(1, [("merge_on_read", "MERGE_ON_READ"), ("copy_on_write", "COPY_ON_WRITE")])
 )

@@ -54,6 +54,7 @@ def replay(settings: Settings, spark: SparkSession, window: Window) -> ReplayRep
     return replay_dumps(settings, None, window, on_spark(spark))
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.hdfs

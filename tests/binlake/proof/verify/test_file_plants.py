@@ -202,6 +202,7 @@ def test_a_file_group_that_lost_all_rows_is_missing_row_by_row(
     assert ids(sent) == list(range(ROWS - DEAD))
 
 
+@pytest.mark.full
 def test_rows_of_a_table_without_a_key_are_compared_as_often_as_they_are_there(
     server: EmbeddedMariaDB, tmp_path: Path, database: str
 ) -> None:

@@ -164,6 +164,7 @@ def test_a_row_in_another_partition_is_moved_by_the_repair(
     assert sorted(stored) == [(n, "us" if n in (3, 4) else "eu") for n in range(20) if n != 5]
 
 
+@pytest.mark.full
 def test_tables_that_go_to_one_are_compared_each_with_its_rows(
     server: EmbeddedMariaDB, tmp_path: Path, database: str
 ) -> None:
@@ -217,6 +218,7 @@ def check_of(verifier: Verifier, settings: Settings, name: str) -> TableCheck:
     return verifier.check(table, verifier.origins(table)[0])
 
 
+@pytest.mark.full
 def test_a_resync_brings_the_table_anew(server: EmbeddedMariaDB, tmp_path: Path, database: str) -> None:
     sent = filled(server, tmp_path, database, count=50)
     server.execute(
