@@ -19,7 +19,7 @@ from demo.report import print_verdicts
 from demo.scenario import Scenario
 from demo.ticker import Ticker
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -61,7 +61,7 @@ def main() -> None:
     """Run the demo; errors are printed as ``binlake`` prints them."""
     try:
         app()
-    except BinlakeError as error:
+    except LakeError as error:
         print_error(error, terminal(stderr=True))
         sys.exit(error.exit_code)
 

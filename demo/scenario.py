@@ -76,7 +76,7 @@ class Scenario:
     on_progress: Callable[[ProgressEvent], None]
 
     def run(self) -> list[TableVerdict]:
-        """Play, stream, stop, judge. Raises BinlakeError when the stream fails."""
+        """Play, stream, stop, judge. Raises LakeError when the stream fails."""
         live = LiveSource(self.seed, lambda: now_ms() * 1000)
         with ThreadPoolExecutor(2) as pool:  # Spark's and Kafka's libraries may have to be fetched: in parallel
             prepared = pool.submit(prepare_spark)

@@ -41,7 +41,7 @@ _SECTIONS = {
     "SQL": ("sql", "Limits"),
     "Moments for binlake's readers on Spark": ("Snapshot", "Incremental", "instant_of"),
     "Filters": ("Eq", "Ne", "Lt", "Le", "Gt", "Ge", "In", "IsNull", "IsNotNull", "StartsWith", "And", "Or", "Not"),
-    "Samples for training": ("Samples", "SampleBatch", "Position"),
+    "Samples for training": ("Samples", "SampleBatch", "SamplePosition"),
     "Policies": (
         "MetadataPolicy",
         "CompactionPolicy",
@@ -51,10 +51,10 @@ _SECTIONS = {
         "FileSizePolicy",
         "LockConfig",
     ),
-    "What services tell": ("Savepoint", "Clustered", "Report", "Finding"),
+    "What services tell": ("Savepoint", "ClusteringResult", "Report", "Finding"),
     "Storage": ("open_storage", "Storage", "FileInfo"),
     "Errors": (
-        "BinlakeError",
+        "LakeError",
         "ConfigError",
         "UnsupportedError",
         "CorruptDataError",

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from hudilake.commit.commit import OvertakenError
     from hudilake.commit.savepoint_record import Savepoint
     from hudilake.errors import (
-        BinlakeError,
         CommitUnknownError,
         ConfigError,
         CorruptDataError,
+        LakeError,
         LostOwnershipError,
         TransientError,
         UnsupportedError,
@@ -75,15 +75,15 @@ _HOMES = {
     "hudilake.read.filters.expressions": "Eq Ne Lt Le Gt Ge In IsNull IsNotNull StartsWith And Or Not",
     "hudilake.query.samples.samples": "Samples",
     "hudilake.query.samples.batches": "SampleBatch",
-    "hudilake.query.samples.position": "Position",
+    "hudilake.query.samples.position": "SamplePosition",
     "hudilake.policies": "MetadataPolicy CompactionPolicy ClusteringPolicy OrderPolicy RetentionPolicy FileSizePolicy",
     "hudilake.locking.choose": "LockConfig",
     "hudilake.commit.savepoint_record": "Savepoint",
-    "hudilake.services.clustering.completion": "Clustered",
+    "hudilake.services.clustering.completion": "ClusteringResult",
     "hudilake.services.fsck.findings": "Report Finding",
     "hudilake.storage.opening": "open_storage",
     "hudilake.storage.base": "Storage FileInfo StorageError StorageNotFoundError AlreadyExistsError",
-    "hudilake.errors": "BinlakeError ConfigError CorruptDataError "
+    "hudilake.errors": "LakeError ConfigError CorruptDataError "
     "TransientError UnsupportedError LostOwnershipError CommitUnknownError",
     "hudilake.commit.commit": "OvertakenError",
     "hudilake.locking.base": "LockHeldError",
@@ -93,7 +93,6 @@ _MODULES = {name: module for module, names in _HOMES.items() for name in names.s
 __all__ = [
     "AlreadyExistsError",
     "And",
-    "BinlakeError",
     "ClusteringPolicy",
     "ClusteringResult",
     "Commit",
@@ -111,6 +110,7 @@ __all__ = [
     "Incremental",
     "IsNotNull",
     "IsNull",
+    "LakeError",
     "Le",
     "Limits",
     "LockConfig",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 
-class BinlakeError(Exception):
+class LakeError(Exception):
     """Base of all errors that binlake raises on purpose.
 
     Args:
@@ -21,7 +21,7 @@ class BinlakeError(Exception):
     Example:
         >>> try:
         ...     hudilake.open_table(uri)
-        ... except hudilake.BinlakeError as error:
+        ... except hudilake.LakeError as error:
         ...     print(type(error).__name__, error.exit_code)
         ConfigError 2
     """
@@ -44,13 +44,13 @@ class BinlakeError(Exception):
         return _rebuild, (type(self), self.what, self.do_next, self.where)
 
 
-def _rebuild(kind: type[BinlakeError], what: str, do_next: str, where: dict[str, Any]) -> BinlakeError:
+def _rebuild(kind: type[LakeError], what: str, do_next: str, where: dict[str, Any]) -> LakeError:
     error = kind.__new__(kind)
-    BinlakeError.__init__(error, what, do_next=do_next, **where)
+    LakeError.__init__(error, what, do_next=do_next, **where)
     return error
 
 
-class ConfigError(BinlakeError):
+class ConfigError(LakeError):
     """The settings (or the table's configuration) are wrong; nothing was written. Fix them, start again.
 
     Example:
@@ -62,7 +62,7 @@ class ConfigError(BinlakeError):
     exit_code = 2
 
 
-class TransientError(BinlakeError):
+class TransientError(LakeError):
     """Something outside failed and may pass (storage, network, broker). Safe to start again as is.
 
     Example:
@@ -73,13 +73,13 @@ class TransientError(BinlakeError):
     exit_code = 75
 
 
-class BadInputError(BinlakeError):
+class BadInputError(LakeError):
     """Input that cannot be applied: too many quarantined records, or a gap in what was shown to us."""
 
     exit_code = 65
 
 
-class CorruptDataError(BinlakeError):
+class CorruptDataError(LakeError):
     """Bytes on storage are not what the format says. Never decoded silently.
 
     Example:
@@ -93,7 +93,7 @@ class CorruptDataError(BinlakeError):
     exit_code = 66
 
 
-class LostOwnershipError(BinlakeError):
+class LostOwnershipError(LakeError):
     """Another writer has taken the table, or the same instant was completed by somebody else.
 
     Example:
@@ -104,7 +104,7 @@ class LostOwnershipError(BinlakeError):
     exit_code = 70
 
 
-class UnsupportedError(BinlakeError):
+class UnsupportedError(LakeError):
     """A valid thing that binlake cannot honour (a foreign table feature, a type): refused before writing.
 
     Example:
@@ -117,7 +117,7 @@ class UnsupportedError(BinlakeError):
     exit_code = 69
 
 
-class TableStoppedError(BinlakeError):
+class TableStoppedError(LakeError):
     """Single tables cannot go on until a person acts. Their records wait; all other tables are up to date."""
 
     exit_code = 80

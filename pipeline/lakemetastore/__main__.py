@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from lakemetastore.service.run import log_to_stderr, serve_until_stopped
 from lakemetastore.settings.service import MetastoreSettings
 
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with log_to_stderr():
             serve_until_stopped(MetastoreSettings.load(given.conf), log_to_stderr, _say)
-    except BinlakeError as error:
+    except LakeError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
     return 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 
 
-class CatalogError(BinlakeError):
+class CatalogError(LakeError):
     """A request to the catalog that cannot be carried out. Each class below is an exception of the Hive Metastore."""
 
 

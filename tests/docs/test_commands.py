@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from binlake.cli.app import app
 from binlake.cli.typer_extras import LazyCommand
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from tests.docs.pages import binlake_arguments, blocks, inline_code, pages, shell_commands
 from tests.docs.shop import copied
 from tests.paths import ROOT
@@ -187,6 +187,6 @@ def here(arguments: list[str], conf: Path) -> list[str]:
 
 def run(arguments: list[str]) -> Result:
     done = CliRunner().invoke(app, arguments)
-    if isinstance(done.exception, BinlakeError):
+    if isinstance(done.exception, LakeError):
         done.exit_code = done.exception.exit_code
     return done

@@ -133,14 +133,14 @@ def test_every_setting_is_described(reference: Reference) -> None:
     assert [path for path, text in descriptions.items() if not text] == []
 
 
-def error_classes() -> Iterator[type[errors.BinlakeError]]:
+def error_classes() -> Iterator[type[errors.LakeError]]:
     for value in vars(errors).values():
-        if isinstance(value, type) and issubclass(value, errors.BinlakeError) and value is not errors.BinlakeError:
+        if isinstance(value, type) and issubclass(value, errors.LakeError) and value is not errors.LakeError:
             yield value
 
 
 @pytest.mark.parametrize("kind", error_classes(), ids=lambda kind: kind.__name__)
-def test_every_error_class_has_a_runbook(kind: type[errors.BinlakeError]) -> None:
+def test_every_error_class_has_a_runbook(kind: type[errors.LakeError]) -> None:
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower()
     text = (DOCS / "runbooks" / f"{name}.md").read_text()
     assert text.startswith(f"# {kind.__name__}: exit code {kind.exit_code}\n")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from binlake.cli.typer_extras import Lazy, lazy_group
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 
 COMMANDS = (
     Lazy(
@@ -214,7 +214,7 @@ def main() -> None:
     """Run the command; an error that binlake raised on purpose becomes its text and its exit code."""
     try:
         app()
-    except BinlakeError as error:
+    except LakeError as error:
         if "--debug" in sys.argv[1:]:
             raise
         from binlake.cli.text import (

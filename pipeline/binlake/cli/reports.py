@@ -12,7 +12,7 @@ from typing import Protocol
 from binlake.cli.text import print_error, say, terminal
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.presence import judged
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.table.directory import BrokenTable
 
 
@@ -21,7 +21,7 @@ class CommandReport(Protocol):
 
     table: str
     seconds: float
-    error: BinlakeError | None
+    error: LakeError | None
 
 
 def print_line(
@@ -45,7 +45,7 @@ def print_line(
 
 def _plain(value: object) -> object:
     """An error as JSON."""
-    if not isinstance(value, BinlakeError):
+    if not isinstance(value, LakeError):
         raise TypeError(f"{type(value).__name__} has no form in JSON")
     where = {key: str(text) for key, text in value.where.items()}
     return {"what": value.what, "where": where, "next": value.do_next}
@@ -63,13 +63,13 @@ def each(tables: Iterable[CatalogTable | BrokenTable], action: Callable[[Catalog
                 raise table.error
             ended = action(table)
             code = code or ended or 0
-        except BinlakeError as error:
+        except LakeError as error:
             seen = judged(table.storage, error) if isinstance(table, CatalogTable) else error
             code = report_error(table.name, seen, code)
     return code
 
 
-def report_error(table: str, error: BinlakeError, code: int) -> int:
+def report_error(table: str, error: LakeError, code: int) -> int:
     """Print the error of one table of several; the exit code, of which the first counts."""
     sys.stdout.flush()
     error.where.setdefault("table", table)

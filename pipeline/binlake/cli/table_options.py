@@ -14,7 +14,7 @@ from binlake.tables.catalog import CatalogTable, catalog_tables, table_path
 from binlake.tables.lake import locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import check_known
-from hudilake.errors import BinlakeError, ConfigError
+from hudilake.errors import ConfigError, LakeError
 from hudilake.locking.ownership import Locking
 from hudilake.storage import Storage, open_storage
 from hudilake.table.directory import BrokenTable
@@ -45,7 +45,7 @@ def _lost(settings: Settings, root: Storage, known: Sequence[CatalogTable | Brok
     """The tables of the ledger that were not found."""
     try:
         ledger = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
-    except BinlakeError as error:
+    except LakeError as error:
         yield BrokenTable("the ledger", error)
         return
     if ledger is None:
@@ -56,7 +56,7 @@ def _lost(settings: Settings, root: Storage, known: Sequence[CatalogTable | Brok
         if source not in there and settings.table_rules(source).path not in broken:
             try:
                 check_known(settings, root, ledger, source)
-            except BinlakeError as error:
+            except LakeError as error:
                 yield BrokenTable(str(source), error)
 
 

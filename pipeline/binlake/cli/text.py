@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from hudilake.errors import BinlakeError, ConfigError
+from hudilake.errors import ConfigError, LakeError
 
 #: Width of what is printed into a file or a pipe, so that no table is folded.
 FILE_WIDTH = 180
@@ -95,7 +95,7 @@ def say(line: str) -> None:
     terminal().print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def print_error(error: BinlakeError, console: Console) -> None:
+def print_error(error: LakeError, console: Console) -> None:
     """What happened, where, and what to do next, a line each."""
     console.print("error: ", style="bold red", end="")
     console.print(error.what, markup=False, highlight=False, soft_wrap=True)

@@ -8,10 +8,10 @@ from typing import Any
 
 from binlake.source.offsets import NO_OFFSETS, Offsets
 from hudilake.clock import now_ms
-from hudilake.errors import BinlakeError, LostOwnershipError, TransientError
+from hudilake.errors import LakeError, LostOwnershipError, TransientError
 
 
-def needs_a_person(error: BinlakeError) -> bool:
+def needs_a_person(error: LakeError) -> bool:
     """Whether a table's error does not pass by itself: another attempt would end in the same way."""
     return not isinstance(error, (TransientError, LostOwnershipError))
 
@@ -33,7 +33,7 @@ class Stop:
     tried_ms: int
 
     @staticmethod
-    def of(error: BinlakeError) -> Stop:
+    def of(error: LakeError) -> Stop:
         """The stop that an error causes now."""
         places = ", ".join(f"{name}={value}" for name, value in error.where.items())
         what = f"{error.what} [{places}]" if places else error.what

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from hudilake.errors import BinlakeError, ConfigError, TransientError
+from hudilake.errors import ConfigError, LakeError, TransientError
 from hudilake.storage.redaction import redact
 
 #: The stream's consumer group. The stream commits nothing there, but the client asks for the group's coordinator, so a
@@ -70,7 +70,7 @@ def failure(
     complaints: Iterable[KafkaError],
     what: str,
     **where: object,
-) -> BinlakeError:
+) -> LakeError:
     """The error of the right class: a fault of the settings, a missing right, or a failure that may pass.
 
     Args:

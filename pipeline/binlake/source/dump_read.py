@@ -23,7 +23,7 @@ from binlake.decode.changes import RawRecords
 from binlake.decode.formats.avro_schema import check_bounded
 from binlake.source.dump_layout import DumpFile
 from binlake.source.dump_records import RecordColumns, events_of, is_record, records_of, rows_of
-from hudilake.errors import BinlakeError, CorruptDataError
+from hudilake.errors import CorruptDataError, LakeError
 from hudilake.storage import Storage
 from hudilake.storage.ranged import StoredFile
 
@@ -72,7 +72,7 @@ def read_dump(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[
         for rows in _rows(storage, file, chunk_records):
             yield from rows.grouped(file.path, first, stamp)
             first += len(rows.values)
-    except BinlakeError:
+    except LakeError:
         raise
     except READ_ERRORS as error:
         raise unreadable(storage, file, error) from error

@@ -20,7 +20,7 @@ from binlake.decode.changes import RawRecords
 from binlake.source.client import Complaints, failure, make_consumer
 from binlake.source.offsets import OffsetRange, made_anew, missing_error
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError, TransientError
+from hudilake.errors import LakeError, TransientError
 
 _WAIT_S = 0.02
 _AT_ONCE = 20_000
@@ -38,7 +38,7 @@ def consumer_for(config: Mapping[str, str]) -> Consumer:
     return _client(config)[0]
 
 
-def broker_failure(config: Mapping[str, str], error: KafkaException, what: str, **where: object) -> BinlakeError:
+def broker_failure(config: Mapping[str, str], error: KafkaException, what: str, **where: object) -> LakeError:
     """The error for a failed call of ``consumer_for``'s consumer; see ``client.failure``."""
     consumer, complaints = _client(config)
     with contextlib.suppress(KafkaException):
@@ -197,7 +197,7 @@ def _place(message: Message) -> Place:
     return message.topic() or "", message.partition() or 0
 
 
-def _failed(config: Mapping[str, str], error: KafkaError, message: Message, wanted: OffsetRange | None) -> BinlakeError:
+def _failed(config: Mapping[str, str], error: KafkaError, message: Message, wanted: OffsetRange | None) -> LakeError:
     if error.code() in _GONE and wanted is not None:
         with contextlib.suppress(KafkaException):
             low, high = _watermarks(config, wanted)
@@ -209,7 +209,7 @@ def _failed(config: Mapping[str, str], error: KafkaError, message: Message, want
     return failure(config, error, _client(config)[1].take(), "Kafka answered", **where)
 
 
-def _stalled(config: Mapping[str, str], first: OffsetRange, timeout_s: float) -> BinlakeError:
+def _stalled(config: Mapping[str, str], first: OffsetRange, timeout_s: float) -> LakeError:
     where = {"topic": first.topic, "partition": first.partition, "offsets": f"{first.start}..{first.end}"}
     what = f"nothing arrived from Kafka for {timeout_s:g} s"
     try:

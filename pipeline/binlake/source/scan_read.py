@@ -26,7 +26,7 @@ from binlake.hbase.formats.cell_scan import scan_topic
 from binlake.source.dump_layout import DumpFile, is_hidden, is_hidden_directory
 from binlake.source.dump_read import PARQUET, READ_ERRORS, in_chunks, lines, uncompressed, unreadable
 from binlake.source.sequence_file import MAGIC, sequence_records
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import Storage
 from hudilake.storage.ranged import StoredFile
 
@@ -92,7 +92,7 @@ def read_scan(storage: Storage, file: DumpFile, scan: Scan, chunk_records: int) 
             offsets, stamps = np.arange(first, first + count, dtype=np.int64), np.full(count, stamp, dtype=np.int64)
             yield RawRecords(topic, 0, offsets, stamps, [None] * count, list(values))
             first += count
-    except BinlakeError:
+    except LakeError:
         raise
     except READ_ERRORS as error:
         raise unreadable(storage, file, error) from error

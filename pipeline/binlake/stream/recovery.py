@@ -15,7 +15,7 @@ from binlake.settings import Settings
 from binlake.tables.catalog import catalog_table_at, table_paths
 from binlake.tables.lake import Lake
 from binlake.tables.presence import known_tables
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import Storage
 
 _log = logging.getLogger(__name__)
@@ -39,12 +39,12 @@ def _records(settings: Settings, root: Storage, lake: Lake) -> Iterator[tuple[st
             yield path, table.recorded
 
 
-def open_known(settings: Settings, lake: Lake, ledger: Ledger) -> dict[SourceTable, BinlakeError]:
+def open_known(settings: Settings, lake: Lake, ledger: Ledger) -> dict[SourceTable, LakeError]:
     """Open the tables of the ledger, so that each one's position is known before the first batch. From now on none of
     them is created anew if it is gone.
 
     Returns the tables that cannot be opened and need a person. The others go on without them, if the ledger knows their
-    topics. Raises BinlakeError for any other failure.
+    topics. Raises LakeError for any other failure.
     """
     sources = list(ledger.tables)
     if sources:
@@ -52,10 +52,10 @@ def open_known(settings: Settings, lake: Lake, ledger: Ledger) -> dict[SourceTab
     for known in known_tables(settings, ledger):
         lake.expect(known)
 
-    def open_one(source: SourceTable) -> BinlakeError | None:
+    def open_one(source: SourceTable) -> LakeError | None:
         try:
             lake.get(settings.table_rules(source))
-        except BinlakeError as error:
+        except LakeError as error:
             if not (needs_a_person(error) and (ledger.applied(source) or source in ledger.behind)):
                 raise
             return error

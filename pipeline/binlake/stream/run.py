@@ -34,7 +34,7 @@ from binlake.stream.transactions import Transactions, begin_transactions
 from binlake.tables.lake import Lake, locking
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError, ConfigError, TransientError
+from hudilake.errors import ConfigError, LakeError, TransientError
 from hudilake.storage import Storage, open_storage
 from hudilake.storage.redaction import redact
 from lakemetastore.client.registration import NO_REGISTRAR, Registrar
@@ -77,7 +77,7 @@ class Stream:
         self._started = False
         self._turn = threading.Lock()
         self._settled_s = 0.0
-        self._error: BinlakeError | None = None
+        self._error: LakeError | None = None
         self._direct = DirectEngine(spark.sparkContext)
         self._query: StreamingQuery | None = None
         state = open_storage(settings.state_uri, settings.state_options())
@@ -143,7 +143,7 @@ class Stream:
     def run(self, *, once: bool) -> None:
         """Run until stopped; with ``once``, until all records that existed at the start are applied.
 
-        Raises BinlakeError.
+        Raises LakeError.
         """
         source = kafka_source(self._spark, self._settings, self._start)
         writer = source.writeStream.foreachBatch(self._on_batch)
@@ -173,7 +173,7 @@ class Stream:
                 for step in (partial(self._settle, _SETTLE_EVERY_S), self._tend_tables):
                     try:
                         step()
-                    except BinlakeError as error:  # the next batch raises it again
+                    except LakeError as error:  # the next batch raises it again
                         fields = {"event": "not_settled", "error": error.what}
                         _log.debug("what waits between two batches was not done: %s", error, extra=fields)
         except Exception as error:
@@ -204,7 +204,7 @@ class Stream:
             self._topics.check()
             with self._turn:
                 self._run_batch(batch, batch_id)
-        except BinlakeError as error:
+        except LakeError as error:
             self._error = error
             raise
         finally:

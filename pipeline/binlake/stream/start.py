@@ -39,7 +39,7 @@ def run_stream(
         skip_missing: continue where Kafka has deleted offsets, without their records.
         registrar: takes in the instants that complete; it belongs to the caller.
 
-    Raises BinlakeError; everything committed stays committed, and the next run continues from there.
+    Raises LakeError; everything committed stays committed, and the next run continues from there.
     """
     with RunLog(settings.name) as log, _session(settings) as session:
         # Imported here: the import takes half a second, while the JVM starts in any case.

@@ -10,7 +10,7 @@ from binlake.position.record_reader import RecordReader
 from binlake.settings import Settings, TableRules
 from binlake.settings.templates import QUARANTINE_DIRECTORY
 from binlake.tables.names import TableNames, history_of, source_of
-from hudilake.errors import BinlakeError, ConfigError
+from hudilake.errors import ConfigError, LakeError
 from hudilake.read import TableReader
 from hudilake.read.source import PlanSource
 from hudilake.storage import Storage, open_storage
@@ -73,7 +73,7 @@ def catalog_tables(settings: Settings, root: Storage, names: Sequence[str] = ())
     def look(name: str) -> CatalogTable | BrokenTable | None:
         try:
             return catalog_table(settings, root, name) if names else catalog_table_at(settings, root, name)
-        except BinlakeError as error:
+        except LakeError as error:
             return BrokenTable(name, error)
 
     depth = settings.tables.path.count("/") + 1

@@ -8,7 +8,7 @@ from binlake.rows.upsert.target import Target
 from binlake.settings import LockingSettings, TableRules
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import KnownTable, check_free, judged
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.locking.choose import LockConfig
 from hudilake.locking.ownership import Locking
 from hudilake.storage import AlreadyExistsError, Storage, StorageNotFoundError
@@ -54,7 +54,7 @@ class Lake:
     def get(self, rules: TableRules) -> LakeTable | None:
         """The table at the rules' path, opened if necessary; None if it does not exist.
 
-        Raises LostTableError for a table that must be there, and BinlakeError for one that cannot be opened.
+        Raises LostTableError for a table that must be there, and LakeError for one that cannot be opened.
         """
         opened, known = self._open.get(rules.path), self._known.get(rules.path)
         if opened is None:
@@ -69,7 +69,7 @@ class Lake:
                 raise judged(storage, error) from error
         return opened
 
-    def judged(self, rules: TableRules, error: BinlakeError) -> BinlakeError:
+    def judged(self, rules: TableRules, error: LakeError) -> LakeError:
         """An error of the table at the rules' path, as ``presence.judged``."""
         return judged(self.root.sub(rules.path), error)
 

@@ -33,7 +33,7 @@ from binlake.tables.merging_check import joined_merging
 from binlake.tables.presence import KnownTable
 from hudilake.commit.commit import OvertakenError
 from hudilake.commit.intent import GroupIntent, Intent
-from hudilake.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
+from hudilake.errors import CommitUnknownError, ConfigError, LakeError, LostOwnershipError, UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing, GroupNames
 from hudilake.format.definition.key_change import with_first_key, with_key
 from hudilake.format.definition.merging import Merging
@@ -180,10 +180,10 @@ class LakeTable:
             yield
         except (CommitUnknownError, LostOwnershipError):
             raise
-        except BinlakeError:
+        except LakeError:
             try:
                 self.table.abort(instant)
-            except BinlakeError as error:
+            except LakeError as error:
                 fields = {"event": "not_rolled_back", "table": self.rules.path, "instant": instant}
                 text = "%s: %s was not rolled back; the next start does it: %s"
                 _log.warning(text, self.rules.path, instant, error, extra=fields)
@@ -202,7 +202,7 @@ class LakeTable:
 
     def settle_key(self) -> None:
         """Bring ``hoodie.properties`` in line with the newest commit that gave the table a record key: a run may have
-        died between the two, or the table may have been restored. Raises BinlakeError."""
+        died between the two, or the table may have been restored. Raises LakeError."""
         table, recorded = self.table, self.recorded.key
         config = with_key(table.config, *recorded) if recorded is not None else with_first_key(table.config)
         if config != table.config:

@@ -13,7 +13,7 @@ from binlake.position.record_reader import RecordReader
 from binlake.settings import Settings
 from binlake.tables.catalog import catalog_tables
 from binlake.tables.names import TableNames
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import Storage, open_storage
 from hudilake.table.directory import BrokenTable
 from hudilake.table.table import HudiTable
@@ -94,5 +94,5 @@ def _source(storage: Storage) -> SourceTable | None:
     """The source that a table's commits record; None for a table of another writer."""
     try:
         return RecordReader.newest_of(HudiTable.open(storage)).source
-    except BinlakeError:
+    except LakeError:
         return None  # a table that only Hudi writes may have columns that binlake does not read

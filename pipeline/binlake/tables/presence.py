@@ -14,7 +14,7 @@ from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.position.record_reader import NewestValues, RecordReader
 from binlake.settings import Settings
-from hudilake.errors import BinlakeError, ConfigError, CorruptDataError
+from hudilake.errors import ConfigError, CorruptDataError, LakeError
 from hudilake.format.files.view import FileSlice
 from hudilake.storage import Storage, StorageNotFoundError
 from hudilake.table.table import HudiTable
@@ -35,7 +35,7 @@ class LostFileError(CorruptDataError):
     """A table names a file that is not there."""
 
 
-def judged(storage: Storage, error: BinlakeError) -> BinlakeError:
+def judged(storage: Storage, error: LakeError) -> LakeError:
     """What an error says of the table at ``storage``: LostFileError for a file that the table, looked at again, still
     names and that is not there; the error itself for any other. A file that another process has cleaned meanwhile is no
     longer named, so that another attempt succeeds."""
@@ -46,7 +46,7 @@ def judged(storage: Storage, error: BinlakeError) -> BinlakeError:
         if storage.stat(path) is not None:
             return error
         named = any(path in _paths(piece) for piece in HudiTable.open(storage).file_slices())
-    except BinlakeError as again:
+    except LakeError as again:
         named = _missing(storage, again) == path
     if not named:
         return error
@@ -61,7 +61,7 @@ def judged(storage: Storage, error: BinlakeError) -> BinlakeError:
     )
 
 
-def _missing(storage: Storage, error: BinlakeError) -> str | None:
+def _missing(storage: Storage, error: LakeError) -> str | None:
     """The path below the table's root of the file that an error did not find; None for another error."""
     path, root = str(error.where.get("path", "")), f"{storage.uri}/"
     return path.removeprefix(root) if isinstance(error, StorageNotFoundError) and path.startswith(root) else None
@@ -145,7 +145,7 @@ def known_tables(settings: Settings, ledger: Ledger) -> Iterator[KnownTable]:
 
 
 def check_known(settings: Settings, root: Storage, ledger: Ledger, table: SourceTable) -> None:
-    """Raise LostTableError if the ledger knows a table that is not in the lake. Raises BinlakeError if it cannot be
+    """Raise LostTableError if the ledger knows a table that is not in the lake. Raises LakeError if it cannot be
     opened."""
     known = next((one for one in known_tables(settings, ledger) if one.source == table), None)
     if known is not None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudilake.api.changes import PendingChanges, at_stored_orders, by_partition, unconditional
 from hudilake.api.rows import Rows, conformed, rows_of
-from hudilake.errors import BinlakeError, CommitUnknownError, ConfigError, LostOwnershipError, UnsupportedError
+from hudilake.errors import CommitUnknownError, ConfigError, LakeError, LostOwnershipError, UnsupportedError
 from hudilake.format.definition.merging import Merging
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.append import open_groups
@@ -176,7 +176,7 @@ class Transaction:
     def _withdraw(self) -> None:
         """Roll back what began; if that fails, the table's next writer does it."""
         if self._instant is not None:
-            with suppress(BinlakeError):
+            with suppress(LakeError):
                 self._table.abort(self._instant)
             self._instant = None
 

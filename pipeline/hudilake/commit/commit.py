@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hudilake.clock import InstantClock
-from hudilake.errors import BinlakeError, CommitUnknownError, LostOwnershipError, TransientError
+from hudilake.errors import CommitUnknownError, LakeError, LostOwnershipError, TransientError
 from hudilake.format.definition.properties import dump_properties
 from hudilake.format.files.names import PARTITION_METADATA, in_partition, marker_directory
 from hudilake.format.timeline.commit_metadata import CommitMetadata
@@ -121,7 +121,7 @@ def begin_instant(
 
 def withdraw_request(storage: Storage, requested: Instant, ownership: Ownership) -> None:
     """Remove a requested instant of ours that has no files. One that cannot be removed is rolled back as a dead one."""
-    with contextlib.suppress(BinlakeError):
+    with contextlib.suppress(LakeError):
         storage.delete(requested.path)
     ownership.end(requested.requested_time)
 
@@ -212,7 +212,7 @@ def publish(storage: Storage, completed: Instant, body: bytes) -> None:
 def withdraw(storage: Storage, requested_time: str, files: Iterable[str]) -> None:
     """Delete the data files of an instant that another writer took over, unless it has completed: tasks may have
     written some after the rollback, and readers would count them once they are older than the active timeline."""
-    with contextlib.suppress(BinlakeError):
+    with contextlib.suppress(LakeError):
         check_not_completed(storage, requested_time)
         for path in files:
             storage.delete(path)

@@ -36,7 +36,7 @@ import json
 from dataclasses import dataclass
 
 from hudilake.clock import new_uuid, now_ms
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.locking.elapsed import Moment, Watch
 from hudilake.locking.process_identity import ProcessIdentity, this_process
 from hudilake.locking.shared_lock import Lease, LockRefusal, SharedLock, describe_holder
@@ -201,7 +201,7 @@ class FileLock(SharedLock):
             return still and self._storage.delete(LOCK_PATH)
         finally:
             for claimed in claims:
-                with contextlib.suppress(BinlakeError):
+                with contextlib.suppress(LakeError):
                     self._storage.delete(claimed)
 
 

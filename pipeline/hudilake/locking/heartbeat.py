@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hudilake.clock import new_uuid, now_ms
-from hudilake.errors import BinlakeError, ConfigError, LostOwnershipError
+from hudilake.errors import ConfigError, LakeError, LostOwnershipError
 from hudilake.locking.elapsed import Moment
 from hudilake.locking.fenced import unfenced
 from hudilake.locking.process_identity import ProcessIdentity, this_process
@@ -128,7 +128,7 @@ class Heartbeats:
         beating = self._live.pop(instant, None)
         if beating is None:
             return
-        with beating.turn, contextlib.suppress(BinlakeError):
+        with beating.turn, contextlib.suppress(LakeError):
             beating.stopped = True
             if not beating.lost:
                 self._storage.delete(self._path(instant))
@@ -218,14 +218,14 @@ class Heartbeats:
             moment = Moment()
             try:
                 beating.lost = self._refresh(instant, beating.body)
-            except BinlakeError as error:
+            except LakeError as error:
                 fields = {"event": "heartbeat_failed", "path": f"{self._storage.uri}/{self._path(instant)}"}
                 _log.warning("a heartbeat failed and will be tried again: %s", error, extra=fields)
                 return
             beating.last = moment
 
     def _refresh(self, instant: str, body: bytes) -> str:
-        """One beat; returns the reason if the heartbeat is lost. Raises BinlakeError for a beat that failed."""
+        """One beat; returns the reason if the heartbeat is lost. Raises LakeError for a beat that failed."""
         path = self._path(instant)
         try:
             if self._storage.read(path) != body:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.locking.base import LockHeldError, LostLockError
 from hudilake.locking.elapsed import Moment
 from hudilake.locking.process_identity import ProcessIdentity
@@ -161,7 +161,7 @@ class SharedLock(ABC):
             moment = Moment()
             try:
                 lease.lost = self._extend(lease)
-            except BinlakeError as error:
+            except LakeError as error:
                 fields = {"event": "lock_not_renewed", "table": self._uri}
                 _log.warning("the lock was not renewed; this will be tried again: %s", error, extra=fields)
                 return
@@ -174,7 +174,7 @@ class SharedLock(ABC):
             if not self._is_lost(lease, lease.lock._validity_s * (1 - _MARGIN)):
                 try:
                     lease.lock._release(lease)
-                except BinlakeError as error:
+                except LakeError as error:
                     fields = {"event": "lock_not_released", "table": lease.lock._uri}
                     _log.warning("the lock was not released; it expires: %s", error, extra=fields)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from hudilake.errors import BinlakeError, CorruptDataError
+from hudilake.errors import CorruptDataError, LakeError
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.timeline.instant import COMMIT, DELTA_COMMIT, Instant
 from hudilake.format.timeline.timeline import Timeline
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: Errors of a damaged or missing metadata table; the reader then continues without it.
 INDEX_FAILURES: Final = (
-    BinlakeError,
+    LakeError,
     ArithmeticError,
     EOFError,
     LookupError,

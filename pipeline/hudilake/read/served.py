@@ -13,7 +13,7 @@ from hudilake.table.table import HudiTable
 
 @dataclass
 class ServedTable:
-    """The table at a storage's root. Every method raises BinlakeError if the service cannot tell.
+    """The table at a storage's root. Every method raises LakeError if the service cannot tell.
 
     ``known``: its state as of the last answer; None before the first one, and after an answer that was not used.
     """

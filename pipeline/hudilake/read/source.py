@@ -102,7 +102,7 @@ class Selection:
 
 
 class PlanSource(Protocol):
-    """Knows tables by the URI of their root. Every method raises BinlakeError if it cannot tell."""
+    """Knows tables by the URI of their root. Every method raises LakeError if it cannot tell."""
 
     def table(self, location: str) -> KnownTable:
         """The newest state of a table."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hudilake.errors import BinlakeError, TransientError
+from hudilake.errors import LakeError, TransientError
 from hudilake.format.timeline.instant import CLEAN
 from hudilake.read.counting import CountRequest
 from hudilake.read.index import TableIndex, table_index
@@ -88,7 +88,7 @@ class TableReader:
         served = ServedTable(service, storage) if service is not None and use_index else None
         table = None
         if served is not None:
-            with contextlib.suppress(BinlakeError):  # the first plan asks again, and warns
+            with contextlib.suppress(LakeError):  # the first plan asks again, and warns
                 table = served.newer()
         return cls(table or HudiTable.open(storage), use_index, reads or IndexReads(), served)
 
@@ -100,7 +100,7 @@ class TableReader:
     def refresh(self) -> bool:
         """Refresh the table. True if other writers have committed since."""
         if self.served is not None:
-            with contextlib.suppress(BinlakeError):
+            with contextlib.suppress(LakeError):
                 return self._replace(self.served.newer())
         return self._refresh_from_storage()
 
@@ -133,7 +133,7 @@ class TableReader:
             return self._planned(wanted)
         try:
             return self._planned_by(self.served, wanted)
-        except BinlakeError as error:
+        except LakeError as error:
             self._refresh_from_storage()
             plan = self._planned(wanted)
             return replace(plan, warnings=(ScanWarning(SERVICE, f"not used: {error}"), *plan.warnings))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from hudilake.clock import now_ms, parse_instant
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.format.timeline.instant import Instant
 from hudilake.table.table import HudiTable
 
@@ -182,7 +182,7 @@ class ServiceReport:
     seconds: float = 0.0
     skipped: str | None = None
     warning: str | None = None
-    error: BinlakeError | None = None
+    error: LakeError | None = None
 
     def count(self, name: str) -> int:
         """One of the counts; 0 if the service did not come to it."""

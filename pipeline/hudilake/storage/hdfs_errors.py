@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hudilake.errors import BinlakeError, ConfigError, UnsupportedError
+from hudilake.errors import ConfigError, LakeError, UnsupportedError
 from hudilake.storage.base import StorageError, StorageNotFoundError
 from hudilake.storage.redaction import redact
 
@@ -81,8 +81,8 @@ def retrying(call: Callable[[], T]) -> T:
     return call()
 
 
-def translate(error: Exception, operation: str, uri: str, options: Iterable[tuple[str, str]]) -> BinlakeError:
-    """The BinlakeError for a client error.
+def translate(error: Exception, operation: str, uri: str, options: Iterable[tuple[str, str]]) -> LakeError:
+    """The LakeError for a client error.
 
     Args:
         error: one of ``CLIENT_ERRORS``.

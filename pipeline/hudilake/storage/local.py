@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hudilake.errors import BinlakeError, ConfigError, UnsupportedError
+from hudilake.errors import ConfigError, LakeError, UnsupportedError
 from hudilake.storage.base import (
     AlreadyExistsError,
     FileInfo,
@@ -352,7 +352,7 @@ def _translated(operation: str, root: Path, path: str) -> Iterator[None]:
         raise _translate(error, operation, f"file://{root / path}") from error
 
 
-def _translate(error: OSError, operation: str, path: str) -> BinlakeError:
+def _translate(error: OSError, operation: str, path: str) -> LakeError:
     message = f"cannot {operation}: {error.strerror or error}"
     if isinstance(error, FileExistsError) and operation == "create":
         return AlreadyExistsError(

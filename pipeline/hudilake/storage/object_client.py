@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from obstore.exceptions import BaseError, GenericError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import AzureStore, GCSStore, MemoryStore, ObjectStore, S3Store
 
-from hudilake.errors import BinlakeError, ConfigError, UnsupportedError
+from hudilake.errors import ConfigError, LakeError, UnsupportedError
 from hudilake.storage.base import StorageError, StorageNotFoundError
 from hudilake.storage.redaction import redact
 
@@ -122,8 +122,8 @@ def describe(error: Exception, options: Options) -> str:
     return redact(text, (value for key, value in options if key.lower() not in _PUBLIC_OPTIONS))
 
 
-def translate(error: Exception, operation: str, uri: str, options: Options) -> BinlakeError:
-    """The BinlakeError for one of the client's errors.
+def translate(error: Exception, operation: str, uri: str, options: Options) -> LakeError:
+    """The LakeError for one of the client's errors.
 
     Args:
         error: one of ``STORE_ERRORS``.

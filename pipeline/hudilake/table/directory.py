@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import Storage
 from hudilake.table.table import HudiTable
 
@@ -18,7 +18,7 @@ class BrokenTable:
     """A table that was named, or lies in the lake, and cannot be opened."""
 
     name: str
-    error: BinlakeError
+    error: LakeError
 
 
 def paths_of_tables(root: Storage, depth: int, skipped: Collection[str] = (), under: str = "") -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.format.files.file_group_write import WriteResult
 from hudilake.metadata.commit_entries import added_files, changed_keys
 from hudilake.metadata.config import MetadataConfig
@@ -71,7 +71,7 @@ class MetadataUpkeep:
             with self.table.exclusively():
                 if self.table.metadata_table is not None:
                     maintain(self.table.metadata_table)
-        except BinlakeError as error:
+        except LakeError as error:
             self.table.forget_index()
             return f"the metadata table's services failed: {error}"
         return None

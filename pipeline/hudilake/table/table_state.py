@@ -12,7 +12,7 @@ from hudilake.clock import InstantClock
 from hudilake.commit.late_completion import commits_after_rollback, completed_again, delete_late
 from hudilake.commit.planned import PendingClustering, PlannedClusterings, groups_of
 from hudilake.commit.preconditions import is_time, refuse_foreign
-from hudilake.errors import BinlakeError, UnsupportedError
+from hudilake.errors import LakeError, UnsupportedError
 from hudilake.format.definition.config import CREATE_SCHEMA, PROPERTIES_PATH, TableConfig, load_config
 from hudilake.format.definition.schema import arrow_schema, value_schema
 from hudilake.format.files.view import FileSlice, file_slices, slices_of_partition
@@ -141,7 +141,7 @@ class TableState:
         self.check_config()
         if self._index is not None and self._index.timeline.refresh():
             self._index = None
-        with contextlib.suppress(BinlakeError):  # raised again on the next use
+        with contextlib.suppress(LakeError):  # raised again on the next use
             _ = self.metadata_table  # later times must be after those of its own services too
 
     def foreign_writes(self, since: int) -> list[Instant | None]:
@@ -295,7 +295,7 @@ class TableState:
 
     def settle_buckets(self) -> None:
         """Bring ``hoodie.properties`` in line with the buckets that count (``bucket_counts``): a run may have died
-        between the replacecommit and the properties, or the table was restored. Raises BinlakeError."""
+        between the replacecommit and the properties, or the table was restored. Raises LakeError."""
         if not self._settled:
             with self.exclusively():
                 self.adopt(self.config)

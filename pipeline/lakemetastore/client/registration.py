@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from hudilake.errors import BinlakeError, TransientError
+from hudilake.errors import LakeError, TransientError
 
 if TYPE_CHECKING:
     from lakemetastore.api.tables import RegistrationReply
@@ -82,7 +82,7 @@ class QueuedRegistrar:
     """A ``Registrar`` with a thread.
 
     Args:
-        tell: tells the metastore of a table's root and an instant; raises BinlakeError.
+        tell: tells the metastore of a table's root and an instant; raises LakeError.
         limit: how many tables may wait.
         pause_s: the first pause after a failure, in seconds; it doubles up to half a minute.
     """
@@ -150,7 +150,7 @@ class QueuedRegistrar:
             fields = {"event": "registration_failed", "table": uri, "instant": instant}
             _log.log(logging.WARNING if first else logging.INFO, "the metastore is not told: %s", error, extra=fields)
             return False
-        except BinlakeError as error:
+        except LakeError as error:
             self._settle(uri, instant)
             with self._changed:
                 self._drop(uri, instant, str(error))

@@ -16,7 +16,7 @@ import urllib3
 from pydantic import ValidationError
 
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError, ConfigError, TransientError
+from hudilake.errors import ConfigError, LakeError, TransientError
 from lakemetastore.api.base import ApiMessage, ApiProblem
 
 #: The largest answer that is read, in bytes.
@@ -30,7 +30,7 @@ class MetastoreUnreachableError(TransientError):
     """No address of the metastore answers."""
 
 
-class RefusedRequestError(BinlakeError):
+class RefusedRequestError(LakeError):
     """The metastore cannot carry the request out. ``status``: the HTTP status."""
 
     def __init__(self, problem: ApiProblem, status: int, address: str) -> None:

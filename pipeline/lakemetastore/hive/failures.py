@@ -6,10 +6,10 @@ from typing import Any
 
 from hive_metastore import ttypes
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from lakemetastore import errors
 
-_EXCEPTIONS: dict[type[BinlakeError], Any] = {
+_EXCEPTIONS: dict[type[LakeError], Any] = {
     errors.NoSuchObjectError: ttypes.NoSuchObjectException,
     errors.AlreadyExistsError: ttypes.AlreadyExistsException,
     errors.InvalidOperationError: ttypes.InvalidOperationException,
@@ -25,7 +25,7 @@ _EXCEPTIONS: dict[type[BinlakeError], Any] = {
 }
 
 
-def exception(error: BinlakeError, declared: dict[type, str]) -> tuple[str, Exception] | None:
+def exception(error: LakeError, declared: dict[type, str]) -> tuple[str, Exception] | None:
     """The field of a method's result and the exception in it that say an error; None if the method declares none.
 
     The text is what happened, as the Hive Metastore says it. What no exception of the method says becomes its

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from lakemetastore.errors import CatalogError
 from lakemetastore.hive import message
 from lakemetastore.hive.context import Context, Services
@@ -58,7 +58,7 @@ class HiveCalls:
         try:
             value = method.handler(Context(self._services, session), arguments)
             return _reply(method, request.sequence, value), "ok"
-        except BinlakeError as error:
+        except LakeError as error:
             return _failed(method, request.sequence, error)
         except Exception:
             log.exception("%s failed", method.name)
@@ -74,7 +74,7 @@ def _reply(method: HiveMethod, sequence: int, value: object) -> Reply:
     return message.reply(method.name, sequence, message.encode(result))
 
 
-def _failed(method: HiveMethod, sequence: int, error: BinlakeError) -> tuple[bytes, str]:
+def _failed(method: HiveMethod, sequence: int, error: LakeError) -> tuple[bytes, str]:
     refused = isinstance(error, CatalogError)
     log.log(logging.DEBUG if refused else logging.ERROR, "%s: %s", method.name, error)
     outcome = "refused" if refused else "failed"

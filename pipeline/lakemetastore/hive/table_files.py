@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import Storage
 from hudilake.storage.abilities import unsynced
 from hudilake.storage.directories import followed, is_there, make, move, remove_empty
@@ -214,7 +214,7 @@ class TableFiles:
             if not isinstance(error, CatalogError) and wanted.done():
                 return
             move(self._open(wanted.new), self._open(wanted.old))
-        except BinlakeError as failure:
+        except LakeError as failure:
             log.error("The files of %s are at %s, not at %s: %s", wanted.table.name, wanted.new, wanted.old, failure)
 
     def _kept(self, claims: Claims, table: Table | None, location: str, *, moving: bool = False) -> str | None:
@@ -310,7 +310,7 @@ def is_hudi(table: Table) -> bool:
 def _make(place: Storage, location: str) -> bool:
     try:
         return make(unsynced(place))  # an empty directory that a power cut takes is made by who writes into it
-    except BinlakeError as error:
+    except LakeError as error:
         raise MetaError(
             f"{location} is not a directory or unable to create one: {error.what}", do_next=error.do_next
         ) from error

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from starlette.concurrency import run_in_threadpool
 
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError, TransientError
+from hudilake.errors import LakeError, TransientError
 from lakemetastore.api.tables import ChangesWire
 
 _log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class ChangeWatch:
             await asyncio.sleep(self._interval_s)
             try:
                 now = await run_in_threadpool(waiting.state)
-            except BinlakeError as error:
+            except LakeError as error:
                 _log.warning("cannot look at %s: %s", place, error, extra={"event": "watch_failed"})
                 now = ""  # those who wait look by themselves and are told the error
             if now != seen:

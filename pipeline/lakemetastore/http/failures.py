@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from hudilake.errors import BadInputError, BinlakeError, ConfigError, CorruptDataError, TransientError, UnsupportedError
+from hudilake.errors import BadInputError, ConfigError, CorruptDataError, LakeError, TransientError, UnsupportedError
 from hudilake.read.source import WrongAnswerError
 from lakemetastore.api.base import ApiProblem
 from lakemetastore.errors import CatalogError, NoSuchObjectError, UnknownDatabaseError, UnknownTableError
@@ -19,12 +19,12 @@ from lakemetastore.http.open_tables import NotSeenError
 _log = logging.getLogger(__name__)
 
 
-class GoneError(BinlakeError):
+class GoneError(LakeError):
     """What is asked for is not kept any more."""
 
 
 #: The first class that an error is of counts.
-_STATUS: Final[tuple[tuple[type[BinlakeError], int], ...]] = (
+_STATUS: Final[tuple[tuple[type[LakeError], int], ...]] = (
     (NoSuchObjectError, 404),
     (UnknownDatabaseError, 404),
     (UnknownTableError, 404),
@@ -40,12 +40,12 @@ _STATUS: Final[tuple[tuple[type[BinlakeError], int], ...]] = (
 )
 
 
-def status_of(error: BinlakeError) -> int:
+def status_of(error: LakeError) -> int:
     """The HTTP status of an error."""
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
-def problem_of(error: BinlakeError) -> ApiProblem:
+def problem_of(error: LakeError) -> ApiProblem:
     """The body of an error's answer."""
     where = {name: str(value) for name, value in error.where.items()}
     return ApiProblem(error=type(error).__name__, what=error.what, where=where, do_next=error.do_next)
@@ -54,8 +54,8 @@ def problem_of(error: BinlakeError) -> ApiProblem:
 def handle_errors(app: FastAPI) -> None:
     """Answer every error with a problem."""
 
-    @app.exception_handler(BinlakeError)
-    def known(request: Request, error: BinlakeError) -> Response:
+    @app.exception_handler(LakeError)
+    def known(request: Request, error: LakeError) -> Response:
         status = status_of(error)
         if status >= 500:
             _log.warning("%s failed: %s", request.url.path, error, extra={"event": "http_failed"})

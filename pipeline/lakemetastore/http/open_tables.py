@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError, ConfigError, TransientError
+from hudilake.errors import ConfigError, LakeError, TransientError
 from hudilake.format.definition.config import PROPERTIES_PATH
 from hudilake.format.timeline.instant import COMPLETED_ACTIONS
 from hudilake.read import TableReader
@@ -145,7 +145,7 @@ class OpenTable:
             raise NoSuchObjectError(
                 "there is no table at this location", do_next="check the location", location=self.storage.uri
             ) from error
-        except BinlakeError:
+        except LakeError:
             self._view = None
             raise
         self._checked = began

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from prometheus_client import Counter
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from lakemetastore.api.tables import RegistrationReply, RegistrationRequest
 from lakemetastore.http.open_tables import NotSeenError, OpenTable
 from lakemetastore.http.options import Register
@@ -43,7 +43,7 @@ class Registrations:
         if self.register is not None:
             try:
                 self.register(table.storage.uri, request.instant)
-            except BinlakeError as error:
+            except LakeError as error:
                 self.failed.inc()
                 _log.warning(
                     "instant %s is not registered: %s", request.instant, error, extra={"event": "registration_failed"}

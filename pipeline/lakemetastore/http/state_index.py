@@ -7,7 +7,7 @@ import logging
 from collections.abc import Collection, Iterable
 from functools import partial
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.files.column_stats import ColumnRange
 from hudilake.format.timeline.instant import COMPLETED_ACTIONS
@@ -90,6 +90,6 @@ def index_by(states: LakeTables | None) -> IndexOf:
 def _index_of(states: LakeTables, table: HudiTable) -> TableIndex | None:
     try:
         return state_index(table, states) or table_index(table)
-    except BinlakeError as error:
+    except LakeError as error:
         _log.warning("the state of a table is not read: %s", error, extra={"event": "state_failed"})
         return table_index(table)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.table.directory import BrokenTable
 from hudilake.table.table import HudiTable
 from lakemetastore.catalog.locations import same_place
@@ -63,7 +63,7 @@ class Check:
                     continue
                 try:
                     yield from self._of_table(table)
-                except BinlakeError as error:
+                except LakeError as error:
                     yield Finding(table.full_name, f"cannot be checked: {error}", error.do_next)
         yield from self._left_over()
 

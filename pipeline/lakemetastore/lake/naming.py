@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Final, Protocol, cast
 
-from hudilake.errors import BinlakeError, ConfigError
+from hudilake.errors import ConfigError, LakeError
 from hudilake.format.definition.column_names import lake_name
 from hudilake.storage import Storage, StorageError
 from hudilake.table.directory import BrokenTable, paths_of_tables
@@ -142,7 +142,7 @@ def tables_below(
     for path in paths_of_tables(root, _DEPTH, RESERVED):
         try:
             table = name_of(path)
-        except BinlakeError as error:
+        except LakeError as error:
             if not names or path in names:
                 missing = [name for name in missing if name != path]
                 yield BrokenTable(path, error)
@@ -170,5 +170,5 @@ def _refusal(what: str, path: str) -> ConfigError:
 def _of_stream(storage: Storage) -> bool:
     try:
         return HudiTable.open(storage).extra_metadata(_STREAM_KEY) is not None
-    except BinlakeError:
+    except LakeError:
         return False  # a table that only Hudi writes may have columns that no stream writes

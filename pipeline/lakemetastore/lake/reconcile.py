@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError, ConfigError
+from hudilake.errors import ConfigError, LakeError
 from hudilake.table.directory import BrokenTable
 from lakemetastore.lake.lease import Lease
 from lakemetastore.lake.named import NamedLake, chosen
@@ -31,7 +31,7 @@ class TableReconciliation:
     table: str
     seconds: float
     done: RegistrationResult = field(default_factory=RegistrationResult)
-    error: BinlakeError | None = None
+    error: LakeError | None = None
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Reconciler:
             try:
                 if self.lease is None or self.lease.take():
                     self._round()
-            except BinlakeError as error:
+            except LakeError as error:
                 _log.warning("the lakes were not read: %s", error, extra={"event": "reconcile_failed"})
             self._stopped.wait(self.interval_s)
 
@@ -122,14 +122,14 @@ class Reconciler:
     def _rename(self, tables: Iterable[NamedTable]) -> None:
         try:
             self.registration.rename(tables)
-        except BinlakeError as error:
+        except LakeError as error:
             _log.warning("names are not taken over: %s", error, extra={"event": "rename_failed"})
 
     def _register(self, table: NamedTable) -> TableReconciliation:
         began = monotonic_s()
         try:
             done = self.registration.register(table)
-        except BinlakeError as error:
+        except LakeError as error:
             return TableReconciliation(table.full_name, monotonic_s() - began, error=error)
         return TableReconciliation(table.full_name, monotonic_s() - began, done)
 

@@ -10,7 +10,7 @@ import logging
 import threading
 from typing import Final, Generic, TypeVar
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from lakemetastore.log.fold import Fold
 from lakemetastore.log.policy import LogPolicy
 from lakemetastore.log.records import SnapshotRecord, frame
@@ -81,5 +81,5 @@ class Snapshots(Generic[S, E]):
     def _try(self, view: LogView[S]) -> None:
         try:
             self.write(view)
-        except BinlakeError as error:
+        except LakeError as error:
             _log.warning("snapshot %d of log %s was not written: %s", view.version, self._log, error)

@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 from uuid import UUID
 
 from hudilake.clock import monotonic_s, new_uuid, now_ms
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage.base import StorageError
 from lakemetastore.log.errors import CrowdedError, LogOutcomeUnknownError
 from lakemetastore.log.fold import Fold, VersionedChange
@@ -71,7 +71,7 @@ class Writer(Generic[S, E]):
                     # Who has the turn is suspended, or the queue is too long.
                     self._no_turn_until_s = monotonic_s() + _WITHOUT_TURN_S
                 self._write(requests, mine)
-        except BinlakeError as error:
+        except LakeError as error:
             for request in requests:
                 if not request.is_settled:
                     request.error = error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudilake.errors import BinlakeError, TransientError
+from hudilake.errors import LakeError, TransientError
 
 
 class BackendDownError(TransientError):
@@ -13,7 +13,7 @@ class OutcomeUnknownError(TransientError):
     """A backend got a call that changes something and was lost before it answered."""
 
 
-class RefusedCallError(BinlakeError):
+class RefusedCallError(LakeError):
     """The router answers a call itself, with an exception. ``kinds``: names of exceptions of the Hive Metastore, of
     which the first that the method declares is sent."""
 

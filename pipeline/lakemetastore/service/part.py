@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Protocol
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 
 _POLL_S = 0.2
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Part(Protocol):
 class StartReport:
     """What a process sends first: that its part has begun, or the error that ends it."""
 
-    error: BinlakeError | None
+    error: LakeError | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def run_part(make: Callable[[], Part], parent: Connection, log: LogOf) -> None:
         try:
             part = make()
             part.start()
-        except BinlakeError as error:
+        except LakeError as error:
             parent.send(StartReport(error))
             return
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import open_storage
 from lakemetastore.hive.connection import Answer
 from lakemetastore.hive.context import Services
@@ -57,7 +57,7 @@ class ServingPart:
         reasons: tuple[str, ...] = ()
         try:
             self._metastore.catalog.databases.names()
-        except BinlakeError as error:
+        except LakeError as error:
             reasons = (f"the store does not answer: {error.what}",)
         return Report(reasons, self._metrics.render())
 

@@ -15,7 +15,7 @@ from binlake.position.table_requests import ResyncRequest, TableRequest, change_
 from binlake.settings import Settings
 from binlake.source.signals import SnapshotSignal
 from binlake.tables.resync_request import resync_request
-from hudilake.errors import BinlakeError, ConfigError, UnsupportedError
+from hudilake.errors import ConfigError, LakeError, UnsupportedError
 from hudilake.storage import open_storage
 from tests.binlake.cli.fed_lake import FedLake
 
@@ -120,7 +120,7 @@ def test_the_request_stands_between_all_stored_rows_and_all_rows_that_it_brings(
 
 def test_tables_that_cannot_be_fetched_anew(lake: FedLake) -> None:
     ledger = lake.runner.ledger
-    cases: list[tuple[dict[str, Any], type[BinlakeError], str]] = [
+    cases: list[tuple[dict[str, Any], type[LakeError], str]] = [
         ({"format": "canal"}, UnsupportedError, "format canal"),
         ({"format": "debezium", "debezium": {}}, ConfigError, "signal_topic"),
     ]

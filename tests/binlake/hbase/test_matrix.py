@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from binlake.decode.cells import CELL_KEY
 from binlake.decode.changes import SourceTable
 from binlake.stream.spark.dataframe import read_dataframe
-from hudilake.errors import BinlakeError, UnsupportedError
+from hudilake.errors import LakeError, UnsupportedError
 from hudilake.query.samples import Samples
 from hudilake.read.slice import read_file_slice
 from hudilake.read.table_reader import TableReader
@@ -179,7 +179,7 @@ def test_a_load_that_dies_is_finished_by_the_next(store: Store, tmp_path: Path, 
     assert len(points) > 10
     for at in points[:: len(points) // scaled(24, 1, divisor=24)]:
         lake = _own(store, tmp_path / f"{at}")
-        with contextlib.suppress(Killed, BinlakeError):
+        with contextlib.suppress(Killed, LakeError):
             lake.replay_scan(tmp_path / "scan", Fate(at, answer))
         lake.replay_scan(tmp_path / "scan", Fate())
         assert lake.replay_scan(tmp_path / "scan", Fate()).taken == []

@@ -15,7 +15,7 @@ from binlake.cli.commands.stream.check import Check, CheckOutcome, run_checks
 from binlake.decode.options import SchemaLookup
 from binlake.settings import Settings, SettingsError
 from binlake.source.registry import SchemaRegistryClient, schema_registry
-from hudilake.errors import BinlakeError, ConfigError, TransientError
+from hudilake.errors import ConfigError, LakeError, TransientError
 from tests.binlake.decode.formats.registry_server import Registry, serving
 from tests.logged import events
 
@@ -60,8 +60,8 @@ def test_a_passing_failure_is_tried_again(registry: Registry, caplog: pytest.Log
     assert (told["levelname"], told["schema_id"], "503" in told["error"]) == ("INFO", 1, True)
 
 
-def raised(asked: SchemaLookup) -> BinlakeError:
-    with pytest.raises(BinlakeError) as caught:
+def raised(asked: SchemaLookup) -> LakeError:
+    with pytest.raises(LakeError) as caught:
         asked.schema(1, "t-value")
     for fact in (asked.describe(), "schema_id=1", "subject=t-value"):
         assert fact in str(caught.value)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import FileInfo, Storage, StorageError
 from hudilake.storage.base import Files, Names, OutcomeUnknownError
 
@@ -109,7 +109,7 @@ class Fate:
         """What was under way happens now, or fails unseen."""
         arriving, self.arriving = self.arriving, None
         if arriving is not None:
-            with contextlib.suppress(BinlakeError):
+            with contextlib.suppress(LakeError):
                 arriving()
 
     def after(self, arrives_at: int) -> Fate:

@@ -22,7 +22,7 @@ from binlake.source.client import GROUP
 from binlake.source.offsets import Offsets
 from binlake.stream.spark.java import java_environment
 from embedded.jars import spark_packages
-from hudilake.errors import BinlakeError, ConfigError
+from hudilake.errors import ConfigError, LakeError
 from tests.binlake.stream.kafka_bank import Bank, make_topic, send
 from tests.binlake.stream.watched_run import readable_with
 from tests.selection import first
@@ -140,7 +140,7 @@ def test_a_wrong_way_in_is_the_settings_fault_and_is_told(broker: SecureBroker, 
             assert KEY_PASSWORD not in str(error)
 
 
-def refused(servers: str, properties: dict[str, str], hint: str, place: Path) -> tuple[str, list[BinlakeError]]:
+def refused(servers: str, properties: dict[str, str], hint: str, place: Path) -> tuple[str, list[LakeError]]:
     """What is to be told of a wrong way in, and what was: by the check, the stream's start and the monitoring."""
     settings = Bank(None, servers, TOPIC, place, properties=properties).settings()  # type: ignore[arg-type]
     config = settings.kafka.client_properties()
@@ -151,7 +151,7 @@ def refused(servers: str, properties: dict[str, str], hint: str, place: Path) ->
     ):
         try:
             ask()
-        except BinlakeError as error:
+        except LakeError as error:
             errors.append(error)
     return hint, errors
 
@@ -164,7 +164,7 @@ def test_a_right_that_lacks_is_named(spark: SparkSession, broker: SecureBroker, 
     assert f"READ on the topic {topic}" in caught.value.do_next
 
 
-def failures(checks: list[Check]) -> list[BinlakeError]:
+def failures(checks: list[Check]) -> list[LakeError]:
     return [c.error for c in checks if c.error is not None]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudilake.errors import BinlakeError, ConfigError, CorruptDataError, UnsupportedError
+from hudilake.errors import ConfigError, CorruptDataError, LakeError, UnsupportedError
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.files.column_stats import ColumnRange, ValueType
 from hudilake.metadata.config import MetadataConfig
@@ -224,7 +224,7 @@ def test_damage_is_an_error(tmp_path: Path, partition: MetadataPartition) -> Non
     for base in bases:
         data = base.read_bytes()
         base.write_bytes(data[:50] + bytes(len(data) - 50))
-    with pytest.raises(BinlakeError):
+    with pytest.raises(LakeError):
         _check(table, _fresh_reader(table))
     for file in (tmp_path / "t" / METADATA_PATH / partition.value).iterdir():
         file.unlink()

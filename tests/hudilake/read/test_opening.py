@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hudilake.errors import BinlakeError, ConfigError, CorruptDataError, UnsupportedError
+from hudilake.errors import ConfigError, CorruptDataError, LakeError, UnsupportedError
 from hudilake.format.definition.properties import dump_properties, load_properties
 from hudilake.metadata.config import MetadataConfig
 from hudilake.read import Compare, TableReader
@@ -148,11 +148,11 @@ def asked(path: Path, parts: Iterable[tuple[str, Any]]) -> list[list[str]]:
     return answers
 
 
-def answered(path: Path, parts: Sequence[tuple[str, Any]]) -> list[list[str]] | BinlakeError:
+def answered(path: Path, parts: Sequence[tuple[str, Any]]) -> list[list[str]] | LakeError:
     """All rows, and those with each value; or the refusal."""
     try:
         return [sorted(map(str, all_rows(path))), *asked(path, parts)]
-    except BinlakeError as error:
+    except LakeError as error:
         return error
 
 
@@ -188,7 +188,7 @@ def test_rows_are_right_or_the_property_is_named(tmp_path: Path, kind: str) -> N
         (path / PROPERTIES).write_bytes(dump_properties(changed, "x"))
         before, case = files(path), f"{name} is {changed.get(name)}"
         answer = answered(path, parts)
-        if isinstance(answer, BinlakeError):
+        if isinstance(answer, LakeError):
             assert is_named(name, answer), case
         else:
             opened += 1
@@ -200,7 +200,7 @@ def test_rows_are_right_or_the_property_is_named(tmp_path: Path, kind: str) -> N
     assert opened
 
 
-def is_named(name: str, error: BinlakeError) -> bool:
+def is_named(name: str, error: LakeError) -> bool:
     """Whether an error names the property that was changed, or says that the file is damaged."""
     return name.lower() in str(error).lower() or isinstance(error, CorruptDataError)
 

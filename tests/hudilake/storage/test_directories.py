@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import Storage, open_storage
 from hudilake.storage.directories import followed, is_there, make, move, remove_empty
 
@@ -38,7 +38,7 @@ def test_a_directory_is_made_again_after_somebody_has_deleted_it(tmp_path: Path)
         open_storage(str(tmp_path / "a")).delete_tree("")
         assert not is_there(place)
     place.write("f", b"1")
-    with pytest.raises(BinlakeError):
+    with pytest.raises(LakeError):
         make(open_storage(str(tmp_path / "a" / "b" / "f" / "below")))
 
 
@@ -54,6 +54,6 @@ def test_links_are_followed_on_the_way_to_a_place(tmp_path: Path) -> None:
 def test_files_do_not_move_between_stores(tmp_path: Path) -> None:
     here, there = open_storage(str(tmp_path / "a")), open_storage("memory://between/a")
     here.write("f", b"1")
-    with pytest.raises(BinlakeError, match="different stores"):
+    with pytest.raises(LakeError, match="different stores"):
         move(here, there)
     assert here.read("f") == b"1"

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hudilake.errors import BinlakeError, ConfigError, UnsupportedError
+from hudilake.errors import ConfigError, LakeError, UnsupportedError
 from hudilake.storage import AlreadyExistsError, Storage, StorageError, StorageNotFoundError, open_storage
 from hudilake.storage.hdfs_errors import explain, retrying, translate
 from tests.hudilake.storage.faults import AnswerCutter
@@ -164,7 +164,7 @@ def test_what_does_not_pass_is_not_tried_again(error: Exception) -> None:
         (ConnectionRefusedError("refused"), "list", StorageError),
     ],
 )
-def test_errors_in_binlakes_words(error: Exception, operation: str, kind: type[BinlakeError]) -> None:
+def test_errors_in_binlakes_words(error: Exception, operation: str, kind: type[LakeError]) -> None:
     told = translate(error, operation, "hdfs://h:1/x", [("hadoop.secret", "on fire")])
     assert type(told) is kind
     assert told.where == {"path": "hdfs://h:1/x"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage.local import LocalStorage
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.errors import CatalogError
@@ -88,6 +88,6 @@ def _tried(path: Path, fate: Fate, call: Callable[[Catalog], object]) -> bool:
         call(opened(path, fate))
     except CatalogError:
         raise
-    except (Killed, BinlakeError):
+    except (Killed, LakeError):
         return False
     return True

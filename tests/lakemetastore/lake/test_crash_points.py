@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pytest
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import Storage
 from hudilake.table.table import HudiTable
 from lakemetastore.catalog.catalog import Catalog
@@ -138,6 +138,6 @@ def test_whatever_call_fails_the_next_process_completes_the_work(work: str, tmp_
 def _after(world: World, place: Path, work: str, point: Point) -> list[str]:
     fate = Fate(point.at, point.answer)
     root = lake.storage_at(place)
-    with contextlib.suppress(Killed, BinlakeError):
+    with contextlib.suppress(Killed, LakeError):
         _WORKS[work][1](world, world.registration(DyingStore(root, fate)))
     return _wrong(world, DyingStore(root, fate.after(point.arrives_at)), work)

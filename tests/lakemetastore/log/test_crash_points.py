@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import OutcomeUnknownError
 from hudilake.storage.local import LocalStorage
 from lakemetastore.log.policy import LogPolicy
@@ -56,7 +56,7 @@ def _count(store: LogStore, name: str, times: int) -> list[int]:
     for _ in range(times):
         try:
             answered.append(log.commit(counting(name)).state.numbers[name])
-        except BinlakeError:
+        except LakeError:
             continue
     return answered
 
@@ -79,7 +79,7 @@ def _live(opened: Opened, path: Path, at: int, answer: Answer, arrives_at: int) 
         for _ in range(_COMMITS):
             try:
                 answered.append(log.commit(counting("a")).state.numbers["a"])
-            except BinlakeError:
+            except LakeError:
                 if answer is Answer.UNANSWERED:
                     return ["a write whose answer was lost was not read back"]
     except Killed:

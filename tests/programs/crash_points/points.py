@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from hudilake.errors import BinlakeError, LostOwnershipError, TransientError
+from hudilake.errors import LakeError, LostOwnershipError, TransientError
 from hudilake.storage import Storage
 from tests.binlake.stream.dying_store import Answer, DyingStore, Fate, Killed, answers_of
 from tests.programs.crash_points.story import Place
@@ -26,7 +26,7 @@ class Work(Protocol):
         ...
 
     def do(self, place: Place, root: Storage) -> None:
-        """Open the lake and do the work. Raises BinlakeError. Done again, it changes nothing."""
+        """Open the lake and do the work. Raises LakeError. Done again, it changes nothing."""
         ...
 
     def trouble(self, place: Place) -> list[str]:
@@ -112,7 +112,7 @@ class Trial:
 
     def _live(self, place: Place, fate: Fate, point: Point) -> list[str]:
         through = False
-        with contextlib.suppress(Killed, BinlakeError):
+        with contextlib.suppress(Killed, LakeError):
             self.work.do(place, DyingStore(place.open(), fate))
             through = True
         following = fate.after(point.arrives_at)

@@ -149,7 +149,7 @@ def stream(
 
 
 def run_to(batch: int, place: Place, root: Storage, config: Settings | None = None) -> None:
-    """A process of the stream that applies everything up to the end of a batch, then ends. Raises BinlakeError."""
+    """A process of the stream that applies everything up to the end of a batch, then ends. Raises LakeError."""
     told, runner = story(), stream(place, root, config)
     engine = LocalEngine(told.log)
     try:

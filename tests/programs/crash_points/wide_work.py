@@ -122,7 +122,7 @@ class WideBatch:
         return Settings.parse(json.dumps(document))
 
     def _run_to(self, batch: int, place: Place, root: Storage) -> None:
-        """A process of the stream that applies everything up to the end of a batch, then ends. Raises BinlakeError."""
+        """A process of the stream that applies everything up to the end of a batch, then ends. Raises LakeError."""
         told, runner = wide_story(), stream(place, root, self._settings(place))
         engine = LocalEngine(told.log)
         try:

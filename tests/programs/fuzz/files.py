@@ -18,7 +18,7 @@ import pyarrow as pa
 from binlake.position.ledger import Ledger
 from binlake.source.dump_layout import DumpFile
 from binlake.source.dump_read import read_dump
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.files.bloom import DYNAMIC, SIMPLE, BloomFilter
 from hudilake.format.files.data_block import decode_data_block
@@ -47,7 +47,7 @@ class Files:
 
     def run(self, data: bytes) -> None:
         """Read the bytes. Raises everything but the errors that the project raises on purpose."""
-        with contextlib.suppress(BinlakeError):
+        with contextlib.suppress(LakeError):
             self.read(data)
 
 
@@ -82,7 +82,7 @@ def _bloom(data: bytes) -> object:
     for kind in (SIMPLE, DYNAMIC):
         try:
             BloomFilter.from_bytes(kind, data).might_contain(["a", "b"])
-        except BinlakeError:
+        except LakeError:
             continue
     return None
 

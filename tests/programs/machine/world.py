@@ -26,7 +26,7 @@ from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
 from binlake.tables.lake import Lake as OpenLake
 from binlake.tables.lake import locking
-from hudilake.errors import BinlakeError, LostOwnershipError
+from hudilake.errors import LakeError, LostOwnershipError
 from hudilake.format.definition.bucket import bucket_ids, file_id
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite, write_file_group
@@ -251,7 +251,7 @@ class World:
         fate = Fate(at, answer)
         try:
             do(fate)
-        except (Killed, BinlakeError, AssertionError) as error:
+        except (Killed, LakeError, AssertionError) as error:
             if isinstance(error, AssertionError) and answer is not Answer.FAILED and answer is not Answer.UNANSWERED:
                 raise
         self.stop()
@@ -261,7 +261,7 @@ class World:
         """The processes after a crash, until one is through."""
         try:
             self.run(fate=following)
-        except (LostOwnershipError, BinlakeError):
+        except (LostOwnershipError, LakeError):
             self.stop()
             if following.arriving is not None:
                 raise

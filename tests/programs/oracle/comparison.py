@@ -16,7 +16,7 @@ from binlake.schema.rules.undetermined import undetermined_columns
 from binlake.tables.names import TableNames
 from demo.truth import TruthTable
 from demo.verdict import TableVerdict, judge
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.format.definition.column_names import lake_name
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
@@ -55,7 +55,7 @@ class Failure:
     detail: str
 
 
-def crashed(error: BinlakeError) -> Failure:
+def crashed(error: LakeError) -> Failure:
     """The failure of a stream that ended with an error."""
     return Failure(f"{type(error).__name__}: {_general(error.what)}", "", str(error))
 

@@ -102,13 +102,13 @@ class Stream:
         self.delivered += len(news)
 
     def run(self) -> None:
-        """One batch of what is there. Raises BinlakeError."""
+        """One batch of what is there. Raises LakeError."""
         assert self.runner is not None
         event = self.runner.run(len(self.told), self.log.end(), 0, LocalEngine(self.log))
         self.told.append(event)
 
     def finish(self) -> None:
-        """As at the end of a run: DDL that came without data, and tables that are behind. Raises BinlakeError."""
+        """As at the end of a run: DDL that came without data, and tables that are behind. Raises LakeError."""
         self.run()
         assert self.runner is not None
         for _ in range(_TRIES):

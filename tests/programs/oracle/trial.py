@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from tests.programs.oracle.comparison import Failure, crashed, failures
 from tests.programs.oracle.exceptions import Excuses
 from tests.programs.oracle.forms import Form, encoding
@@ -62,7 +62,7 @@ def _failures(stream: Stream, way: str, excuses: Excuses) -> list[Failure]:
     try:
         play(stream, way)
         return failures(stream, excuses)
-    except BinlakeError as error:
+    except LakeError as error:
         return [crashed(error)]
     except Exception as error:
         ours = [f for f in traceback.extract_tb(error.__traceback__) if "/pipeline/" in f.filename]

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from embedded.kafka import EmbeddedKafka
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from tests.judges.hudi_spark import HudiSpark
 from tests.programs.soak.latency import lines
 from tests.programs.soak.soak import Options, Soak, SoakFailed
@@ -52,7 +52,7 @@ def main() -> int:
             print(f"FAILED: {failure}", flush=True)
             return 1
         finally:
-            with contextlib.suppress(BinlakeError):  # of a table that is damaged nothing can be told
+            with contextlib.suppress(LakeError):  # of a table that is damaged nothing can be told
                 _write(directory, given.report, soak)
     print("\n".join(lines(report["latency"])))
     print(

@@ -17,7 +17,7 @@ from binlake.position.ledger import Ledger
 from binlake.stream.spark.java import java_environment
 from demo.produce import create_topics, end_offsets
 from hudilake.clock import monotonic_s, now_ms
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import open_storage
 from tests.judges.hudi_spark import HudiSpark
 from tests.programs.soak.actors import CompactorProcess, Victim
@@ -286,7 +286,7 @@ class Soak:
             victim.bury()
 
     def _context(self, error: Exception) -> str:
-        what = str(error) if isinstance(error, (AssertionError, BinlakeError)) else f"{type(error).__name__}: {error}"
+        what = str(error) if isinstance(error, (AssertionError, LakeError)) else f"{type(error).__name__}: {error}"
         return (
             f"{what}\n  seed {self.options.seed}, after {self._legs_s:.0f} s, {self.recorder.commits} commits and "
             f"{self.kills} kills\n  kept: {self.directory} (soak.yaml, the lake, a log of each start)"

@@ -19,7 +19,7 @@ from binlake.stream.batches.runner import BatchRunner
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from demo.truth import TruthTable
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import open_storage
 from tests.binlake.stream.soundness import check_offsets
 from tests.binlake.stream.topic_log import LocalEngine, TopicLog, services
@@ -144,7 +144,7 @@ def damage_a_log_file(path: Path) -> None:
 )
 def test_damage_is_noticed(world: World, lake: Path, name: str, damage: Callable[[Path], None]) -> None:
     damage(lake / "live" / name)
-    with pytest.raises((AssertionError, BinlakeError)):
+    with pytest.raises((AssertionError, LakeError)):
         world.check(name, lake)
 
 

@@ -21,7 +21,7 @@ from binlake.decode.types.mysql_types import parse_type
 from binlake.rows.upsert.computed import _connection, compute
 from binlake.settings import Settings
 from binlake.settings.sql_expression import check_expression
-from hudilake.errors import BinlakeError, ConfigError, UnsupportedError
+from hudilake.errors import ConfigError, LakeError, UnsupportedError
 from tests.binlake.cli.fed_lake import FedLake
 
 T = SourceTable("shop", "t")
@@ -208,7 +208,7 @@ def test_no_type_text_does_more_than_be_parsed(text: str) -> None:
     for kind in (text, f"decimal({text})", f"enum({text})", f"varchar(5) {text}"):
         try:
             parse_type(kind)
-        except BinlakeError:
+        except LakeError:
             continue
 
 

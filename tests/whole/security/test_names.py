@@ -20,7 +20,7 @@ from binlake.settings.templates import may_meet, placeholders
 from binlake.source.dump_layout import DumpLayout, Window
 from binlake.source.dump_write import DumpFormat
 from binlake.source.offsets import OffsetRange
-from hudilake.errors import BinlakeError, UnsupportedError
+from hudilake.errors import LakeError, UnsupportedError
 from hudilake.storage import Storage, open_storage
 from hudilake.storage.paths import file_path
 from tests.binlake.load.replay.dumped import Record
@@ -65,7 +65,7 @@ def test_every_door_of_the_storage_keeps_inside(tmp_path_factory: pytest.TempPat
         roots.append(open_storage(str(top / "in" / "root"), {"fsync": "false"}))
     for root in roots:
         for call in calls:
-            with contextlib.suppress(BinlakeError):
+            with contextlib.suppress(LakeError):
                 call(root)
     assert [p for p in top.rglob("*") if p.is_file() and not p.is_relative_to(top / "in" / "root")] == []
     assert [i.path for i in memory.walk("") if not i.path.startswith("in/root/")] == ["beside"]

@@ -21,7 +21,7 @@ from binlake.rows.tasks.plan import BatchPlan, Item
 from binlake.settings import Settings
 from binlake.source.offsets import OffsetRange
 from binlake.stream.monitoring.run_log import RunLog
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import open_storage
 from tests.binlake.stream.topic_log import LocalEngine
 from tests.whole.security.hostile import HostileTopic
@@ -73,7 +73,7 @@ def here(tmp_path: Path) -> HostileTopic:
         made.put("shop", "名" * 64, {"id": 1, "v": MARK})
         made.log.add("t", b"{broken", None)
         made.log.add("t", b"\0\0\0\0\x09broken", None)
-        with pytest.raises(BinlakeError) as stopped:  # the registry does not answer
+        with pytest.raises(LakeError) as stopped:  # the registry does not answer
             made.batch()
         assert not leaked("".join(traceback.format_exception(stopped.value)))
         made.log.records["t", 0].pop()
@@ -158,7 +158,7 @@ def test_mistakes_in_the_settings_quote_no_value() -> None:
         "spark": {"conf": "${env:SPARK_SECRET}"},
         "source": {"registry": {"url": "http://u:${env:REGISTRY_PASSWORD}@h"}},
     }
-    with pytest.raises(BinlakeError) as error:
+    with pytest.raises(LakeError) as error:
         Settings.parse(json.dumps(document))
     assert leaked("".join(traceback.format_exception(error.value))) == []
     assert "mistakes" in str(error.value)

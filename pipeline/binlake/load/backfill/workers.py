@@ -12,7 +12,7 @@ from binlake.load.backfill.portion_write import PortionPlan, PortionResult
 from binlake.load.backfill.read_rows import RowCounts
 from binlake.rows.tasks.plan import TaskFailure
 from binlake.rows.upsert.parcel import Parcel
-from hudilake.errors import BinlakeError, TransientError
+from hudilake.errors import LakeError, TransientError
 
 _Item = Parcel | RowCounts | TaskFailure
 
@@ -21,7 +21,7 @@ class PortionWorkers(Protocol):
     """Carries out portions."""
 
     def run(self, plan: PortionPlan, portion: InputPortion) -> PortionResult:
-        """Read a portion and write it. Raises BinlakeError."""
+        """Read a portion and write it. Raises LakeError."""
         ...
 
 
@@ -68,7 +68,7 @@ def _read(plan: PortionPlan, portion: InputPortion, at: Iterator[int]) -> Iterat
         yield from plan.read(portion, at)
     except TransientError:
         raise  # Spark tries the task again
-    except BinlakeError as error:
+    except LakeError as error:
         yield TaskFailure(error)
 
 
@@ -83,5 +83,5 @@ def _write(plan: PortionPlan, items: Iterator[_Item]) -> Iterator[PortionResult 
         yield plan.write(usable)
     except TransientError:
         raise
-    except BinlakeError as error:
+    except LakeError as error:
         yield TaskFailure(error)

@@ -13,7 +13,7 @@ from binlake.hbase.derive.run import portions
 from binlake.load.replay.quarantine_records import QuarantineEntry, ReplayResult
 from binlake.settings import Settings
 from hudilake.clock import now_ms
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 
 
 def derive_again(
@@ -30,7 +30,7 @@ def derive_again(
         rows = pa.array(sorted({held.key.decode() for held in mine if held.key is not None}), pa.string())
         try:
             derived = deriver.derive_rows(pair, portions(rows)) if mine else None
-        except BinlakeError as error:
+        except LakeError as error:
             done.errors[str(pair.wide)] = error
             continue
         if derived is None:
@@ -51,7 +51,7 @@ def derive_after(deriver: Deriver, settings: Settings, written: Iterable[str], d
         if str(pair.cells) in names:
             try:
                 derived = deriver.derive(pair)
-            except BinlakeError as error:  # the stream derives what is missing
+            except LakeError as error:  # the stream derives what is missing
                 done.errors[str(pair.wide)] = error
             else:
                 done.commits.setdefault(str(pair.wide), []).extend(derived.instants)

@@ -21,7 +21,7 @@ from binlake.stream.batches.table_inputs import Outcome
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.table_commit import TableInput
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import Storage
 
 
@@ -47,7 +47,7 @@ class DumpPolicy:
         self._touched: frozenset[SourceTable] = frozenset()
 
     def begin(self, portion: DumpPortion, number: int) -> None:
-        """Begin a portion. Raises BinlakeError if a table cannot be opened."""
+        """Begin a portion. Raises LakeError if a table cannot be opened."""
         self._portion = portion
         self.ledger.number(number)
         self._open_hinted(portion.files)
@@ -113,10 +113,10 @@ class DumpPolicy:
     def derived(self, wide: SourceTable, path: str) -> None:
         """See BatchPolicy: nothing to note, because no record of a dump belongs to a wide table."""
 
-    def cannot_go_on(self, source: SourceTable, error: BinlakeError, waiting: Offsets = NO_OFFSETS) -> None:
+    def cannot_go_on(self, source: SourceTable, error: LakeError, waiting: Offsets = NO_OFFSETS) -> None:
         """See BatchPolicy: the stream, or the next replay, derives what is missing, and tells tables that stop."""
 
-    def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
+    def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, LakeError]) -> None:
         """See BatchPolicy: no table is behind, because a portion that is not done is repeated."""
 
     def _table(self, source: SourceTable) -> LakeTable | None:

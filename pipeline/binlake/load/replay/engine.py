@@ -23,7 +23,7 @@ from binlake.source.dump_read import read_dump, record_bytes
 from binlake.source.offsets import OffsetRange
 from binlake.source.scan_read import Scan, read_scan
 from binlake.stream.engine import run_shares
-from hudilake.errors import BadInputError, BinlakeError, TransientError
+from hudilake.errors import BadInputError, LakeError, TransientError
 from hudilake.storage import Storage, open_storage
 
 
@@ -98,7 +98,7 @@ def read_and_decode(place: DumpPlace, plan: BatchPlan, files: Sequence[DumpFile]
         yield from decode_records(dataclasses.replace(plan, decoding=decoding), _records(place, plan, files))
     except TransientError:
         raise  # Spark tries the task again
-    except BinlakeError as error:
+    except LakeError as error:
         yield TaskFailure(error)
 
 

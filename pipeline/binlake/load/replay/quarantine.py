@@ -57,7 +57,7 @@ from binlake.tables.quarantine import QuarantineTable
 from binlake.tables.seal import Seal
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import now_ms
-from hudilake.errors import BinlakeError, ConfigError
+from hudilake.errors import ConfigError, LakeError
 from hudilake.services.planned import one_by_one
 from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
@@ -153,7 +153,7 @@ class _QuarantineReplay:
 
     def _open_known(self, pool: ThreadPoolExecutor) -> None:
         """Open the tables that the stream has met: their commits name the statements that were carried out, and a
-        RENAME TABLE in one of them decides where the records of another name belong. Raises BinlakeError."""
+        RENAME TABLE in one of them decides where the records of another name belong. Raises LakeError."""
         for _ in pool.map(self._lake.get, map(self._rules_of, self._ledger.tables)):
             pass
 
@@ -186,7 +186,7 @@ class _QuarantineReplay:
         for source, mine in split.by_table.items():
             try:
                 changed += self._table(source, mine, split, pool)
-            except BinlakeError as error:
+            except LakeError as error:
                 self._lake.forget(self._settings.table_rules(source).path)
                 self._done.errors[str(source)] = error
         self._done.failed += len(split.failed)

@@ -13,7 +13,7 @@ import numpy as np
 from binlake.decode.changes import QuarantinedRecord, RawRecords
 from binlake.tables.quarantine import COLUMNS
 from binlake.tables.seal import Seal
-from hudilake.errors import BinlakeError, ConfigError
+from hudilake.errors import ConfigError, LakeError
 from hudilake.read.slice import read_file_slice
 from hudilake.storage import Storage
 from hudilake.table.table import HudiTable
@@ -142,7 +142,7 @@ class ReplayResult:
     left_to_stream: int = 0
     too_old: int = 0
     commits: dict[str, list[str]] = field(default_factory=dict)
-    errors: dict[str, BinlakeError] = field(default_factory=dict)
+    errors: dict[str, LakeError] = field(default_factory=dict)
 
 
 def held_records(

@@ -98,7 +98,7 @@ class RecordWriter:
     def write(
         self, source: SourceTable, records: Sequence[QuarantineEntry], table: LakeTable | None, pool: Executor
     ) -> WrittenRecords:
-        """Write records of one table, and name them in its commit. Raises BinlakeError; records that the table refuses
+        """Write records of one table, and name them in its commit. Raises LakeError; records that the table refuses
         are returned as failed instead."""
         outcome = self._decoded_whole(source, records, table)
         self._ddl.refuse_unsure(source)

@@ -27,7 +27,7 @@ from binlake.tables.lake_table import LakeTable
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import now_ms
 from hudilake.commit.commit import OvertakenError
-from hudilake.errors import BinlakeError, TransientError
+from hudilake.errors import LakeError, TransientError
 from hudilake.storage import Storage
 
 #: The prefix of a file's path in place of the topic of an offset range.
@@ -112,7 +112,7 @@ class ReplayRunner:
         """Apply a portion to every table it has rows for. Returns one progress event for each attempt.
 
         A table whose commit was overtaken is tried again; records that a table refuses go to quarantine. Raises
-        BinlakeError: commits stay, and the next replay repeats the portion.
+        LakeError: commits stay, and the next replay repeats the portion.
         """
         self._policy.begin(portion, number)
         records = {f"{FILE}{f.path}": max(1, record_bytes(f) // _RECORD_BYTES) for f in portion.files}
@@ -128,7 +128,7 @@ class ReplayRunner:
         return events
 
     def _again(
-        self, ranges: Ranges, number: int, engine: Engine, source: SourceTable, error: BinlakeError
+        self, ranges: Ranges, number: int, engine: Engine, source: SourceTable, error: LakeError
     ) -> list[ProgressEvent]:
         """Repeat a portion for a table that failed. Returns the events of the attempts; raises the last error."""
         events: list[ProgressEvent] = []

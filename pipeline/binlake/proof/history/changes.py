@@ -77,7 +77,7 @@ class ChangeReader:
             choose: decides before the rows are brought into the lake's form.
             keys: the wanted record keys by table; None for all.
 
-        Raises BinlakeError.
+        Raises LakeError.
         """
         plan = self._plan(records.topic)
         decoded = decode(records, self._registry.schemas_for([records.topic]), self.options)

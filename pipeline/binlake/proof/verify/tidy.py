@@ -74,7 +74,7 @@ class RowRemoval:
             groups: all in which rows of the keys stand.
             position: of the source, for the commit's record.
 
-        Raises BinlakeError; the table is unchanged then.
+        Raises LakeError; the table is unchanged then.
         """
         hudi = self.table.table
         with hudi.exclusively():

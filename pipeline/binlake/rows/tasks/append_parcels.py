@@ -8,7 +8,7 @@ from binlake.rows.tasks.plan import BatchPlan, Item, TableFailure, TableWriter, 
 from binlake.rows.tasks.write_parcels import holds_columns
 from binlake.rows.upsert.parcel import APPEND_BUCKET, Parcel, unpack
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import Storage, open_storage
 from hudilake.write.append import AppendWriter
 
@@ -41,7 +41,7 @@ def _written(
     try:
         for part in writer.keyed(number, {path: unpack(parcels) for path, parcels in by_path.items()}):
             yield from (WrittenFile(table, result, 0) for result in writer.write(storage, part))
-    except BinlakeError as error:
+    except LakeError as error:
         yield TableFailure(table, error)
 
 

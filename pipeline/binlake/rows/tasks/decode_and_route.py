@@ -23,7 +23,7 @@ from binlake.schema.rules.restatement import DDL_REFUSED
 from binlake.source.fetch import fetch
 from binlake.source.offsets import OffsetRange
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError, TransientError
+from hudilake.errors import LakeError, TransientError
 
 _NEW = TableState()
 #: A row of a table that was dropped after it, counted as filtered.
@@ -37,7 +37,7 @@ def fetch_and_decode(plan: BatchPlan, ranges: Sequence[OffsetRange]) -> Iterator
         yield from decode_records(plan, records)
     except TransientError:
         raise  # Spark tries the task again
-    except BinlakeError as error:
+    except LakeError as error:
         yield TaskFailure(error)
 
 

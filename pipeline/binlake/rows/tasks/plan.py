@@ -25,7 +25,7 @@ from binlake.schema.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from binlake.settings import TablesSettings
 from hudilake.clock import monotonic_s
 from hudilake.commit.intent import GroupIntent
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.format.definition.bucketing import Bucketing, GroupNames
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
 from hudilake.write.append import AppendWriter
@@ -256,14 +256,14 @@ class TableFailure:
     """A task could not write a table; the other tables continue."""
 
     table: str
-    error: BinlakeError
+    error: LakeError
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFailure:
     """A task raised an error that another attempt would raise again."""
 
-    error: BinlakeError
+    error: LakeError
 
 
 #: The items that tasks return: parcels for the driver, files that they wrote, failures, and one report each.

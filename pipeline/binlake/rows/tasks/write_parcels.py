@@ -14,7 +14,7 @@ from binlake.rows.upsert.parcel import APPEND_BUCKET, KEYLESS_BUCKET, LOOKED_UP_
 from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS
 from hudilake.clock import monotonic_s
 from hudilake.commit.intent import GroupIntent
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import open_storage
 
 #: Columns of parcels that are no columns of tables.
@@ -43,7 +43,7 @@ def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:
             merged = writer.merger.merge((path, bucket), name, rows)
             results = write_merged(lake.sub(table), writer.groups, merged)
             yield from WrittenFile.of(table, GroupIntent(path, name), merged, results)
-        except BinlakeError as error:
+        except LakeError as error:
             yield TableFailure(table, error)
     report.spent("write", started)
     yield report

@@ -31,7 +31,7 @@ from binlake.tables.lake_table import LakeTable
 from binlake.tables.names import Feed, LakeName
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import monotonic_s
-from hudilake.errors import BadInputError, BinlakeError
+from hudilake.errors import BadInputError, LakeError
 
 #: How long no statement is tried again on a table after a failure.
 _PAUSE_S = 30.0
@@ -151,7 +151,7 @@ class DdlKeeper:
             try:
                 note = self._settle(source, table, stream, pool, services)
                 self._settled[path] = (mark[0], table.table.generation, id(table))
-            except BinlakeError as error:
+            except LakeError as error:
                 note = DdlOutcome(source, (), error=str(error))
                 self._paused_until[path] = monotonic_s() + _PAUSE_S
                 self._quiet = None
@@ -179,7 +179,7 @@ class DdlKeeper:
         """Open a table again, after a failure that may have made the cached one invalid."""
         rules = self._settings.table_rules(source)
         self._lake.forget(rules.path)
-        with contextlib.suppress(BinlakeError):
+        with contextlib.suppress(LakeError):
             self._lake.get(rules)
 
     # -- carrying out ----------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def carry_out(
         pool: writes file groups.
         services: ends the table's log files first where a column changes its type.
 
-    Raises BinlakeError; the table is unchanged then.
+    Raises LakeError; the table is unchanged then.
     """
     if table.merging.engine == "aggregate":
         _refuse_changed_facts(table, news, schema)

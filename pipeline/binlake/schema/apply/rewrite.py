@@ -52,7 +52,7 @@ def rewrite(
     """Carry out statements on the stored rows of a table, and give it another key. Returns the commit's instant.
 
     ``key``: the new key's columns; none to keep whole rows. Other arguments as ``backfill.carry_out``. Raises
-    BinlakeError; the table is unchanged then, or its next opening brings it in order.
+    LakeError; the table is unchanged then, or its next opening brings it in order.
     """
     table.table.config.kind.refuse(TableOperation.KEY_CHANGE, str(table.source))
     with table.table.exclusively():

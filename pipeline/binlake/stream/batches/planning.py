@@ -16,7 +16,7 @@ from binlake.stream.batches.policy import Batch, BatchPolicy
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from binlake.tables.services.table_services import TableServices
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 
 
 class Planner:
@@ -51,7 +51,7 @@ class Planner:
         self._notes: list[DdlOutcome] = []
 
     def settle(self) -> None:
-        """Carry out the pending statements. Raises BinlakeError."""
+        """Carry out the pending statements. Raises LakeError."""
         ledger = self._policy.ledger
         self._ddl.history.hear(ledger.positions)
         held = ledger.paused.keys() | ledger.stopped.keys()
@@ -66,7 +66,7 @@ class Planner:
         """The plan for the tasks of a batch; with ``shuffle``, an instant begins for every table they may write, with
         ``append`` for every append table.
 
-        Raises BinlakeError.
+        Raises LakeError.
         """
         settings, starts = self._settings, batch.starts
         self._ddl.history.hear({**starts, **batch.end})
@@ -91,7 +91,7 @@ class Planner:
         for path, writer in writers.items():
             table = self._lake.opened(path)
             if table is not None:
-                with contextlib.suppress(BinlakeError):
+                with contextlib.suppress(LakeError):
                     table.table.abort(writer.context.instant)
 
     def _states(self, batch: Batch) -> dict[SourceTable, TableState]:
@@ -127,7 +127,7 @@ class Planner:
                     context = table.begin(table.table.schema)
                     with table.undone_on_error(context.instant):
                         writer = table.rows.task_writer(context, table.heights)
-                except BinlakeError:  # the driver tries it again, and the error is then this table's alone
+                except LakeError:  # the driver tries it again, and the error is then this table's alone
                     continue
                 writers[table.rules.path] = writer
         return writers

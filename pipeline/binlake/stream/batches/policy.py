@@ -15,7 +15,7 @@ from binlake.source.offsets import NO_OFFSETS, Offsets, Ranges
 from binlake.stream.batches.table_inputs import Outcome
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.table_commit import TableInput
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Batch:
 
 
 class BatchPolicy(Protocol):
-    """Decides for one source of batches, in the order of the sequence's calls. Any method may raise BinlakeError.
+    """Decides for one source of batches, in the order of the sequence's calls. Any method may raise LakeError.
 
     ``ledger`` holds the known tables and the newest binlog positions. The ledger of a replay is never saved.
     """
@@ -96,12 +96,12 @@ class BatchPolicy(Protocol):
         """Note a wide table that is up to date with its table of cells."""
         ...
 
-    def cannot_go_on(self, source: SourceTable, error: BinlakeError, waiting: Offsets = NO_OFFSETS) -> None:
+    def cannot_go_on(self, source: SourceTable, error: LakeError, waiting: Offsets = NO_OFFSETS) -> None:
         """Note a lake table that got no commit for another reason than its rows: a wide table that could not be
         derived, or one whose name at the source is not determined. ``waiting``: the first records that it may need."""
         ...
 
-    def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
+    def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, LakeError]) -> None:
         """Advance the source of the batch, after every table has committed or is in ``failed``. Tables with rows that
         wait (``outcome.report.held``) have committed the records before those rows."""
         ...

@@ -12,7 +12,7 @@ from binlake.settings import QuarantineSettings
 from binlake.source.offsets import Ranges
 from binlake.stream.monitoring.progress import DdlProgress, TableProgress
 from binlake.tables.table_commit import TableOutcome
-from hudilake.errors import BadInputError, BinlakeError
+from hudilake.errors import BadInputError, LakeError
 
 #: The share of bad records is checked only in batches of at least this many records: in a small batch, one bad record
 #: would exceed the threshold.
@@ -43,7 +43,7 @@ def table_progress(
     report: TaskTableReport,
     outcome: TableOutcome,
     trigger_ms: int,
-    error: BinlakeError | None,
+    error: LakeError | None,
     ranges: Ranges,
 ) -> TableProgress:
     """The progress of a table's part of the batch."""

@@ -24,7 +24,7 @@ from binlake.stream.transactions import Transactions
 from binlake.tables.lake import Lake
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import now_ms
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import Storage
 
 _log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class BatchRunner:
 
     def run(self, batch_id: int, end: OffsetMap, trigger_ms: int, engine: Engine) -> ProgressEvent:
         """Apply everything from the ledger's positions to ``end``, or to the last transaction boundary before it if
-        only whole transactions are wanted. Raises BinlakeError; no data is lost then."""
+        only whole transactions are wanted. Raises LakeError; no data is lost then."""
         ranges = self.ledger.positions.ranges_to(end)
         cut = self._transactions.cut(ranges) if self._transactions is not None else None
         if cut is not None:
@@ -87,14 +87,14 @@ class BatchRunner:
         return any(source in self.ledger.behind for source in self._sequence.held)
 
     def settle(self) -> ProgressEvent | None:
-        """Carry out DDL that came without data. Returns its progress, None if there was none. Raises BinlakeError."""
+        """Carry out DDL that came without data. Returns its progress, None if there was none. Raises LakeError."""
         notes = self._sequence.settle(self._has_all)
         return ProgressEvent(self.ledger.batch, 0.0, ddl=ddl_progress(notes)) if notes else None
 
     def tend(self) -> None:
         """Do what people ask of single tables, and the next steps of resyncs. Call it between two batches.
 
-        Raises BinlakeError; what was done stays done.
+        Raises LakeError; what was done stays done.
         """
         changed = self.tables.take_requests()
         if changed:
@@ -103,7 +103,7 @@ class BatchRunner:
             self.ledger.save(self._state)
 
     def _has_all(self, source: SourceTable, names: Collection[SourceTable]) -> bool:
-        """Whether the stream has applied all rows of a lake table that Kafka holds now. Raises BinlakeError."""
+        """Whether the stream has applied all rows of a lake table that Kafka holds now. Raises LakeError."""
         if self._ends is None or source in self.ledger.behind:
             return False
         suffixes = tuple(topic_suffix(name) for name in names)
@@ -127,7 +127,7 @@ class BatchRunner:
                 ranges = ranges.at_most(self._settings.batch.max_events)
             before = self.ledger.behind[source]
             applied = self._sequence.apply(Batch(self.ledger.batch, ranges, now_ms(), only=source), engine)
-        except BinlakeError as error:
+        except LakeError as error:
             self._not_caught_up(source, error)
             return None
         is_stuck = self.ledger.behind.get(source) == before  # its rows wait for a statement that could not be done
@@ -137,7 +137,7 @@ class BatchRunner:
         """Derive a wide table that is behind; None if it failed."""
         try:
             progress = self._sequence.derivations.catch_up(wide)
-        except BinlakeError as error:
+        except LakeError as error:
             self._not_caught_up(wide, error)
             return None
         self.ledger.table_met(wide, self._settings.table_rules(wide).path)
@@ -145,7 +145,7 @@ class BatchRunner:
         self.ledger.save(self._state)
         return ProgressEvent(self.ledger.batch, 0.0, tables=(progress,))
 
-    def _not_caught_up(self, source: SourceTable, raised: BinlakeError) -> None:
+    def _not_caught_up(self, source: SourceTable, raised: LakeError) -> None:
         """Note a table that is still behind, and stop it if its error does not pass."""
         error = self._lake.judged(self._settings.table_rules(source), raised)
         if self.tables.stop_if_final(source, error):
@@ -156,7 +156,7 @@ class BatchRunner:
 
     def derive_missing(self) -> ProgressEvent | None:
         """Derive what a crash, or another writer of a table of cells, has left to derive. Returns its progress, None if
-        there was nothing. Raises BinlakeError if the ledger cannot be saved."""
+        there was nothing. Raises LakeError if the ledger cannot be saved."""
         return self._derived(self._sequence.derivations.missing())
 
     def derive_expired(self) -> ProgressEvent | None:

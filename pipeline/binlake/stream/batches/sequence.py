@@ -45,7 +45,7 @@ from binlake.tables.services.table_services import TableServices
 from binlake.tables.table_commit import TableInput, TableOutcome, commit_without_rows, write_and_commit
 from binlake.tables.unmatched import ShownColumns
 from hudilake.clock import monotonic_s, now_ms
-from hudilake.errors import BinlakeError, CommitUnknownError, UnsupportedError
+from hudilake.errors import CommitUnknownError, LakeError, UnsupportedError
 from hudilake.storage.base import StorageError
 
 _PASSES = 4
@@ -62,7 +62,7 @@ class BatchResult:
     """The result of a batch. ``failed``: the tables that could not commit -> the error; all others have committed."""
 
     event: ProgressEvent
-    failed: Mapping[SourceTable, BinlakeError]
+    failed: Mapping[SourceTable, LakeError]
 
 
 class BatchSequence:
@@ -111,7 +111,7 @@ class BatchSequence:
 
     def remove_old_rows(self, source: SourceTable, order: int) -> None:
         """Delete the stored rows of a table up to an ordering value, in a commit that covers no offsets; such rows that
-        arrive later are ignored. Does nothing if it was done before. Raises BinlakeError."""
+        arrive later are ignored. Does nothing if it was done before. Raises LakeError."""
         table = self._lake.get(self._settings.table_rules(source))
         if table is None:
             return
@@ -135,7 +135,7 @@ class BatchSequence:
         return Feeds(self._settings.tables, names, self._lake.root).has_fed(name, source, since)
 
     def settle(self, has_all: Callable[[SourceTable, Collection[SourceTable]], bool]) -> list[DdlOutcome]:
-        """Carry out the statements that came without data. Returns their outcomes. Raises BinlakeError.
+        """Carry out the statements that came without data. Returns their outcomes. Raises LakeError.
 
         ``has_all``: whether all rows that exist now of a lake table, which come under these names, are applied.
         """
@@ -151,7 +151,7 @@ class BatchSequence:
         return self._planner.take_notes()
 
     def apply(self, batch: Batch, engine: Engine) -> BatchResult:
-        """Apply a batch to every table it has records for. Raises BinlakeError; no data is lost then."""
+        """Apply a batch to every table it has records for. Raises LakeError; no data is lost then."""
         started, began_ms = monotonic_s(), now_ms()
         self._registry.refresh()
         plan, outcome = self._execute(batch, engine)
@@ -166,7 +166,7 @@ class BatchSequence:
                 self._files,
                 self._policy.quarantine_notes(plan),
             )
-        except BinlakeError:
+        except LakeError:
             self._planner.abort(plan.writers)
             raise
         tables, failed = self._commit_tables(batch, plan, outcome)
@@ -212,7 +212,7 @@ class BatchSequence:
             if source in ledger.tables and (mine or source not in ledger.stopped):
                 try:
                     self._ddl.refuse_unsure(source)
-                except BinlakeError as error:
+                except LakeError as error:
                     self._policy.cannot_go_on(source, error, reduce(Offsets.earliest, mine, NO_OFFSETS))
 
     def _execute(self, batch: Batch, engine: Engine) -> tuple[BatchPlan, Outcome]:
@@ -247,7 +247,7 @@ class BatchSequence:
 
     def _commit_tables(
         self, batch: Batch, plan: BatchPlan, outcome: Outcome
-    ) -> tuple[list[TableProgress], dict[SourceTable, BinlakeError]]:
+    ) -> tuple[list[TableProgress], dict[SourceTable, LakeError]]:
         """Commit every table that the batch touched; a table that fails does not delay the others."""
         inputs = table_inputs(outcome, plan, batch.ranges, self._lake, self._settings)
         task_errors = {failed.table: failed.error for failed in outcome.failed}
@@ -267,12 +267,12 @@ class BatchSequence:
         return tables, failed
 
     def _commit_table(
-        self, table_input: TableInput, task_errors: Mapping[str, BinlakeError]
-    ) -> tuple[TableOutcome, BinlakeError | None]:
+        self, table_input: TableInput, task_errors: Mapping[str, LakeError]
+    ) -> tuple[TableOutcome, LakeError | None]:
         target, counts = table_input.report.target, copy.copy(table_input.report.counts)
         try:
             whole = self._policy.commit_input(table_input)
-        except BinlakeError as error:
+        except LakeError as error:
             return TableOutcome(None, counts), error
         if whole is None:
             counts.settle()
@@ -282,7 +282,7 @@ class BatchSequence:
             if target.path in task_errors:
                 raise task_errors[target.path]
             return self._write_table(whole), None
-        except BinlakeError as error:
+        except LakeError as error:
             self._lake.forget(target.path)
             failure = self._lake.judged(self._settings.table_rules(target.source), error)
             if isinstance(failure, UnsupportedError):

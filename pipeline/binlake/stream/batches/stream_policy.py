@@ -20,7 +20,7 @@ from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import KnownTable
 from binlake.tables.table_commit import TableInput
-from hudilake.errors import BinlakeError, UnsupportedError
+from hudilake.errors import LakeError, UnsupportedError
 from hudilake.storage import Storage
 
 
@@ -113,12 +113,12 @@ class StreamPolicy:
         """Note the wide table in the ledger."""
         self.ledger.table_met(wide, path)
 
-    def cannot_go_on(self, source: SourceTable, error: BinlakeError, waiting: Offsets = NO_OFFSETS) -> None:
+    def cannot_go_on(self, source: SourceTable, error: LakeError, waiting: Offsets = NO_OFFSETS) -> None:
         """The table is behind, and stopped if the error does not pass."""
         self.ledger.note_behind(source, waiting)
         self._control.stop_if_final(source, error)
 
-    def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
+    def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, LakeError]) -> None:
         """Save the ledger; tables that could not commit, or were skipped, are noted as behind."""
         if batch.only is not None:
             if not failed:
@@ -130,7 +130,7 @@ class StreamPolicy:
         if batch.only is None or stopped or not failed:
             self.ledger.save(self._state)
 
-    def _stops(self, table: SourceTable, error: BinlakeError) -> bool:
+    def _stops(self, table: SourceTable, error: LakeError) -> bool:
         """Note a table that cannot go on by itself. The records of a refused table go to quarantine instead."""
         return not isinstance(error, UnsupportedError) and self._control.stop_if_final(table, error)
 
@@ -147,7 +147,7 @@ class StreamPolicy:
         for topic in table.topics(self._settings.name):
             self._by_topic.setdefault(topic, set()).add(source)
 
-    def _note_behind(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, BinlakeError]) -> None:
+    def _note_behind(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, LakeError]) -> None:
         report = outcome.report
         for source, first in report.held.items():
             if source not in failed:

@@ -19,7 +19,7 @@ from binlake.source.offsets import Ranges
 from binlake.stream.batches.record_counts import count_records
 from binlake.tables.lake import Lake
 from binlake.tables.table_commit import TableInput
-from hudilake.errors import BinlakeError, ConfigError
+from hudilake.errors import ConfigError, LakeError
 from hudilake.storage import Storage, StorageNotFoundError
 
 _NEW = TableState()
@@ -52,14 +52,14 @@ class Outcome:
         return outcome
 
 
-def take_refused(outcome: Outcome, plan: BatchPlan, accepted: AcceptedRules) -> dict[SourceTable, BinlakeError]:
+def take_refused(outcome: Outcome, plan: BatchPlan, accepted: AcceptedRules) -> dict[SourceTable, LakeError]:
     """Take the tables out of a batch of which the settings, or the lake, accept no record at all: each with the reason.
 
     Their records wait until a person has corrected the cause. Records of a table that takes others, in this batch or
     before it, or that a commit has refused, stay among the quarantined. Raises StorageError.
     """
     report = outcome.report
-    refused: dict[SourceTable, BinlakeError] = {}
+    refused: dict[SourceTable, LakeError] = {}
     kept: list[QuarantinedRecord] = []
     for record in report.quarantined:
         source = record.source

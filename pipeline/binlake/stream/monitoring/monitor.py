@@ -21,7 +21,7 @@ from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
 from binlake.tables.lake import Lake
 from hudilake.clock import monotonic_s
 from hudilake.commit.compaction_plan import pending_compactions
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from lakemetastore.service.monitoring import Health
 
 _log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Monitor:
             self._look(finished=False)
 
     def update(self, event: ProgressEvent) -> None:
-        """Take in a finished batch, in the thread that ran it. Raises no BinlakeError."""
+        """Take in a finished batch, in the thread that ran it. Raises no LakeError."""
         with self._lock:
             self._count(event)
             ends = Offsets.of_places((p.topic, p.partition, p.end) for p in event.partitions)
@@ -206,7 +206,7 @@ class Monitor:
             pending = len(pending_compactions(opened.table.timeline))
             indexed = bool(opened.table.config.metadata_partitions)
             sizes = [(s.log_size, s.base_size) for s in opened.table.file_slices()] if indexed else None
-        except BinlakeError as error:  # the next batch fails too, unless the outage is short
+        except LakeError as error:  # the next batch fails too, unless the outage is short
             _log.debug(
                 "%s: its files cannot be counted: %s", name, error, extra={"event": "not_counted", "table": name}
             )

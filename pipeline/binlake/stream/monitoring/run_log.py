@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from binlake.rows.upsert.outcomes import DELIVERED_OUTCOMES
 from binlake.stream.monitoring.progress import DdlProgress, ProgressEvent, TableProgress
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 
 _log = logging.getLogger(__name__)
 #: The name of the logger. A program that shows progress in another way can filter these records by the name.
@@ -36,7 +36,7 @@ class RunLog(AbstractContextManager["RunLog"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, BinlakeError):
+        if isinstance(error, LakeError):
             where = {name: str(value) for name, value in error.where.items()}
             fields = {"error": error.what, "where": where, "next": error.do_next}
             self._write(logging.ERROR, "failed", f"the run failed: {error}", **fields)

@@ -25,7 +25,7 @@ from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds
 from hudilake.clock import now_ms, parse_instant
 from hudilake.commit.compaction_plan import pending_compactions
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.locking import file_lock, storage_lock
 from hudilake.locking.heartbeat import Heartbeat, Heartbeats
 from hudilake.storage import Storage, StorageNotFoundError, open_storage
@@ -195,7 +195,7 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
             status.ends = end_offsets(config, status.ledger.positions, kafka_timeout_s)
             first = first_offsets(config, behind, kafka_timeout_s)
             status.facts = KafkaFacts(status.ends, first, retention_ms(config, list(behind)))
-        except BinlakeError as error:
+        except LakeError as error:
             status.kafka = error.what
     return status
 

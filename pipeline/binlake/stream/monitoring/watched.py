@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from binlake.settings import Settings
 from binlake.source.positions import end_offsets
 from binlake.stream.monitoring.monitor import Monitor
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from lakemetastore.service.monitoring import MonitoringServer
 
 #: How often Kafka is asked for the ends of the topics, and how long it may take.
@@ -39,7 +39,7 @@ class _KafkaWatch:
                 continue
             try:
                 self._monitor.kafka_said(end_offsets(self._config, positions, _KAFKA_TIMEOUT_S))
-            except BinlakeError as error:
+            except LakeError as error:
                 _log.debug(
                     "Kafka did not give the ends of the topics: %s",
                     error,

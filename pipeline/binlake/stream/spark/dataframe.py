@@ -76,7 +76,7 @@ def _rows(scan: SliceScan, task: FileSlice | CountedRows) -> Iterator[pa.RecordB
 
 
 def in_tasks(spark: SparkSession) -> IndexExecutor:
-    """Runs the parts of an index read as Spark tasks. A failure raises a BinlakeError; the plan then skips no file by
+    """Runs the parts of an index read as Spark tasks. A failure raises a LakeError; the plan then skips no file by
     that index."""
 
     def run(tasks: Sequence[IndexTask]) -> Iterable[bytes]:

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from hudilake.errors import BinlakeError, TransientError
+from hudilake.errors import LakeError, TransientError
 from hudilake.services.planned import MapTasks
 
 T = TypeVar("T")
@@ -22,13 +22,13 @@ R = TypeVar("R")
 def map_in_tasks(context: SparkContext, function: Callable[[T], R], items: Sequence[T], slots: int) -> list[R]:
     """The function's results, in order; at most ``slots`` tasks at once.
 
-    Raises the BinlakeError that a task raised, TransientError if the job failed otherwise.
+    Raises the LakeError that a task raised, TransientError if the job failed otherwise.
     """
 
-    def attempt(item: T) -> R | BinlakeError:
+    def attempt(item: T) -> R | LakeError:
         try:
             return function(item)
-        except BinlakeError as error:
+        except LakeError as error:
             return error
 
     if not items:
@@ -39,7 +39,7 @@ def map_in_tasks(context: SparkContext, function: Callable[[T], R], items: Seque
         raise TransientError(f"a Spark job failed: {cause_of(error)}", do_next="see Spark's log") from error
     results: list[R] = []
     for result in outcomes:
-        if isinstance(result, BinlakeError):
+        if isinstance(result, LakeError):
             raise result
         results.append(result)
     return results

@@ -39,13 +39,13 @@ class BetweenBatches:
         self._tended_s = self._caught_up_s = self._derived_s = 0.0
 
     def go_on(self) -> None:
-        """Do what is due, for a few seconds at most. Raises BinlakeError."""
+        """Do what is due, for a few seconds at most. Raises LakeError."""
         self._tend()
         self._derive(_DERIVE_EVERY_S)
         self._catch_up(0.0 if self._runner.waits else _CATCH_UP_EVERY_S, _CATCH_UP_FOR_S)
 
     def finish(self) -> None:
-        """Do all there is to do, however long it takes. Raises BinlakeError."""
+        """Do all there is to do, however long it takes. Raises LakeError."""
         self._runner.tend()
         self._derive(0.0)
         self._catch_up(0.0, inf)

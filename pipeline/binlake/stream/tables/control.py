@@ -16,7 +16,7 @@ from binlake.position.table_requests import NO_REQUEST, Requests, TableRequest, 
 from binlake.settings import Settings
 from binlake.tables.lake import Lake
 from binlake.tables.presence import is_used
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.storage import Storage
 
 _log = logging.getLogger(__name__)
@@ -58,14 +58,14 @@ class TableControl:
         stopped = [table for table in self._ledger.stopped if self._may_be_tried(table)]
         return [*self._ledger.late, *stopped]
 
-    def stop(self, table: SourceTable, error: BinlakeError) -> None:
+    def stop(self, table: SourceTable, error: LakeError) -> None:
         """Note that a table cannot go on by itself. The ledger must be saved afterwards."""
         self._tried.add(table)
         self._ledger.stop(table, Stop.of(error), self.topics(table))
         fields = {"event": "table_stopped", "table": str(table), "error": error.what, "next": error.do_next}
         _log.error("%s cannot go on by itself; its records wait: %s", table, error, extra=fields)
 
-    def stop_if_final(self, table: SourceTable, error: BinlakeError) -> bool:
+    def stop_if_final(self, table: SourceTable, error: LakeError) -> bool:
         """Note a table's error, unless it may pass; True if the table is stopped."""
         final = needs_a_person(error)
         if final:

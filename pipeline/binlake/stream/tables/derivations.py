@@ -21,7 +21,7 @@ from binlake.tables.lake import Lake
 from binlake.tables.quarantine import QuarantineTable
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import now_ms
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 
 if TYPE_CHECKING:
     from binlake.hbase.derive.derivation import Deriver
@@ -78,7 +78,7 @@ class Derivations:
 
     def after(self, committed: Collection[SourceTable], trigger_ms: int) -> list[TableProgress]:
         """Derive the wide tables of those tables of cells that have committed. Returns their progress; raises no
-        BinlakeError."""
+        LakeError."""
         pairs = [pair for pair in self._pairs if pair.cells in committed]
         return [progress for pair in pairs if (progress := self._one(pair, trigger_ms)) is not None]
 
@@ -92,13 +92,13 @@ class Derivations:
         return self._news_of(due, self._sweeper.sweep) if due else []
 
     def catch_up(self, wide: SourceTable) -> TableProgress:
-        """Derive a wide table that is behind. Raises BinlakeError; ConfigError if the settings derive no such table."""
+        """Derive a wide table that is behind. Raises LakeError; ConfigError if the settings derive no such table."""
         pair = pair_of_wide(self._settings, wide)
         assert pair is not None
         began_ms = now_ms()
         try:
             return _progress(self._deriver.derive(pair), began_ms)
-        except BinlakeError:
+        except LakeError:
             self._lake.forget(pair.wide_rules.path)
             raise
 
@@ -118,7 +118,7 @@ class Derivations:
             return None
         try:
             done = (how or self._deriver.derive)(pair)
-        except BinlakeError as raised:
+        except LakeError as raised:
             self._lake.forget(pair.wide_rules.path)
             error = self._lake.judged(pair.cells_rules, self._lake.judged(pair.wide_rules, raised))
             fields = {"event": "not_derived", "table": str(pair.wide), "error": error.what, "next": error.do_next}

@@ -36,7 +36,7 @@ from binlake.source.positions import end_offsets
 from binlake.source.signals import SnapshotSignal, send_signal
 from binlake.stream.tables.control import TableControl
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError, ConfigError
+from hudilake.errors import ConfigError, LakeError
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class OldRows(Protocol):
     """The stored rows of tables that a resync outdates."""
 
     def remove_old_rows(self, source: SourceTable, order: int) -> None:
-        """Delete the stored rows of a table up to an ordering value. Raises BinlakeError."""
+        """Delete the stored rows of a table up to an ordering value. Raises LakeError."""
         ...
 
     def removed_up_to(self, source: SourceTable) -> int | None:
@@ -77,7 +77,7 @@ class OldRows(Protocol):
         ...
 
     def still_called(self, source: SourceTable, name: SourceTable, since: int) -> bool:
-        """Whether a lake table's source table has had a name from an ordering value on. Raises BinlakeError."""
+        """Whether a lake table's source table has had a name from an ordering value on. Raises LakeError."""
         ...
 
 
@@ -142,7 +142,7 @@ class Resyncs:
         self._looked_s = monotonic_s()
         try:
             values = list(self._connector.notifications())
-        except BinlakeError as error:  # there is no topic before the connector's first notification
+        except LakeError as error:  # there is no topic before the connector's first notification
             fields = {"event": "no_notifications", "error": error.what}
             _log.warning("the connector's notifications cannot be read: %s", error, extra=fields)
             return
@@ -171,7 +171,7 @@ class Resyncs:
             return resync
         try:
             self._connector.signal(request)
-        except BinlakeError as error:
+        except LakeError as error:
             fields = {"event": "not_signalled", "table": str(request.origin), "error": error.what}
             _log.warning("%s: the connector could not be signalled: %s", request.origin, error, extra=fields)
             return resync
@@ -208,7 +208,7 @@ class Resyncs:
             return False
         try:
             self._rows.remove_old_rows(table, request.order)
-        except BinlakeError as error:
+        except LakeError as error:
             self._not_before_s[table] = monotonic_s() + _PAUSE_S
             fields = {"event": "resync_waits", "table": str(table), "error": error.what}
             _log.warning("%s: the end of its resync is tried again: %s", table, error, extra=fields)

@@ -23,7 +23,7 @@ from binlake.tables.services.policy import (
 )
 from hudilake.clock import monotonic_s
 from hudilake.commit.clean import read_plan
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.format.files.names import in_partition
 from hudilake.locking.ownership import Locking
 from hudilake.services.archival import archivable
@@ -32,7 +32,7 @@ from hudilake.services.planned import MapTasks, ServiceReport, ServiceSteps, one
 from hudilake.table.directory import BrokenTable
 from hudilake.table.table import HudiTable
 
-#: Runs a service for a table and puts what it does into the report. Raises BinlakeError.
+#: Runs a service for a table and puts what it does into the report. Raises LakeError.
 Service = Callable[[CatalogTable, ServiceReport], None]
 
 
@@ -44,7 +44,7 @@ def run_service(tables: Iterable[CatalogTable | BrokenTable], service: Service) 
             if isinstance(place, BrokenTable):
                 raise place.error
             service(place, report)
-        except BinlakeError as error:
+        except LakeError as error:
             report.error = judged(place.storage, error) if isinstance(place, CatalogTable) else error
         report.seconds = monotonic_s() - began
         yield report

@@ -32,7 +32,7 @@ from binlake.tables.services.policy import (
 )
 from hudilake.clock import monotonic_s
 from hudilake.commit.intent import WHOLE_TABLE
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteResult
 from hudilake.format.files.view import FileSlice
 from hudilake.format.timeline.instant import COMPLETED_ACTIONS
@@ -179,7 +179,7 @@ class TableServices:
 
     def after_commit(self, table: LakeTable) -> TableServicesOutcome:
         """Run the due services. Call it in the thread that commits the table, between two commits. Raises no
-        BinlakeError."""
+        LakeError."""
         before = table.table.timeline.latest_time()
         outcome = self._run(table)
         if table.table.timeline.latest_time() != before:
@@ -196,7 +196,7 @@ class TableServices:
             if not left_to_others(table.rules):
                 ended = compacted is not None or clustered is not None
                 retire(table.table, table.rules, clean=ended or self._copied_often(table))
-        except BinlakeError as error:
+        except LakeError as error:
             self._paused_until[path] = monotonic_s() + _PAUSE_S
             return TableServicesOutcome(warning=f"the upkeep of the table failed: {error}")
         return TableServicesOutcome(compacted, clustered, warning)
@@ -244,7 +244,7 @@ def end_logs(table: LakeTable, stream: str) -> int:
         table: open.
         stream: of the commit, which covers no offsets.
 
-    Raises BinlakeError; the table is unchanged then.
+    Raises LakeError; the table is unchanged then.
     """
     with table.table.exclusively():
         table.refresh(stream)

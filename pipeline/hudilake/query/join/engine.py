@@ -12,7 +12,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from hudilake.errors import BinlakeError, TransientError
+from hudilake.errors import LakeError, TransientError
 from hudilake.read.plan import BATCH_ROWS
 
 #: For a MB of memory: of the rows that a hash table is made of. They are held as Arrow batches and in DuckDB.
@@ -52,12 +52,12 @@ class ArrowStream:
 
     schema: pa.Schema
     batches: Iterable[pa.RecordBatch]
-    failure: BinlakeError | None = field(default=None, init=False)
+    failure: LakeError | None = field(default=None, init=False)
 
     def _guarded(self) -> Iterator[pa.RecordBatch]:
         try:
             yield from self.batches
-        except BinlakeError as error:
+        except LakeError as error:
             self.failure = error
             raise
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.format.files.view import FileSlice
 from hudilake.read.inside.tally import ReadTally
 from hudilake.read.plan import ScanPlan, SliceScan
@@ -18,7 +18,7 @@ from hudilake.read.plan import ScanPlan, SliceScan
 class Failures:
     """The error that ended a stream: DuckDB passes on its text only."""
 
-    first: BinlakeError | None = None
+    first: LakeError | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class SliceStream:
         try:
             for file_slice in self.slices:
                 yield from self.scan.read(file_slice, self.tally)
-        except BinlakeError as error:
+        except LakeError as error:
             self.failures.first = self.failures.first or error
             raise
 

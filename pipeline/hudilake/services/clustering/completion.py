@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hudilake.commit.commit import OvertakenError, withdraw
-from hudilake.errors import BinlakeError, CommitUnknownError, LostOwnershipError
+from hudilake.errors import CommitUnknownError, LakeError, LostOwnershipError
 from hudilake.format.files.file_group_write import WriteResult
 from hudilake.format.layout.order import order_extra
 from hudilake.services.clustering.job import ClusteringJob, UnitResult, holding
@@ -92,7 +92,7 @@ def complete(
             return _publish(table, job, made, keep)
     except (CommitUnknownError, LostOwnershipError):
         raise
-    except BinlakeError:
+    except LakeError:
         give_up(table, job)
         raise
 
@@ -101,7 +101,7 @@ def give_up(table: HudiTable, job: ClusteringJob) -> None:
     """Roll a clustering back after an error. If that fails, the table's next writer does it."""
     try:
         table.abort(job.time)
-    except BinlakeError:
+    except LakeError:
         table.ownership.end(job.time)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from fastavro.schema import SchemaParseException
 
-from hudilake.errors import BinlakeError, CorruptDataError, UnsupportedError
+from hudilake.errors import CorruptDataError, LakeError, UnsupportedError
 from hudilake.format.definition.bucketing import bucket_or_none, buckets_of
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.key_change import keyed_since, says_key
@@ -28,7 +28,7 @@ from hudilake.storage.base import Storage, StorageNotFoundError
 
 #: Errors of decoders on damaged bytes; if binlake knows the table's schema, an unsupported type is damage too.
 UNREADABLE: Final = (
-    BinlakeError,
+    LakeError,
     ArithmeticError,
     AttributeError,
     EOFError,
@@ -198,7 +198,7 @@ def _take_block(content: FileContent, file: DataFile, block: LogBlock) -> None:
 
 
 def _why(error: Exception) -> str:
-    return error.what if isinstance(error, BinlakeError) else f"the rows cannot be read: {error}"
+    return error.what if isinstance(error, LakeError) else f"the rows cannot be read: {error}"
 
 
 def _damage(content: FileContent, file: DataFile, what: str, offset: int | None) -> None:

@@ -14,7 +14,7 @@ from hudilake.clock import now_ms
 from hudilake.commit.clean import pending_cleans, read_plan
 from hudilake.commit.late_completion import rolled_back_by
 from hudilake.commit.savepoint_record import read_savepoint
-from hudilake.errors import BinlakeError, ConfigError, CorruptDataError
+from hudilake.errors import ConfigError, CorruptDataError, LakeError
 from hudilake.format.definition.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, PROPERTIES_PATH, TableConfig
 from hudilake.format.definition.schema import META_FIELDS, arrow_schema, value_schema
 from hudilake.format.files.names import (
@@ -116,7 +116,7 @@ class Evidence:
             for old in self.timeline.history().commits():
                 body = CommitMetadata.from_bytes(old.metadata, f"history of {old.requested_time}")
                 self.archived[old.requested_time] = body
-        except (BinlakeError, pa.ArrowException, OSError) as error:
+        except (LakeError, pa.ArrowException, OSError) as error:
             self.history_readable = False
             self.timeline._history = History(self.storage, ())  # later questions to it must not fail again
             self.findings.append(

@@ -19,7 +19,7 @@ from binlake.source.offsets import Offsets
 from binlake.tables.audit import audit
 from binlake.tables.catalog import CatalogTable, catalog_table
 from binlake.tables.lake import locking
-from hudilake.errors import BadInputError, BinlakeError
+from hudilake.errors import BadInputError, LakeError
 from hudilake.services.fsck import fsck
 from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
@@ -53,10 +53,10 @@ def bank(tmp_path: Path) -> Bank:
 FIRST = {k: account(k, 100) for k in range(5)}
 
 
-def refused(bank: Bank, *arguments: str) -> BinlakeError:
+def refused(bank: Bank, *arguments: str) -> LakeError:
     before = bank.commits("a"), bank.commits("b")
     done = bank.run("revert", *arguments, "--yes")
-    assert isinstance(done.exception, BinlakeError), (done.output, done.exception)
+    assert isinstance(done.exception, LakeError), (done.output, done.exception)
     assert (bank.commits("a"), bank.commits("b")) == before
     return done.exception
 

@@ -19,7 +19,7 @@ from binlake.proof.verify.rows import EVERYTHING
 from binlake.proof.verify.run import Verifier, VerifyOptions
 from binlake.tables.catalog import CatalogTable, catalog_table
 from embedded.mariadb import EmbeddedMariaDB
-from hudilake.errors import BinlakeError, TransientError
+from hudilake.errors import LakeError, TransientError
 from hudilake.storage import open_storage
 from tests.binlake.proof.verify.source import database_section, verified
 from tests.binlake.schema.ddl_source import Follower
@@ -83,7 +83,7 @@ def run(follower: Follower, *arguments: str) -> tuple[int, str]:
     conf = follower.place / "conf.yaml"
     conf.write_text(follower.document())
     done = CliRunner().invoke(app, [one.replace("CONF", str(conf)) for one in arguments])
-    if isinstance(done.exception, BinlakeError):
+    if isinstance(done.exception, LakeError):
         return done.exception.exit_code, f"{done.output}{done.exception}"
     return done.exit_code, done.output
 

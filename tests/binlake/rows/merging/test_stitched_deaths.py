@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from tests.binlake.rows.merging.stitched import Event, Model, merging
 from tests.binlake.rows.merging.stitched_table import StitchedTable
 from tests.binlake.rows.merging.test_stitched_table import judged
@@ -27,7 +27,7 @@ def after_death(path: Path, fate: Fate) -> StitchedTable:
     here.run(FIRST)
     here.root, whole = DyingStore(here.root, fate), here.root
     here.restart()
-    with contextlib.suppress(Killed, BinlakeError):
+    with contextlib.suppress(Killed, LakeError):
         here.run(SECOND)
     fate.settle()
     here.root = whole

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudilake.errors import BinlakeError, UnsupportedError
+from hudilake.errors import LakeError, UnsupportedError
 from hudilake.format.files.bloom import DYNAMIC, SIMPLE, BloomFilter, bit_size, hash_count, murmur2
 from tests.paths import GOLDEN
 
@@ -139,12 +139,12 @@ def test_no_rows_and_slices() -> None:
 @pytest.mark.parametrize("text", ["", "AAAA", "not base64!", BLOOMS[0]["base64"][:20]])
 @pytest.mark.parametrize("kind", [SIMPLE, DYNAMIC])
 def test_damage(kind: str, text: str) -> None:
-    with pytest.raises(BinlakeError):
+    with pytest.raises(LakeError):
         BloomFilter.from_base64(kind, text)
 
 
 def test_unknown_kinds() -> None:
     with pytest.raises(UnsupportedError):
         BloomFilter.from_base64("RIBBON", BLOOMS[0]["base64"])
-    with pytest.raises(BinlakeError):
+    with pytest.raises(LakeError):
         BloomFilter.from_base64(DYNAMIC, BLOOMS[0]["base64"])

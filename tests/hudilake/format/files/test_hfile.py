@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudilake.errors import BinlakeError, CorruptDataError, UnsupportedError
+from hudilake.errors import CorruptDataError, LakeError, UnsupportedError
 from hudilake.format.files.hfile import layout
 from hudilake.format.files.hfile.columns import all_entries
 from hudilake.format.files.hfile.layout import Codec
@@ -133,14 +133,14 @@ def test_damage_is_an_error_or_harmless() -> None:
     entries = [(b"k%03d" % n, b"value %d" % n) for n in range(50)]
     data = encode_hfile(entries, "{}", 0, Codec.GZIP, block_size=400)
     for cut in range(1, len(data), 37):
-        with pytest.raises(BinlakeError):
+        with pytest.raises(LakeError):
             list(HFileReader.from_bytes(data[:-cut]).scan())
     wrong = 0
     for at in range(0, len(data) - 4096, 11):
         damaged = data[:at] + bytes((data[at] ^ 0xFF,)) + data[at + 1 :]
         try:
             wrong += list(HFileReader.from_bytes(damaged).scan()) != entries
-        except BinlakeError:
+        except LakeError:
             continue
     assert wrong == 0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.format.timeline.history import History
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.table.table import HudiTable
@@ -101,7 +101,7 @@ def test_control_deletions_before_the_history_are_seen(tmp_path: Path, indexed: 
     try:
         while dies_well(made, tmp_path / f"{at}", deletions_first, at, before=False):
             at += 1
-    except (AssertionError, BinlakeError):
+    except (AssertionError, LakeError):
         return
     pytest.fail("no death was noticed")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hudilake.commit.savepoint_record import savepoints
-from hudilake.errors import BinlakeError, ConfigError, UnsupportedError
+from hudilake.errors import ConfigError, LakeError, UnsupportedError
 from hudilake.format.files.view import file_slices
 from hudilake.format.timeline.instant import COMMIT, Instant
 from hudilake.format.timeline.timeline import Timeline
@@ -99,7 +99,7 @@ class Life:
         self.restored += 1
         past.check()
 
-    def _is_right(self, instant: str, refusal: BinlakeError) -> None:
+    def _is_right(self, instant: str, refusal: LakeError) -> None:
         """Refused for a reason: files are gone, the commit is archived, or a savepoint holds a later one."""
         table = self.past.table
         absent = not self.needed[instant] <= set(data_files(self.past.path))
@@ -129,6 +129,6 @@ def test_control_a_restore_that_leaves_compactions_is_seen(
     for seed in range(8):
         try:
             Life(tmp_path / str(seed), seed, indexed).run()
-        except (AssertionError, BinlakeError):
+        except (AssertionError, LakeError):
             return
     pytest.fail("no difference was noticed")

@@ -20,7 +20,7 @@ from binlake.hbase.derive.pairs import DerivedPair, derived_pairs
 from binlake.hbase.derive.run import DerivationResult
 from binlake.hbase.derive.sweep import Sweeper
 from binlake.settings import Settings
-from hudilake.errors import BinlakeError, ConfigError, CorruptDataError
+from hudilake.errors import ConfigError, CorruptDataError, LakeError
 from hudilake.table.table import HudiTable
 
 WideTables = Annotated[
@@ -51,7 +51,7 @@ def derive(
                     swept = Sweeper(deriver).sweep(pair)
                     if swept.rows:
                         _print(swept, as_json=as_json, swept=True)
-            except BinlakeError as error:
+            except LakeError as error:
                 code = report_error(str(pair.wide), error, code)
     raise typer.Exit(code)
 

@@ -11,7 +11,7 @@ import typer
 from binlake.cli.commands.metastore.options import MetastoreConf
 from binlake.cli.reports import report_error
 from binlake.cli.text import say
-from hudilake.errors import BinlakeError, CorruptDataError
+from hudilake.errors import CorruptDataError, LakeError
 from lakemetastore.lake.check import Check, Finding
 from lakemetastore.lake.opening import Metastore, opened_metastore
 from lakemetastore.settings.service import MetastoreSettings
@@ -53,7 +53,7 @@ def _repaired(metastore: Metastore, found: list[Finding]) -> int:
         done.add((finding.where, finding.next))
         try:
             finding.repair()
-        except BinlakeError as error:
+        except LakeError as error:
             code = report_error(finding.where, error, code)
     return code
 

@@ -13,7 +13,7 @@ from binlake.cli.reports import print_line, report_error
 from binlake.cli.table_options import AsJson
 from binlake.cli.text import say
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.extras import require_extra
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.opening import opened_metastore
@@ -47,7 +47,7 @@ class PushReport:
     altered: int
     removed: int
     seconds: float
-    error: BinlakeError | None = None
+    error: LakeError | None = None
 
     def parts(self) -> list[str]:
         """For people."""
@@ -95,7 +95,7 @@ def _reports(pushing: GluePush, catalog: Catalog, tables: list[str] | None, *, p
         began = monotonic_s()
         try:
             done = pushing.push(database, name)
-        except BinlakeError as error:
+        except LakeError as error:
             yield PushReport(table, "failed", 0, 0, 0, monotonic_s() - began, error)
             continue
         yield PushReport(table, done.change, done.added, done.altered, done.removed, monotonic_s() - began)

@@ -12,7 +12,7 @@ from binlake.cli.reports import print_line, report_error
 from binlake.cli.table_options import AsJson
 from binlake.cli.text import say
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError
+from hudilake.errors import LakeError
 from hudilake.table.directory import BrokenTable
 from lakemetastore.lake.named import chosen
 from lakemetastore.lake.naming import NamedTable
@@ -32,7 +32,7 @@ class RegisterReport:
     added: int
     dropped: int
     seconds: float
-    error: BinlakeError | None = None
+    error: LakeError | None = None
 
     @classmethod
     def of(cls, told_of: TableReconciliation) -> RegisterReport:
@@ -59,7 +59,7 @@ class RebuildReport:
     table: str
     differences: tuple[str, ...]
     seconds: float
-    error: BinlakeError | None = None
+    error: LakeError | None = None
 
     def parts(self) -> list[str]:
         """For people."""
@@ -92,7 +92,7 @@ def _rebuilt(metastore: Metastore, table: NamedTable | BrokenTable) -> RebuildRe
     began = monotonic_s()
     try:
         found = metastore.lakes.rebuild(table.storage)
-    except BinlakeError as error:
+    except LakeError as error:
         return RebuildReport(table.full_name, (), monotonic_s() - began, error)
     return RebuildReport(table.full_name, tuple(found), monotonic_s() - began)
 

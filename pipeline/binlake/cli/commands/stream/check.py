@@ -33,7 +33,7 @@ from binlake.source.registry import schema_registry
 from binlake.tables.buckets.bucket_sizes import bucket_advice, proposed
 from binlake.tables.merging_check import compare_merging
 from binlake.tables.unmatched import UnmatchedName, known_columns, unmatched_columns, unmatched_tables
-from hudilake.errors import BinlakeError, ConfigError, UnsupportedError
+from hudilake.errors import ConfigError, LakeError, UnsupportedError
 from hudilake.format.definition.config import PROPERTIES_PATH, TableConfig
 from hudilake.format.definition.kind import UNKNOWN
 from hudilake.storage import Storage, StorageError, StorageNotFoundError, check_exclusive_create, open_storage
@@ -59,7 +59,7 @@ class Check:
     name: str
     verdict: CheckOutcome
     detail: str
-    error: BinlakeError | None = None
+    error: LakeError | None = None
 
 
 def check(
@@ -121,11 +121,11 @@ def print_checks(checks: Iterable[Check], console: Console) -> None:
 def _run(name: str, step: Callable[[], str]) -> Check:
     try:
         return Check(name, CheckOutcome.OK, step())
-    except BinlakeError as error:
+    except LakeError as error:
         return _failed(name, error)
 
 
-def _failed(name: str, error: BinlakeError) -> Check:
+def _failed(name: str, error: LakeError) -> Check:
     place = ", ".join(f"{k}={v}" for k, v in error.where.items())
     return Check(name, CheckOutcome.FAILED, f"{error.what} [{place}]" if place else error.what, error)
 
@@ -156,7 +156,7 @@ def _check_ddl(settings: Settings, tables: list[SourceTable], topics: Collection
         lake = open_storage(settings.lake.uri, settings.lake.storage_options())
         for finding in statements(settings, lake, tables, topics):
             yield Check(finding.name, CheckOutcome.WARNING if finding.refused else CheckOutcome.OK, finding.detail)
-    except BinlakeError as error:
+    except LakeError as error:
         yield _failed("ddl", error)
 
 
@@ -214,7 +214,7 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
             yield from (
                 Check("merge engine", CheckOutcome.WARNING, r) for r in engine_remarks(settings, lake, table, one)
             )
-        except BinlakeError as error:
+        except LakeError as error:
             yield _failed("merge engine", error)
     yield _run("paths", partial(_check_paths, rules))
     many = [table for table, r in rules.items() if kind_of(r).computed and r.buckets > MANY_BUCKETS]
@@ -263,7 +263,7 @@ def _checked_sizes(check: Check, lake: Storage, table: str, rules: TableRules) -
         slices = held.file_slices() if held.config.kind.computed else ()
         advice = bucket_advice(held, slices)
         resizes = proposed(held, rules.files.target_bytes, slices)
-    except BinlakeError as error:
+    except LakeError as error:
         return _failed(check.name, error)
     if advice is not None:
         return Check(check.name, CheckOutcome.WARNING, bucket_remark(advice, "CONF", table))

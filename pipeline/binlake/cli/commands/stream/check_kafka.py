@@ -15,7 +15,7 @@ from binlake.settings import KafkaSettings
 from binlake.source.client import Complaints, failure, make_consumer
 from binlake.source.java_client import java_properties
 from hudilake.clock import monotonic_s
-from hudilake.errors import BinlakeError, ConfigError, TransientError
+from hudilake.errors import ConfigError, LakeError, TransientError
 
 _THREADS = 16
 
@@ -132,6 +132,6 @@ class KafkaProbe:
         if topic in pending and self._consumer is not None:
             self._consumer.incremental_unassign([pending.pop(topic)])
 
-    def _unreadable(self, error: KafkaException | KafkaError, **where: object) -> BinlakeError:
+    def _unreadable(self, error: KafkaException | KafkaError, **where: object) -> LakeError:
         config = self.kafka.client_properties()
         return failure(config, error, self._complaints.take(), "cannot read from Kafka", **where)

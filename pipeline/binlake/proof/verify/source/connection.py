@@ -17,7 +17,7 @@ from pymysql.converters import encoders
 from pymysql.cursors import SSCursor
 
 from binlake.settings import DatabaseSettings
-from hudilake.errors import BinlakeError, ConfigError, TransientError
+from hudilake.errors import ConfigError, LakeError, TransientError
 
 #: Error numbers of MySQL that another attempt does not change: access denied, unknown database, table or column,
 #: syntax, missing privilege.
@@ -59,7 +59,7 @@ class SourceConnection:
     def _begin_session(self) -> None:
         try:
             self.rows(_SESSION)
-        except BinlakeError as error:
+        except LakeError as error:
             if error.where.get("error") != _UNKNOWN_VARIABLE:
                 raise
             self.rows(_OLD_SESSION)  # MariaDB before 11.1 has the older name only
@@ -169,7 +169,7 @@ def _tls(settings: DatabaseSettings) -> ssl.SSLContext | None:
         ) from error
 
 
-def _failure(error: Exception, what: str, place: str) -> BinlakeError:
+def _failure(error: Exception, what: str, place: str) -> LakeError:
     number = error.args[0] if error.args and isinstance(error.args[0], int) else None
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
     kind = ConfigError if number in _LASTING else TransientError

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from binlake.decode.order import binlog_order
 from binlake.proof.verify.source.connection import SourceConnection
 from binlake.settings import SourceSettings
-from hudilake.errors import BinlakeError, ConfigError, TransientError
+from hudilake.errors import ConfigError, LakeError, TransientError
 
 #: So long after its place in the binlog a transaction is visible.
 _VISIBLE_AFTER_S = 1.0
@@ -69,7 +69,7 @@ def snapshot(connection: SourceConnection, *, replica: bool) -> Iterator[SourceP
     try:
         yield position
     finally:
-        with contextlib.suppress(BinlakeError):
+        with contextlib.suppress(LakeError):
             connection.rows("ROLLBACK")
 
 
@@ -133,7 +133,7 @@ def _server_id(connection: SourceConnection) -> int:
 
 
 def _gtid(connection: SourceConnection, file: str, place: int) -> str | None:
-    with contextlib.suppress(BinlakeError):
+    with contextlib.suppress(LakeError):
         [[found]] = connection.rows("SELECT BINLOG_GTID_POS(%s, %s)", (file, place))
         return found or None
     return None

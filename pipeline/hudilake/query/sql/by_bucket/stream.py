@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from hudilake.errors import BinlakeError, ConfigError
+from hudilake.errors import ConfigError, LakeError
 from hudilake.query.join.rows import rows_of
 from hudilake.query.sql.by_bucket.part import BucketPart, PartTable
 from hudilake.query.sql.connection import connected, register_rows
@@ -36,7 +36,7 @@ class _StepRows:
         try:
             slices = part.slices(table, self.number)
             yield from rows_of(table.scan, table.key, slices, part.pair(self.number), self.tally)
-        except BinlakeError as error:
+        except LakeError as error:
             self.failures.first = self.failures.first or error
             raise
 
