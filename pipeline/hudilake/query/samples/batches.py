@@ -20,7 +20,7 @@ class SampleBatch:
     Example:
         >>> batch = next(hudilake.Samples(orders.uri, columns=["id"], since=hudilake.SamplePosition()).batches())
         >>> batch.rows.schema.names, type(batch.position).__name__
-        (['id'], 'Position')
+        (['id'], 'SamplePosition')
     """
 
     rows: pa.RecordBatch

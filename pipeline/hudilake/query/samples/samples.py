@@ -46,8 +46,7 @@ class Samples:
         columns: the returned columns; None for all but hidden and meta ones.
         complete: True for rows that every column group of a stitched table knows, of a plain table rows without nulls
             in ``columns``; names of column groups for rows that these know; False for all rows.
-        since: the position to go on from. None begins with the table as it is; ``SamplePosition()`` with its first
-        commit.
+        since: where to go on. None begins with the table as it is; ``SamplePosition()`` with its first commit.
         until: no commits that completed later (a moment as ``binlake query`` takes it); None for no limit.
         changes: whether a complete row is given again whenever a commit has written it.
         follow: whether the iteration waits for new commits instead of ending.

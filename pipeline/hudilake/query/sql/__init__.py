@@ -1,4 +1,3 @@
-# ruff: noqa: E402 - the check for the extra comes before the imports that need it
 """SQL over one or several tables: DuckDB over the rows that each table's plan leaves.
 
 ::
@@ -6,6 +5,8 @@
     with read_sql("SELECT o.id, c.name FROM o JOIN c ON c.id = o.customer_id", {"o": orders, "c": customers}) as rows:
         for batch in rows: ...
 """
+
+# ruff: noqa: E402 - the check for the extra comes before the imports that need it
 
 from hudilake.extras import require_extra
 

@@ -194,7 +194,7 @@ class Bank:
         """A command that reads the topics of this log where it would read Kafka."""
         with pytest.MonkeyPatch.context() as patch:
             for module in (why_command, revert_command):
-                patch.setattr(module, "KafkaRecords", lambda settings: LogRecords(self.log, self.low))
+                patch.setattr(module, "KafkaHistory", lambda settings: LogRecords(self.log, self.low))
             return CliRunner().invoke(app, [*command.split(), str(self.conf), *arguments], input=answer)
 
     def json(self, command: str, *arguments: str) -> list[dict[str, Any]]:
