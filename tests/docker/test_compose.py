@@ -198,7 +198,7 @@ def test_the_image_runs_only_modules_that_it_has() -> None:
     modules = {
         str(node.module).split(".")[0] for node in ast.walk(ast.parse(script)) if isinstance(node, ast.ImportFrom)
     }
-    assert copied == {"pipeline", "jobs"}
+    assert copied == {"distributions", "pipeline", "jobs"}
     assert all((ROOT / "pipeline" / name).is_dir() for name in modules)
     assert "prepare_spark()" in script
     assert callable(session.prepare_spark)

@@ -26,22 +26,22 @@ STREAMS = (
     Mutant(
         "changed-key", "a changed key takes its old row away", "the old row stays",
         "pipeline/binlake/rows/upsert/route.py",
-        "    keyed, paths = _with_moves(keyed, paths, rows, moves, target)\n",
-        "    _with_moves(keyed, paths, rows, moves, target)\n",
+        "    if not pc.any(changed).as_py():\n        return keyed, paths\n",
+        "    if changed is not None:\n        return keyed, paths\n",
         ("tests/binlake/rows/upsert/test_route.py",),
     ),
     Mutant(
         "null-key", "a row without a key is quarantined", "it is written",
-        "pipeline/binlake/rows/upsert/route.py",
-        "    if not any(key.null_count for key in keys):\n        return batch, None\n",
-        "    if keys is not None:\n        return batch, None\n",
+        "pipeline/binlake/rows/upsert/place.py",
+        "            null |= values.is_null().to_numpy()\n",
+        "            null |= False\n",
         ("tests/binlake/rows/upsert/test_route.py::test_rows_with_a_null_key_are_set_apart",),
     ),
     Mutant(
         "record-whole", "a record with a refused row is refused as a whole", "its other rows go on",
-        "pipeline/binlake/rows/upsert/route.py",
-        "    return rows_where(batch, ~beside) if beside.any() else batch\n",
-        "    return batch\n",
+        "pipeline/binlake/rows/upsert/prepare.py",
+        "            self.left = self.left & ~np.isin(offsets, offsets[mask])\n",
+        "            self.left = self.left & ~mask\n",
         ("tests/binlake/rows/upsert/test_prepare.py::test_a_record_is_rejected_whole",),
     ),
     Mutant(
@@ -172,9 +172,9 @@ STREAMS = (
     ),
     Mutant(
         "partition-paths", "a partition value that cannot name a directory is quarantined", "its rows are written",
-        "pipeline/binlake/rows/upsert/route.py",
-        "    if pc.all(usable).as_py() is not False:\n",
-        "    if usable is not None:\n",
+        "pipeline/binlake/rows/upsert/place.py",
+        "    usable = rows.target.usable_paths(rows.paths)\n",
+        "    usable = rows.target.usable_paths(rows.paths).fill_null(True).is_valid()\n",
         (f"{_NAMES}::test_partition_values_stay_in_their_table",),
     ),
     Mutant(

@@ -230,7 +230,7 @@ TABLES = (
     Mutant(
         "index-before-commit", "the metadata table is told before the commit completes", "it is told afterwards",
         "pipeline/hudilake/table/table.py",
-        "        self._note(instant, files, columns)\n"
+        "        self._upkeep.note(instant, files, columns)\n"
         "        partitions = dict.fromkeys(stat.partition_path for stat in stats)\n"
         "        new_partitions = tuple(p for p in partitions if p not in self._known_partitions)\n"
         "        self._rings.begin(self.config, new_partitions)\n"
@@ -244,7 +244,7 @@ TABLES = (
         "        plan = CommitPlan(\n            inflight=inflight,\n            completion_time=self._clock.next(),\n"
         "            metadata=_body(inflight, stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}, replaced),\n"
         "            new_partitions=new_partitions,\n        )\n"
-        "        completed = apply_commit(self.storage, plan)\n        self._note(instant, files, columns)\n",
+        "        completed = apply_commit(self.storage, plan)\n        self._upkeep.note(instant, files, columns)\n",
         ("tests/hudilake/table/test_metadata_commits.py::test_the_order_of_calls",),
     ),
     Mutant(
