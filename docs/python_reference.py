@@ -70,7 +70,8 @@ _SECTIONS = {
 }
 #: The packages and modules of hudilake that binlake and lakemetastore may import; a test holds it.
 SECOND_LAYER = {
-    "hudilake.errors, hudilake.clock, hudilake.policies, hudilake.validation, hudilake.compiled": "what all share",
+    "hudilake.errors, hudilake.clock, hudilake.policies, hudilake.validation": "what all share",
+    "hudilake.compiled, hudilake.extras": "compiled functions; libraries that an extra brings",
     "hudilake.storage": "files of any store",
     "hudilake.format": "the bytes: definition, files, layout of rows, timeline",
     "hudilake.table": "an open table: begin, write context, commit, refresh",
