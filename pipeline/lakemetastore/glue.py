@@ -129,7 +129,7 @@ class PushResult:
     removed: int = 0
 
 
-def _told(call: Callable[P, R]) -> Callable[P, R]:
+def _raising_ours(call: Callable[P, R]) -> Callable[P, R]:
     """Errors of boto3 as errors of ours."""
 
     @wraps(call)
@@ -170,7 +170,7 @@ class GluePush:
                 f"Glue cannot be asked: {error}", do_next="give --region, or AWS' own settings"
             ) from error
 
-    @_told
+    @_raising_ours
     def push(self, database: str, name: str) -> PushResult:
         """Copy a table with its partitions.
 
@@ -193,7 +193,7 @@ class GluePush:
                 self._glue.update_table(DatabaseName=database, TableInput=wanted)
         return PushResult(f"{database}.{name}", change, *self._push_partitions(entry))
 
-    @_told
+    @_raising_ours
     def prune(self, database: str) -> list[PushResult]:
         """Delete the copies in a database of Glue whose tables the catalog no longer has under these names."""
         kept = set(self._catalog.tables.names(database))

@@ -86,7 +86,7 @@ class Topics:
     def _missing_for_tables_behind(self, *, skip_missing: bool) -> list[OffsetRange]:
         """The ranges that Kafka has deleted among the records that tables which are behind still need.
 
-        A paused or stopped table holds up no other: it is told when it is tried, and can be fetched anew.
+        A paused or stopped table holds up no other: it learns of them when it is tried, and can be fetched anew.
         """
         missing: dict[OffsetRange, None] = {}
         held = self._ledger.paused.keys() | self._ledger.stopped.keys()

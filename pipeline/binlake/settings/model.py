@@ -107,7 +107,7 @@ class Settings(Section):
         return settings
 
     @model_validator(mode="after")
-    def _whole_transactions_can_be_told(self) -> Self:
+    def _whole_transactions_can_be_seen(self) -> Self:
         if self.batch.transaction_consistent and (self.kafka.transaction_topic is None or self.kafka.fetch != "direct"):
             raise mistake("batch.transaction_consistent needs kafka.transaction_topic, and kafka.fetch: direct")
         return self

@@ -221,7 +221,7 @@ def times(hour: int) -> dict[str, str]:
     }
 
 
-def told(hour: int, step: int = 1) -> str:
+def hour_text(hour: int, step: int = 1) -> str:
     """The text of an hour (``2026-11-21T05``) or, for a step of 24, of a day."""
     moment = datetime.fromtimestamp(hour * 3600, UTC)
     return f"{moment:%Y-%m-%d}" if step == 24 else f"{moment:%Y-%m-%dT%H}"

@@ -147,12 +147,12 @@ def topic_ids(config: Mapping[str, str], topics: Sequence[str]) -> TopicIds:
         asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_ASK_S)
         for topic, answer in asked.items():
             try:
-                told = answer.result().topic_id
+                topic_id = answer.result().topic_id
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue
                 raise failure(config, error, (), "Kafka does not describe a topic", topic=topic) from None
-            parts = (told.get_most_significant_bits(), told.get_least_significant_bits())
+            parts = (topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits())
             text = "".join(f"{part & (1 << 64) - 1:016x}" for part in parts)
             if text != _NO_ID:
                 found[topic] = text

@@ -48,11 +48,11 @@ def send_signal(config: Mapping[str, str], topic: str, signal: SnapshotSignal) -
     TransientError if the brokers do not answer.
     """
     partitions_of(config, topic)
-    complaints, told = Complaints(), list[KafkaError]()
+    complaints, refusals = Complaints(), list[KafkaError]()
 
     def delivered(error: KafkaError | None, message: object) -> None:
         if error is not None:
-            told.append(error)
+            refusals.append(error)
 
     try:
         producer = Producer({"acks": "all", **config, "error_cb": complaints})
@@ -60,8 +60,8 @@ def send_signal(config: Mapping[str, str], topic: str, signal: SnapshotSignal) -
         left = producer.flush(_ANSWER_S)
     except KafkaException as error:
         raise failure(dict(config), error, complaints.take(), "the signal cannot be sent", topic=topic) from None
-    if told:
-        raise failure(dict(config), told[0], complaints.take(), "the signal cannot be sent", topic=topic)
+    if refusals:
+        raise failure(dict(config), refusals[0], complaints.take(), "the signal cannot be sent", topic=topic)
     if left:
         raise TransientError(
             "the brokers did not take the signal in time",

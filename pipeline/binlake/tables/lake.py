@@ -30,8 +30,8 @@ def locking(settings: LockingSettings, owner: str, *, one_run: bool = False) -> 
 
 
 class Lake:
-    """All tables of the lake that this stream has met, opened on first use. ``registrar``: is told of completed
-    instants."""
+    """All tables of the lake that this stream has met, opened on first use. ``registrar``: is given the
+    completed instants."""
 
     def __init__(self, root: Storage, locking: Locking | None = None, registrar: Registrar = NO_REGISTRAR) -> None:
         self.root = root

@@ -72,7 +72,7 @@ class LakeTable:
 
     ``base_from_rows``: as in ``WriteContext``. ``heights``: how far its facts are counted. ``rows``: places and writes
     its rows, as its kind does. ``ddl``: the statements that its commits record. ``snapshots``: the places at
-    which its snapshot rows were read. ``registrar``: is told of completed instants.
+    which its snapshot rows were read. ``registrar``: is given the completed instants.
     """
 
     storage: Storage

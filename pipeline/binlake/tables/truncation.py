@@ -38,7 +38,7 @@ def without_truncated(table: LakeTable, truncates: Truncates, held: Mapping[Plac
 
 def check_truncates(table: LakeTable, truncates: Truncates) -> None:
     """Raise UnsupportedError for a TRUNCATE that comes after later events of an engine that combines events: what is
-    combined cannot be told apart. A row of ``partial_update`` can: it keeps the order of each column."""
+    combined cannot be separated. A row of ``partial_update`` can: it keeps the order of each column."""
     if table.merging.engine not in ("first_row", "aggregate"):
         return
     known = table.truncates

@@ -168,7 +168,7 @@ class ShownColumns:
     settings: Settings
     root: Storage
     _known: dict[SourceTable, frozenset[str]] | None = None
-    _told: set[UnmatchedName] = field(default_factory=set)
+    _returned: set[UnmatchedName] = field(default_factory=set)
 
     def keep(self, shown: Columns) -> tuple[UnmatchedName, ...]:
         """Take in the columns of a batch. Returns the names that match nothing, each once. Raises StorageError."""
@@ -182,8 +182,8 @@ class ShownColumns:
             document = {"version": _VERSION, "tables": tables}
             self.root.write(_path(self.settings.name), json.dumps(document, ensure_ascii=False).encode())
         self._known = grown
-        found = [one for one in unmatched_columns(self.settings, grown) if one not in self._told]
-        self._told.update(found)
+        found = [one for one in unmatched_columns(self.settings, grown) if one not in self._returned]
+        self._returned.update(found)
         return tuple(found)
 
 

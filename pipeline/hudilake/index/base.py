@@ -1,4 +1,4 @@
-"""What every index that is looked up answers, what it costs, and what it must be told."""
+"""What every index that is looked up answers, what it costs, and what writers must report to it."""
 
 from __future__ import annotations
 

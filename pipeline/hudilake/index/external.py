@@ -2,7 +2,7 @@
 
 The store takes no part in the commit. So an entry has the instant that wrote it and the entries before it, and counts
 only if its instant has completed on the timeline (Hudi's HBase index checks the same): nothing is to be undone after a
-rollback or a crash. Commits that the store was not told of, restores and a lost store show on the timeline; then the
+rollback or a crash. Commits that no writer noted in the store, restores and a lost store show on the timeline; then the
 keys of the table are read again, in a new generation: entries of older generations do not count.
 """
 
@@ -62,8 +62,8 @@ class _Names:
     def state(self) -> bytes:
         return self.table + b"state"
 
-    def told(self, generation: str, instant: str) -> bytes:
-        """Of an instant that the store was told of."""
+    def noted(self, generation: str, instant: str) -> bytes:
+        """Of an instant that its writer noted in the store."""
         return self.table + f"told/{generation}/{instant}".encode()
 
     def entry(self, key: str) -> bytes:
@@ -87,7 +87,7 @@ class ExternalIndex:
         self._completed = {_READ}
         self._unknown: set[str] = set()
         self._generation = table.generation
-        #: A generation, and the completion time up to which the store was told of every commit.
+        #: A generation, and the completion time up to which the store has a note of every commit.
         self._until = "", ""
 
     def locate(self, keys: pa.Array, partition_paths: pa.Array) -> KeyLocations:
@@ -113,7 +113,7 @@ class ExternalIndex:
         return KeyLocations(paths, ids, cost)
 
     def keep(self, instant: str, changes: Sequence[KeyChanges]) -> None:
-        """As ``KeyIndex.keep``. The store is told of the instant after its entries are written."""
+        """As ``KeyIndex.keep``. The instant is noted in the store after its entries are written."""
         state = self._state()
         if state is None:
             return  # the next lookup reads the table
@@ -123,7 +123,7 @@ class ExternalIndex:
             inserted |= dict.fromkeys(change.inserted.to_pylist(), (change.partition_path, change.file_id))
             deleted |= dict.fromkeys(change.deleted.to_pylist(), (change.partition_path, change.file_id))
         self._write(state.generation, instant, inserted, deleted)
-        self._store.put_many({self._names.told(state.generation, instant): b"1"})
+        self._store.put_many({self._names.noted(state.generation, instant): b"1"})
 
     def _write(self, generation: str, instant: str, inserted: dict[str, Place], deleted: dict[str, Place]) -> None:
         """Put an instant's entries before those that there are. A key that is deleted in one file group counts only if
@@ -190,8 +190,8 @@ class ExternalIndex:
         if state is not None:
             since = self._until[1] if self._until[0] == state.generation else state.since
             until, changes = latest_change(self._table), changes_since(self._table, since)
-            told = self._store.get_many([self._names.told(state.generation, c.requested_time) for c in changes])
-            if all(told):
+            noted = self._store.get_many([self._names.noted(state.generation, c.requested_time) for c in changes])
+            if all(noted):
                 self._until = state.generation, until
                 return state.generation
         return self._read_table(cost)

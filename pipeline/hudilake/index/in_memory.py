@@ -1,7 +1,7 @@
 """IN_MEMORY: all record keys of a table in this process, read when the index is first asked.
 
-A commit that the index is told of counts once it has completed. After a commit that it was not told of, it reads the
-table again.
+A commit that its writer passed to the index counts once it has completed. After any other commit, it reads the table
+again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class InMemoryIndex:
         self._table, self._most = table, most
         #: The completion time up to which commits are taken in; None before the table was read.
         self._until: str | None = None
-        self._told: dict[str, Sequence[KeyChanges]] = {}
+        self._kept: dict[str, Sequence[KeyChanges]] = {}
         self._map = KeyMap(1)
         self._numbers: dict[tuple[str, str], int] = {}
 
@@ -56,18 +56,18 @@ class InMemoryIndex:
 
     def keep(self, instant: str, changes: Sequence[KeyChanges]) -> None:
         """As ``KeyIndex.keep``: the changes count once the instant has completed."""
-        self._told[instant] = list(changes)
+        self._kept[instant] = list(changes)
 
     def _take_in(self, cost: LookupCost) -> None:
         changes = [] if self._until is None else changes_since(self._table, self._until)
-        if self._until is None or any(change.requested_time not in self._told for change in changes):
+        if self._until is None or any(change.requested_time not in self._kept for change in changes):
             self._read(cost)
         else:
             for change in changes:
-                self._apply(self._told[change.requested_time])
+                self._apply(self._kept[change.requested_time])
         self._until = latest_change(self._table)
         pending = {instant.requested_time for instant in self._table.timeline.pending()}
-        self._told = {instant: told for instant, told in self._told.items() if instant in pending}
+        self._kept = {instant: changes for instant, changes in self._kept.items() if instant in pending}
         self._check_size(sum(len(run.keys) for run in self._map.runs))
 
     def _read(self, cost: LookupCost) -> None:

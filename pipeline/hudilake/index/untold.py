@@ -1,7 +1,7 @@
-"""Commits that an index with a memory of its own was not told of: then the table is read again, for it knows the truth.
+"""Commits that no writer passed to an index with a memory of its own: then the table, which has the truth, is read.
 
-An index is told of a commit by ``KeyIndex.keep``. It is not told of commits of other writers, of restores, and of
-commits while its memory was lost.
+A writer passes a commit to an index by ``KeyIndex.keep``. The index does not learn of commits of other writers, of
+restores, and of commits while its memory was lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The metadata table of an open table: made, told of commits and rollbacks, and looked after."""
+"""The metadata table of an open table: made, given commits and rollbacks, and looked after."""
 
 from __future__ import annotations
 

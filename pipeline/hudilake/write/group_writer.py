@@ -66,7 +66,7 @@ class GroupWriter(Protocol):
         none. The file group begins a new file slice.
 
         ``gone``: the keys of the rows that lived in the file group and are not in it any more, string array: the index
-        of the keys is told of them. ``group.deletes`` may have more, of rows that live elsewhere by now. Errors as
+        of the keys is given them. ``group.deletes`` may have more, of rows that live elsewhere by now. Errors as
         ``write``.
         """
         ...
@@ -169,8 +169,8 @@ class BaseWriter:
     def _published(
         self, storage: Storage, group: FileGroupWrite, log: SortedLog, files: Sequence[MadeBase], number: int
     ) -> WriteResult:
-        """Move one of the finished files to its place. ``number``: 0 for the file group's own, of which the commit's
-        updates and deletes are told."""
+        """Move one of the finished files to its place. ``number``: 0 for the file group's own, which states the
+        commit's updates and deletes."""
         made = files[number]
         name, old = str(made.name), self.bases.get(group.file_id)
         storage.write(marker_path(self.context.instant, group.partition_path, name), b"")
@@ -219,8 +219,8 @@ def _stating(
     """The files of a file group whose keys were all in it before; the first one says which are deleted."""
     if not context.keeps_keys:
         return results
-    told = (KeyChanges(group.partition_path, group.file_id, NO_KEYS, gone) for gone in (deleted, NO_KEYS))
-    return [replace(result, keys=keys) for result, keys in zip(results, told, strict=False)]
+    changes = (KeyChanges(group.partition_path, group.file_id, NO_KEYS, gone) for gone in (deleted, NO_KEYS))
+    return [replace(result, keys=keys) for result, keys in zip(results, changes, strict=False)]
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

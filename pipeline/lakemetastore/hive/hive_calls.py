@@ -28,7 +28,7 @@ class HiveCalls:
 
     Args:
         services: what handlers work on.
-        on_call: told of each call: method, seconds, outcome (``ok``, ``refused``, ``unsupported``, ``failed``,
+        on_call: is passed each call: method, seconds, outcome (``ok``, ``refused``, ``unsupported``, ``failed``,
             ``malformed``).
     """
 

@@ -35,7 +35,7 @@ class ThriftServer:
         answer: gives the reply to a request; called from the threads of all connections.
         listener: a socket that listens. The server closes it.
         tls: certificates, if the clients speak TLS.
-        on_call: told of messages that are none, with the method ``-``. The rest is up to ``answer``.
+        on_call: is passed messages that are none, with the method ``-``. The rest is up to ``answer``.
     """
 
     def __init__(
@@ -152,4 +152,4 @@ class ThriftServer:
 
 
 def _nobody(method: str, seconds: float, outcome: str) -> None:
-    """Nobody is told."""
+    """Nobody listens."""

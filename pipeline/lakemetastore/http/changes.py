@@ -123,7 +123,7 @@ class ChangeWatch:
                 now = await run_in_threadpool(waiting.state)
             except LakeError as error:
                 _log.warning("cannot look at %s: %s", place, error, extra={"event": "watch_failed"})
-                now = ""  # those who wait look by themselves and are told the error
+                now = ""  # those who wait look by themselves and get the error
             if now != seen:
                 seen = now
                 self._wake(place)

@@ -1,4 +1,4 @@
-"""Instants that writers register: looked up in the timeline, then told to the metastore."""
+"""Instants that writers register: looked up in the timeline, then passed to the metastore."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Registrations:
     failed: Counter
 
     def take(self, table: OpenTable, request: RegistrationRequest) -> RegistrationReply:
-        """The table's state with the instant. An instant that the timeline does not show is not told to anyone: the
+        """The table's state with the instant. An instant that the timeline does not show is passed to nobody: the
         timeline is the truth.
 
         A metastore that fails is no failure of the request: its reconciler takes the instant in later. Raises

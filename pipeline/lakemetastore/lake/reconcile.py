@@ -1,4 +1,4 @@
-"""Takes in what the metastore was not told: commits that were not registered, what Hudi itself wrote, new names.
+"""Takes in what nobody reported to the metastore: commits that were not registered, what Hudi itself wrote, new names.
 
 Of several processes one does a round (``lease``). If two do, nothing is done twice: each change is worked out again
 from the newest state. A table that no longer exists stays in the catalog until ``binlake metastore check --repair``,

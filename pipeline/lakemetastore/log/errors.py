@@ -14,4 +14,4 @@ class CrowdedError(TransientError):
 
 
 class LogOutcomeUnknownError(CommitUnknownError):
-    """The store gave no answer, and it cannot be told whether the change was made."""
+    """The store gave no answer, and nobody knows whether the change was made."""

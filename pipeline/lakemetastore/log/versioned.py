@@ -120,7 +120,7 @@ class VersionedLog(Generic[S, E]):
             policy: which changes are in the way of each other (see ``hudilake.commit.intent.conflicts``).
 
         Raises:
-            ConflictError: an entry in between is in the way, or is forgotten, so that this cannot be told.
+            ConflictError: an entry in between is in the way, or is forgotten, so that this cannot be known.
             CrowdedError, LogOutcomeUnknownError, StorageError, CorruptDataError: as ``commit``.
         """
 

@@ -1,6 +1,6 @@
 """Which fields of the Hive Metastore's structs name databases and catalogs: tables for the walker over bytes.
 
-The generated classes say which fields there are; which of them are names is told by the field's own name, which is
+The generated classes say which fields there are; the field's own name says which of them are names, which is
 how the interface's authors mark them, and by a short list of exceptions.
 """
 

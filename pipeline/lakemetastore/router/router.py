@@ -29,7 +29,7 @@ class Router:
     Args:
         settings: the backends and the rules.
         in_process: answers for the backend without an address.
-        on_call: told of each call.
+        on_call: is passed each call.
     """
 
     def __init__(
@@ -105,4 +105,4 @@ def request_of(name: str, arguments: bytes, head: bytes) -> ThriftMessage:
 
 
 def _nobody(method: str, backend: str, seconds: float, outcome: str) -> None:
-    """Nobody is told."""
+    """Nobody listens."""

@@ -54,10 +54,10 @@ class Child:
     def wait_ready(self) -> None:
         """Wait until it has begun. Raises the error that ended it, TransientError if it died or takes too long."""
         with self._lock:
-            told = self._next(_START_S)
-        if isinstance(told, StartReport) and told.error is not None:
-            raise told.error
-        if not isinstance(told, StartReport):
+            message = self._next(_START_S)
+        if isinstance(message, StartReport) and message.error is not None:
+            raise message.error
+        if not isinstance(message, StartReport):
             raise TransientError(
                 "a process of the metastore did not begin",
                 do_next="look at what it logged, then start again",
@@ -85,9 +85,9 @@ class Child:
             except OSError:
                 return Report((f"process {self.name} does not answer",), "")
             until = monotonic_s() + _ANSWER_S
-            while (told := self._next(until - monotonic_s())) is not None:
-                if isinstance(told, Answer) and told.number == self._asked:
-                    return told.report
+            while (message := self._next(until - monotonic_s())) is not None:
+                if isinstance(message, Answer) and message.number == self._asked:
+                    return message.report
             return Report((f"process {self.name} does not answer",), "")
 
     def end(self, seconds: float) -> None:
@@ -129,8 +129,8 @@ class Child:
 
     def _note_death(self) -> None:
         self._dead = True
-        told = self._next(0)
-        why = str(told.error) if isinstance(told, StartReport) and told.error is not None else ""
+        message = self._next(0)
+        why = str(message.error) if isinstance(message, StartReport) and message.error is not None else ""
         code = self._process.exitcode
         self._pipe.close()
         now = monotonic_s()

@@ -1,4 +1,4 @@
-"""A process of the service: it makes its part, says that it is ready, and answers its parent until it is told to stop.
+"""A process of the service: it makes its part, says that it is ready, and answers its parent until that says stop.
 
 The parent and the process speak over a pipe. A process whose parent has died reads the end of the pipe and stops.
 """

@@ -43,7 +43,7 @@ class ServingPart:
         with ExitStack() as held:
             self._metastore = metastore_of(self._settings)
             held.callback(self._metastore.close)
-            self._metastore.catalog.databases.names()  # a store that does not answer is told now
+            self._metastore.catalog.databases.names()  # a store that does not answer raises its error now
             held.enter_context(self._http())
             held.enter_context(self._thrift())
             self._held = held.pop_all()

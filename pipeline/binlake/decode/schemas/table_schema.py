@@ -56,9 +56,9 @@ def versions_in_force(versions: tuple[SchemaVersion, ...], positions: _I64, *, a
     too_early = (found < 0) & ~placeless
     if placeless.any() or too_early.any():
         alive = [i for i, version in enumerate(versions) if not version.dropped]
-        told = bool(alive) and (as_hints or _agree([versions[i] for i in alive]))
-        found = np.where(placeless, alive[-1] if told else _UNKNOWN, found)
-        found = np.where(too_early, alive[0] if told else _UNKNOWN, found)
+        sure = bool(alive) and (as_hints or _agree([versions[i] for i in alive]))
+        found = np.where(placeless, alive[-1] if sure else _UNKNOWN, found)
+        found = np.where(too_early, alive[0] if sure else _UNKNOWN, found)
     return found
 
 

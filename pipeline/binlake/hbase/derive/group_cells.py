@@ -3,7 +3,7 @@
 What is kept belongs to the files from which it was made. When a file slice is asked for, its files say what of it
 counts: with further log files at the end of the merge order, of this writer or of others, only those are read; in all
 other cases (a compaction, a rollback, a restore, a log file that comes before a known one) what does not belong to the
-slice is dropped and made anew from the lake. So nothing has to be told.
+slice is dropped and made anew from the lake. So no writer has to report a commit.
 """
 
 from __future__ import annotations

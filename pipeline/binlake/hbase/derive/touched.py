@@ -112,8 +112,8 @@ def _unknown(table: HudiTable, since: CellsMoment | None) -> str:
 
 
 def _source_ms(table: HudiTable, writes: Sequence[Instant]) -> tuple[int, int] | None:
-    told = [RecordReader.of_commit(table.timeline.commit_metadata(write).extra).source_times for write in writes]
-    times = [span for span in told if span is not None]
+    recorded = [RecordReader.of_commit(table.timeline.commit_metadata(write).extra).source_times for write in writes]
+    times = [span for span in recorded if span is not None]
     return (min(oldest for oldest, _ in times), max(newest for _, newest in times)) if times else None
 
 

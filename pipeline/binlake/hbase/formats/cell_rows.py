@@ -126,7 +126,7 @@ class OneCellReader:
 
     Attributes:
         take: takes some records, by their indices, as a whole, or raises one of BAD_CELLS and takes none.
-        refuse: is told the index of a bad record, and what is wrong with it.
+        refuse: is given the index of a bad record, and what is wrong with it.
         sign: bytes that every message has; "" for none. Messages without them are not tried.
         most: bytes of messages that are taken at once; a single message may have more.
     """
@@ -171,7 +171,7 @@ def in_halves(count: int, take: Callable[[slice], None], refuse: Callable[[int, 
     Args:
         count: n.
         take: takes some of the messages as a whole, or raises one of BAD_CELLS and takes none.
-        refuse: is told the number of a bad message, and what is wrong with it.
+        refuse: is given the number of a bad message, and what is wrong with it.
     """
     waiting = [slice(0, count)] if count else []
     while waiting:
@@ -180,12 +180,12 @@ def in_halves(count: int, take: Callable[[slice], None], refuse: Callable[[int, 
             take(part)
         except BAD_CELLS as error:
             if part.stop - part.start == 1:
-                told = (
+                fault = (
                     error.fault
                     if isinstance(error, RefusedCellError)
                     else Fault(Reason.BAD_VALUE, str(error)[:_MAX_DETAIL])
                 )
-                refuse(part.start, told)
+                refuse(part.start, fault)
             else:
                 half = (part.start + part.stop) // 2
                 waiting += [slice(half, part.stop), slice(part.start, half)]

@@ -5,9 +5,10 @@ of a region has sequence id 4 (measured with HBase 2.5.12). An event of the stre
 the two comes first. That is right if the stream begins before the scan: what was written since the stream's begin is in
 the stream, and what was written before is older than all of the stream.
 
-In families whose markers mask by sequence (NEW_VERSION_BEHAVIOR), the masked puts of a raw scan cannot be told from the
-visible ones. Records with markers of such families are refused. A plain scan has the visible puts only. The versions of
-a column get orders of their own there, the newest the highest, because HBase counts versions by their sequence ids.
+In families whose markers mask by sequence (NEW_VERSION_BEHAVIOR), the masked puts of a raw scan cannot be distinguished
+from the visible ones. Records with markers of such families are refused. A plain scan has the visible puts only. The
+versions of a column get orders of their own there, the newest the highest, because HBase counts versions by
+their sequence ids.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Events of HBase's Kafka proxy (hbase-connectors) -> tables of cells. A message is one cell.
 
 An event has neither the kind of a delete nor a sequence id. A delete without a qualifier is taken for that of a family,
-any other for that of a column: a delete of one version is not told apart from it. The order is that of arrival (the
+any other for that of a column: a delete of one version is not distinguished from it. The order is that of arrival (the
 Kafka offset below the epoch; the topic's key is the row). docs/hbase-formats.md says what that loses.
 """
 

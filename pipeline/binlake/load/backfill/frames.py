@@ -106,8 +106,8 @@ def _spooled(
         for file in written:
             yield pa.RecordBatch.from_pylist([{"path": file.path, "size": file.size, "digest": file.digest}])
 
-    told = frame.mapInArrow(write, _SPOOLED).collect()
-    return sorted((_File(row.path, row.size, row.digest) for row in told), key=lambda file: file.path)
+    spooled = frame.mapInArrow(write, _SPOOLED).collect()
+    return sorted((_File(row.path, row.size, row.digest) for row in spooled), key=lambda file: file.path)
 
 
 def _files(storage: Storage, prefix: str, batches: Iterable[pa.RecordBatch], portion_rows: int) -> Iterator[_File]:

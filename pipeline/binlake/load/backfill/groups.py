@@ -54,7 +54,8 @@ def assign(merging: Merging, present: Sequence[str], columns: Sequence[str], wan
     fresh = [column for column, owner in owners.items() if owner is None]
     if len(groups) + bool(fresh) > 1:
         raise ConfigError(
-            f"the columns have several orders: {_told(owners)}", do_next="run a backfill for each of these groups"
+            f"the columns have several orders: {_owners_text(owners)}",
+            do_next="run a backfill for each of these groups",
         )
     if not groups:
         return _with_new_group(stitched, tuple(columns), wanted)
@@ -88,5 +89,5 @@ def _with_new_group(merging: Merging, columns: tuple[str, ...], wanted: str | No
     return Assignment(replace(merging, groups=(*merging.groups, group)), group, whole=True, new=True)
 
 
-def _told(owners: dict[str, ColumnGroup | None]) -> str:
+def _owners_text(owners: dict[str, ColumnGroup | None]) -> str:
     return ", ".join(f"{column} ({owner.name if owner is not None else 'new'})" for column, owner in owners.items())

@@ -66,7 +66,7 @@ class PortionCommitter:
         self._started = monotonic_s()
         found = self._assignment()
         result = self.workers.run(self._plan(found, None, self._schema(found)), portion)
-        return self._told(portion, found, result, None)
+        return self._portion_commit(portion, found, result, None)
 
     def commit(self, portion: InputPortion, recorded: RecordedBackfill) -> PortionCommit:
         """Commit a portion. If another writer has overtaken the instant, it is written again.
@@ -95,7 +95,7 @@ class PortionCommitter:
                 self.stream, portion.number, _counts(result.counts), table.source, table.origin, notes=notes
             )
             table.commit(context, result.written, record)
-        return self._told(portion, found, result, context.instant)
+        return self._portion_commit(portion, found, result, context.instant)
 
     def _assignment(self) -> Assignment:
         return assign(self.table.merging, value_columns(self.table), self.rows.written, self.request.group)
@@ -129,7 +129,7 @@ class PortionCommitter:
         slices = {piece.file_id: piece for piece in table.file_slices()}
         return SliceRowStates(table.storage, table.timeline, schema, found.merging, slices)
 
-    def _told(
+    def _portion_commit(
         self, portion: InputPortion, found: Assignment, result: PortionResult, instant: str | None
     ) -> PortionCommit:
         counts, size = _counts(result.counts), sum(one.size_bytes for one in result.written)

@@ -15,7 +15,7 @@ from binlake.position.record_reader import RecordReader
 from binlake.rows.upsert.fanout import destination
 from binlake.rows.upsert.keyless import ROW_FIELD
 from binlake.settings import CompactionSettings, Settings, TableRules
-from binlake.source.dump_layout import DumpFile, told
+from binlake.source.dump_layout import DumpFile, hour_text
 from binlake.tables.catalog import table_paths
 from hudilake.clock import now_ms, parse_instant
 from hudilake.errors import BadInputError
@@ -55,22 +55,22 @@ def refuse_too_old(settings: Settings, root: Storage, files: Iterable[DumpFile],
             if rules.cells is not None:
                 raise _of_cells(path, hour, known, step)
             raise BadInputError(
-                f"events of {told(hour, step)} are older than deletes that the table may have forgotten since: a row "
-                "that was deleted would come back",
+                f"events of {hour_text(hour, step)} are older than deletes that the table may have forgotten since: a "
+                "row that was deleted would come back",
                 do_next="replay all hours up to now, with --even-too-old, so that the deletes come too",
                 table=path,
-                known_until=told(known // _MS_PER_HOUR),
+                known_until=hour_text(known // _MS_PER_HOUR),
             )
 
 
 def _of_cells(path: str, hour: int, known: int, step: int) -> BadInputError:
     return BadInputError(
-        f"cells of {told(hour, step)} are older than delete markers that compactions may have dropped since: a cell "
-        "that was deleted would come back",
+        f"cells of {hour_text(hour, step)} are older than delete markers that compactions may have dropped since: a "
+        "cell that was deleted would come back",
         do_next="load a scan that is made now; or replay all hours up to now, with --even-too-old, so that the markers "
         "come too",
         table=path,
-        known_until=told(known // _MS_PER_HOUR),
+        known_until=hour_text(known // _MS_PER_HOUR),
     )
 
 

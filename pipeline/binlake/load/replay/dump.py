@@ -138,7 +138,7 @@ class DumpService:
 
     def _open(self, on_roll: Callable[[RollReport], None]) -> None:
         """Load the position, and complete the roll that a dead run left."""
-        self._position = self._load() or self._told_by_names()
+        self._position = self._load() or self._position_of_names()
         if self._position.roll:
             on_roll(self._write(self._position.roll, self._source.read(self._position.roll), repeated=True))
 
@@ -149,13 +149,13 @@ class DumpService:
 
         return _DOCUMENT.read(self._state, parse)
 
-    def _told_by_names(self) -> _Position:
+    def _position_of_names(self) -> _Position:
         """The position derived from the files' names. Lists the whole dump."""
         newest: dict[tuple[str, int], tuple[int, int]] = {}
         for info in self._storage.walk(""):
-            told = None if info.path.startswith(f"{STATE}/") else range_of(info.path.rpartition("/")[2])
-            if told is not None:
-                topic, partition, first, end = told
+            named = None if info.path.startswith(f"{STATE}/") else range_of(info.path.rpartition("/")[2])
+            if named is not None:
+                topic, partition, first, end = named
                 newest[topic, partition] = max((first, end), newest.get((topic, partition), (0, 0)))
         topics = list(self._source.start(NO_OFFSETS)) if newest else []
         known = {spelled: topic for topic in topics for spelled in (topic, safe_topic(topic))}
@@ -163,8 +163,8 @@ class DumpService:
         return _Position(roll.starts(), roll)
 
     def _save(self, roll: Ranges) -> None:
-        told = [[r.topic, r.partition, r.start, r.end] for r in roll]
-        data: dict[str, object] = {"version": _DOCUMENT.version, "done": self._position.done.to_json(), "roll": told}
+        ranges = [[r.topic, r.partition, r.start, r.end] for r in roll]
+        data: dict[str, object] = {"version": _DOCUMENT.version, "done": self._position.done.to_json(), "roll": ranges}
         data["topic_ids"] = self._position.ids
         self._state.write(_POSITION, json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode())
         self._position.roll = roll

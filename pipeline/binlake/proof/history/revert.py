@@ -216,8 +216,8 @@ def _current(table: LakeTable, log: CommitLog, files: GroupFiles, keys: Sequence
     current = {}
     for key, mine in by_key.items():
         versions = versions_of(mine, files.partition_path, files.newest_paths, completed)
-        told = zip(versions, verdicts(versions), strict=True)
-        current[key] = next(v for v, verdict in told if verdict.fate in (Fate.LIVE, Fate.DELETED))
+        judged = zip(versions, verdicts(versions), strict=True)
+        current[key] = next(v for v, verdict in judged if verdict.fate in (Fate.LIVE, Fate.DELETED))
     return current
 
 

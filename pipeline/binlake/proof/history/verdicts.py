@@ -1,5 +1,5 @@
-"""Why a version of a row won or lost: the merge rule of ``hudilake/format/files/log_merge.py``, told version by
-version.
+"""Why a version of a row won or lost: the merge rule of ``hudilake/format/files/log_merge.py``, explained
+version by version.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ def _history(name: str, rows: Iterable[Mapping[str, Any]], files: GroupFiles, lo
     completed = {instant: commit.completed for instant, commit in log.commits.items()}
     versions = versions_of(rows, files.partition_path, files.newest_paths, completed)
     history = RowHistory(name, files.partition_path, files.file_id)
-    told = zip(versions, verdicts(versions), strict=True)
-    history.lines = _with_changes([_version_line(version, verdict, log) for version, verdict in told])
+    judged = zip(versions, verdicts(versions), strict=True)
+    history.lines = _with_changes([_version_line(version, verdict, log) for version, verdict in judged])
     history.lines += _ddl_lines(versions, log)
     history.lines += _cleaned_lines(files, log, history)
     history.lines.sort(key=rank)
@@ -128,9 +128,9 @@ def _ddl_lines(versions: Sequence[Version], log: CommitLog) -> list[Line]:
 
 
 def _ddl_line(entry: DdlEntry, instant: str, log: CommitLog, *, touched: bool) -> Line:
-    told = "; ".join(map(str, entry.rulings))
+    rulings = "; ".join(map(str, entry.rulings))
     effect = "it restated this row" if touched else "it wrote no version of this row"
-    why = f"{told}; {effect}"
+    why = f"{rulings}; {effect}"
     return Line(LineKind.DDL, "commits", why, "ddl", entry.order, log.commits.get(instant), statement=entry.statement)
 
 

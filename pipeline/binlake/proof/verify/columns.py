@@ -103,7 +103,7 @@ def plan_columns(
         shard: as in ``ColumnPlan``.
         source: how the stream reads the source.
 
-    Raises UnsupportedError if the key cannot be compared: then no row can be told from another.
+    Raises UnsupportedError if the key cannot be compared: then no row can be distinguished from another.
     """
     by_lake_name = {_stored(c.name, lake): c for c in described.columns}
     keyed = record_key != (ROW_FIELD,)

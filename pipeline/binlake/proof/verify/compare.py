@@ -7,8 +7,8 @@
    these keys are fetched. What differs then is a candidate; ``settle`` finds out what remains of it.
 
 All file groups are read, so a key that has two rows has them in these sums wherever they are, and a row that is astray
-has a digest that no row of the source has. Such keys are candidates, and their file groups are told: looks at single
-keys ask an index, which does not know these rows. A key of a changed row is looked at in any case if it has two.
+has a digest that no row of the source has. Such keys are candidates, and their file groups are passed on: looks at
+single keys ask an index, which does not know these rows. A key of a changed row is looked at in any case if it has two.
 
 Memory holds the sums, the keys that were changed since, one chunk of rows of either side and the candidates.
 """

@@ -79,8 +79,8 @@ class StreamCoverage:
         """See ``LakeCoverage``. Raises TransientError if Kafka does not answer, StorageError."""
         if proven:
             self._pass(order)
-        ends, told = self._ends(table), statements_end(self.settings)
-        reached = self._reach(lambda: not self._missing(table, ends) and has_heard(self.settings, told))
+        ends, statements = self._ends(table), statements_end(self.settings)
+        reached = self._reach(lambda: not self._missing(table, ends) and has_heard(self.settings, statements))
         return reached and order <= self._passed
 
     def hears(self, order: int) -> bool:
@@ -88,8 +88,8 @@ class StreamCoverage:
         if not self.settings.kafka.ddl_topics:
             return True
         self._pass(order)
-        told = statements_end(self.settings)
-        return self._reach(lambda: has_heard(self.settings, told))
+        statements = statements_end(self.settings)
+        return self._reach(lambda: has_heard(self.settings, statements))
 
     def _pass(self, order: int) -> None:
         if order > self._passed:

@@ -110,7 +110,7 @@ class RowRemoval:
         with table.undone_on_error(context.instant):
             writer, results = table.rows.group_writer(context), list[WriteResult]()
             for one, rows in zip(met, gone, strict=True):
-                if len(rows) or (len(one.rows) and context.keeps_keys):  # an index is told where the row is that stays
+                if len(rows) or (len(one.rows) and context.keeps_keys):  # an index is given the place of what stays
                     results += self._anew(writer, one, rows)
             source = table.source
             assert source is not None
@@ -131,9 +131,9 @@ class RowRemoval:
         first, *further = write_anew(self.table.storage, writer, group, names.take(pa.array(gone)).unique())
         stay = names.take(pa.array(np.setdiff1d(met.rows, gone)))
         if first.keys is not None:
-            told = pa.concat_arrays([NO_KEYS, first.keys.inserted])
-            new = stay.filter(pc.invert(pc.is_in(stay, value_set=told)))
-            inserted = pa.concat_arrays([told, new])
+            placed = pa.concat_arrays([NO_KEYS, first.keys.inserted])
+            new = stay.filter(pc.invert(pc.is_in(stay, value_set=placed)))
+            inserted = pa.concat_arrays([placed, new])
             deleted = first.keys.deleted.filter(pc.invert(pc.is_in(first.keys.deleted, value_set=inserted)))
             first = replace(first, keys=replace(first.keys, inserted=inserted, deleted=deleted))
         return [first, *further]

@@ -2,8 +2,8 @@
 
 An entry belongs to the files from which it was made. When a file group is asked for, its newest file slice says which
 files count now: with the same files the entry is right; with further log files, of this writer or of others, only those
-are read; in all other cases (a compaction, a rollback, a restore) the entry is made anew from the slice. So nothing has
-to be told to the cache, and a new process begins with an empty one.
+are read; in all other cases (a compaction, a rollback, a restore) the entry is made anew from the slice. So nobody
+has to report a commit to the cache, and a new process begins with an empty one.
 """
 
 from __future__ import annotations

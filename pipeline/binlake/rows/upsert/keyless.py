@@ -8,8 +8,8 @@ arrives. A debt that stays is a finding: the lake holds another content than the
 added after it.
 
 MariaDB since 11.4 gives all events of a transaction one position, and row numbers begin at 0 in each event (measured;
-``binlog_legacy_event_pos``). Events at one place are therefore told apart by their content. Events of equal content at
-one place, from two statements of a transaction, cannot be told from a redelivery: the second one is lost.
+``binlog_legacy_event_pos``). Events at one place are therefore distinguished by their content. Events of equal content
+at one place, from two statements of a transaction, cannot be distinguished from a redelivery: the second one is lost.
 """
 
 from __future__ import annotations

@@ -221,8 +221,8 @@ class _QualifiedPart:
 
 def _named(parts: Sequence[DdlEvent], there: TablesThere, said: Mapping[str, str]) -> Iterator[_QualifiedPart]:
     """The parts of a statement; ``there`` has the tables before it and, once all are taken, those after it."""
-    told = said.get(parts[0].place)
-    databases = [told] if told is not None else there.databases([_part(event) for event in parts])
+    database = said.get(parts[0].place)
+    databases = [database] if database is not None else there.databases([_part(event) for event in parts])
     for event in parts:
         written = _parsed(event.text, UNWRITTEN)
         if len(databases) == 1:

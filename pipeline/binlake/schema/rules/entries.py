@@ -59,8 +59,8 @@ class DdlEntry:
         return self.order, self.digest
 
     def __str__(self) -> str:
-        told = "; ".join(map(str, self.rulings))
-        return f"{self.place} {self.statement}: {told}"
+        rulings = "; ".join(map(str, self.rulings))
+        return f"{self.place} {self.statement}: {rulings}"
 
 
 def gone_after(entries: Sequence[DdlEntry]) -> frozenset[str]:

@@ -61,8 +61,8 @@ class Ruling:
 class KeyChange:
     """The lake table gets the record key ``columns`` (lake names; none: whole rows are kept).
 
-    ``held``: rows after the statement wait until all rows before it are applied under the former key. Rows that are
-    told apart by the former key alone could otherwise be taken for one row.
+    ``held``: rows after the statement wait until all rows before it are applied under the former key. Rows that
+    only the former key distinguishes could otherwise be taken for one row.
     """
 
     columns: tuple[str, ...]

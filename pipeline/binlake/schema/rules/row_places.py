@@ -77,8 +77,8 @@ class RowPlaces:
         placed = unsure & (self.latest != UNKNOWN_PLACE) & ((self.latest <= order) | (self.earliest > order))
         times = self.orders & ((1 << POSITION_BITS) - 1)
         timed = unsure & ~placed & (times >= EARLIEST_SNAPSHOT_S) & (seconds is not None) & (times != (seconds or 0))
-        told = np.where(placed, self.latest <= order, times < (seconds or 0))
-        return np.where(placed | timed, told, earlier & ~unsure), unsure & ~placed & ~timed
+        came_before = np.where(placed, self.latest <= order, times < (seconds or 0))
+        return np.where(placed | timed, came_before, earlier & ~unsure), unsure & ~placed & ~timed
 
 
 def _file(orders: _I64) -> _I64:

@@ -43,8 +43,8 @@ class StatementPart:
         renamed = [ddl.to for ddl in self.done if ddl.to is not None]
         yield from renamed or [ddl.source for ddl in self.done[:1]]
 
-    def told(self) -> set[str]:
-        """The database of names without one, if the record tells it."""
+    def recorded_databases(self) -> set[str]:
+        """The database of names without one, if the record says it; empty otherwise."""
         if self.previous is not None and any(ddl.source == _unwritten(self.previous) for ddl in self.done):
             return {self.previous.database}
         ends = {name.database for name in self.ends}
@@ -83,9 +83,9 @@ class TablesThere:
     def databases(self, parts: Sequence[StatementPart]) -> list[str]:
         """The databases in which the statement of these parts may look up names without one: one that the records
         tell, or else all that have such tables at this position; empty if none is known to."""
-        told = set().union(*(part.told() for part in parts))
-        if len(told) == 1:
-            return list(told)
+        recorded = set().union(*(part.recorded_databases() for part in parts))
+        if len(recorded) == 1:
+            return list(recorded)
         if not any(UNWRITTEN in (ddl.source.database, ddl.to and ddl.to.database) for p in parts for ddl in p.done):
             return [parts[0].database]
         known = sorted({table.database for table in self.names})

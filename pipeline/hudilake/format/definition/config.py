@@ -321,7 +321,7 @@ class TableConfig:
 
     def with_index_of(self, expected: TableConfig) -> TableConfig:
         """The same table with the index of another configuration, if these properties name none and that index is
-        looked up: every Hudi writer of such a table is told its index, and file groups do not depend on it."""
+        looked up: the caller of every Hudi writer of such a table names its index, and no file group depends on it."""
         if self.kind.index == UNKNOWN and expected.kind.looks_up:
             return replace(self, kind=replace(self.kind, index=expected.kind.index))
         return self

@@ -1,7 +1,7 @@
 """What kind of table a Hudi table is: how it is written, and by which index its rows are found.
 
-Hudi stores the table's type only; every Hudi writer is told the index (measured, Hudi Spark 1.2.0). binlake stores the
-index too, so that no writer takes another one by mistake.
+Hudi stores the table's type only; the caller of every Hudi writer names the index (measured, Hudi Spark 1.2.0).
+binlake stores the index too, so that no writer takes another one by mistake.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HUDI_TYPES: Mapping[IndexType, str] = {
     "external": "GLOBAL_SIMPLE",
 }
 _ENGINES: Mapping[IndexType, str] = {"bucket": "SIMPLE", "consistent_bucket": "CONSISTENT_HASHING"}
-#: Indexes that are told which keys come and go. The others are the base files themselves.
+#: Indexes that writers inform which keys come and go. The others are the base files themselves.
 _KEPT: Final = frozenset({"in_memory", "record_index", "partitioned_record_index", "external"})
 _PLACEMENTS: Final[Mapping[str, Placement]] = {
     "bucket": InBuckets(),

@@ -83,7 +83,7 @@ class OrderBounds:
 
         The ranges of every column are spread over all numbers (their fill factor), whether there are two or thousands,
         by the rows that they hold: the highest bit of a number divides the rows into halves, as far as ranges allow.
-        A range with many rows is told from the others by few bits, and takes no bits from them.
+        A range with many rows differs from the others in few bits, and takes no bits from them.
 
         Args:
             rows: n rows with the columns.

@@ -45,38 +45,38 @@ class BucketedScan:
         return self.plan.scan.schema
 
 
-def bucketed(reader: TableReader, plan: ScanPlan, told: Bucketing | None = None) -> BucketedScan:
+def bucketed(reader: TableReader, plan: ScanPlan, given: Bucketing | None = None) -> BucketedScan:
     """The plan of a table with what places its rows in buckets.
 
     Args:
         reader: that made the plan, not refreshed since.
         plan: with exactly the rows that are wanted.
-        told: the buckets of a table of another writer, whose properties do not say them.
+        given: the buckets of a table of another writer, whose properties do not say them.
 
     Raises UnsupportedError for a table without a bucket index (``bucket``), or whose properties do not say its buckets;
-    ConfigError if buckets are told that the properties say.
+    ConfigError if buckets are passed that the properties say.
     """
     plan.require_exact()
     config = reader.table.config
-    if told is not None and config.kind.index != UNKNOWN:
+    if given is not None and config.kind.index != UNKNOWN:
         raise ConfigError(
             "the table says its index itself", do_next="leave the argument buckets out", table=config.name
         )
-    fields = hash_fields(reader, told)
+    fields = hash_fields(reader, given)
     as_of = plan.query.as_of if isinstance(plan.query, Snapshot) else None
-    bucketing = told or bucketing_at(config, plan.scan.reader.timeline, as_of)
+    bucketing = given or bucketing_at(config, plan.scan.reader.timeline, as_of)
     return BucketedScan(config.name, plan, fields, bucketing, plain_layout(config))
 
 
-def hash_fields(reader: TableReader, told: Bucketing | None = None) -> tuple[str, ...]:
+def hash_fields(reader: TableReader, given: Bucketing | None = None) -> tuple[str, ...]:
     """The columns that are hashed to a bucket, in the order of the record key. Arguments and errors as ``bucketed``."""
     config = reader.table.config
-    _require_buckets(config, told)
+    _require_buckets(config, given)
     return tuple(config.properties()[_HASH_FIELD].split(","))
 
 
-def _require_buckets(config: TableConfig, told: Bucketing | None) -> None:
-    why = None if told is not None else _silence(config)
+def _require_buckets(config: TableConfig, given: Bucketing | None) -> None:
+    why = None if given is not None else _silence(config)
     if why is None and not (says_key(config) and config.properties().get(_HASH_FIELD)):
         why = "its properties do not name the columns of its bucket key"
     if why is not None:

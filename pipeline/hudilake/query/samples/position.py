@@ -103,14 +103,14 @@ class SamplePosition:
     def from_json(cls, text: str) -> SamplePosition:
         """The position of a text from ``to_json``. Raises ConfigError for any other text."""
         try:
-            told: dict[str, Any] = json.loads(text)
-            after, shuffled = told.get("after"), told.get("shuffled")
+            fields: dict[str, Any] = json.loads(text)
+            after, shuffled = fields.get("after"), fields.get("shuffled")
             return cls(
-                told["completed"],
-                told.get("step"),
+                fields["completed"],
+                fields.get("step"),
                 None if after is None else LastRow(**after),
                 None if shuffled is None else ShuffleState(**shuffled),
-                Shard(**told["shard"]),
+                Shard(**fields["shard"]),
             )
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise ConfigError(

@@ -105,7 +105,7 @@ class QueryNeeds:
         return And(tuple(parts)) if parts else TRUE
 
     def _others_known(self, joins: Joins, select: exp.Select) -> bool:
-        """Whether the columns of all sources are known, so that a bare name can be told."""
+        """Whether the columns of all sources are known, so that the source of a bare name is certain."""
         return not select.args.get("laterals") and all(id(source) in self._schemas for source in joins.sources)
 
     def _other_columns(self, number: int, joins: Joins) -> frozenset[str]:

@@ -205,11 +205,11 @@ class Evidence:
         return ""
 
     def is_lost(self, instant: str) -> bool:
-        """Whether the commit of an instant was completed, as others tell, and is on the timeline no more."""
-        return instant in self._told_elsewhere and instant not in self.rolled_back
+        """Whether the commit of an instant was completed, as others say, and is on the timeline no more."""
+        return instant in self._named_elsewhere and instant not in self.rolled_back
 
     @cached_property
-    def _told_elsewhere(self) -> set[str]:
+    def _named_elsewhere(self) -> set[str]:
         """Requested times of completed writes that commits and the metadata table's timeline name."""
         bodies = [*self.bodies.values(), *self.archived.values()]
         times = {stat.prev_commit for body in bodies for stat in body.stats if stat.prev_commit}

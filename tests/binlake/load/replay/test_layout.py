@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from binlake.source.dump_layout import DumpLayout, Window, told
+from binlake.source.dump_layout import DumpLayout, Window, hour_text
 from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
 from tests.binlake.stream.dying_store import DyingStore, Fate
@@ -88,4 +88,4 @@ def test_what_is_no_time_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_hours_and_days_for_people() -> None:
-    assert (told(FIRST), told(FIRST, 24)) == ("2026-11-21T20", "2026-11-21")
+    assert (hour_text(FIRST), hour_text(FIRST, 24)) == ("2026-11-21T20", "2026-11-21")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from binlake.settings import Settings
-from binlake.source.dump_layout import Window, told
+from binlake.source.dump_layout import Window, hour_text
 from demo.messages import Message
 from hudilake.errors import BadInputError
 from hudilake.storage import open_storage
@@ -40,7 +40,7 @@ def cut(dumps: Path, recording: Recording, chance: random.Random) -> None:
             place = chance.randrange(HOURS), chance.choice(["a.jsonl", "a.jsonl.gz", "a.parquet", "a.avro"])
             pieces.setdefault(place, []).append(one)
         for (hour, name), held in pieces.items():
-            date, _, clock = told(HOUR + hour).partition("T")
+            date, _, clock = hour_text(HOUR + hour).partition("T")
             store.write(f"{topic}/{date}/{clock}/{name}", FORMS[name](held))
 
 
@@ -111,7 +111,7 @@ def test_events_without_a_position_go_by_their_offsets(tmp_path: Path) -> None:
     for one in held:
         pieces.setdefault(chance.randrange(HOURS), []).append(one)
     for hour, some in pieces.items():
-        date, _, clock = told(HOUR + hour).partition("T")
+        date, _, clock = hour_text(HOUR + hour).partition("T")
         store.write(f"{TOPIC}/{date}/{clock}/a.jsonl.gz", FORMS["a.jsonl.gz"](some))
     replay(canal(tmp_path, "whole"))
     shuffled = canal(tmp_path, "shuffled")
@@ -125,7 +125,7 @@ def test_events_without_a_position_go_by_their_offsets(tmp_path: Path) -> None:
 def test_events_without_a_position_need_coordinates(tmp_path: Path) -> None:
     first = next(v for v in format_recordings.messages("shop", "canal").values if v is not None)
     store = open_storage(str(tmp_path / "dumps"), {"fsync": "false"})
-    date, _, clock = told(HOUR).partition("T")
+    date, _, clock = hour_text(HOUR).partition("T")
     store.write(f"{TOPIC}/{date}/{clock}/a.jsonl", first + b"\n")
     with pytest.raises(BadInputError, match="ordered by their Kafka offsets"):
         replay(canal(tmp_path, "lake"))

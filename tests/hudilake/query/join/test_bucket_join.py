@@ -40,10 +40,10 @@ BY_ID = (("id", "id"),)
 
 
 def scan(
-    path: Path, query: Query | None = None, condition: str | None = None, told: Bucketing | None = None
+    path: Path, query: Query | None = None, condition: str | None = None, given: Bucketing | None = None
 ) -> BucketedScan:
     reader = TableReader.open(str(path))
-    return bucketed(reader, reader.plan(query, condition, everything(path, query).column_names), told)
+    return bucketed(reader, reader.plan(query, condition, everything(path, query).column_names), given)
 
 
 def joined(
@@ -245,16 +245,16 @@ def test_a_table_that_hudi_wrote(tmp_path: Path) -> None:
     fill(ours, 3, buckets=2)
     with pytest.raises(UnsupportedError, match="its index is unknown"):
         scan(theirs)
-    left = scan(theirs, told=PartitionBuckets(1, (("region=eu", 4), ("region=u.*", 2))))
+    left = scan(theirs, given=PartitionBuckets(1, (("region=eu", 4), ("region=u.*", 2))))
     rows = everything(theirs)
     for how in HOWS:
         assert in_order(joined(left, scan(ours), BY_ID, how)[1]) == expected(rows, everything(ours), BY_ID, how), how
     with pytest.raises(UnsupportedError, match="none of the 2 buckets"):
-        joined(scan(theirs, told=SimpleBuckets(2)), scan(ours), BY_ID, "inner")
+        joined(scan(theirs, given=SimpleBuckets(2)), scan(ours), BY_ID, "inner")
     with pytest.raises(UnsupportedError, match="not in the bucket that its columns say"):
-        joined(scan(theirs, told=SimpleBuckets(8)), scan(ours), BY_ID, "left")
+        joined(scan(theirs, given=SimpleBuckets(8)), scan(ours), BY_ID, "left")
     with pytest.raises(ConfigError, match="says its index itself"):
-        scan(ours, told=SimpleBuckets(2))
+        scan(ours, given=SimpleBuckets(2))
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:

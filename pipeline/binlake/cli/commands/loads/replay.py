@@ -23,7 +23,7 @@ from binlake.load.replay.engine import LocalEngine, SparkEngine
 from binlake.load.replay.replay_dumps import OpenWorkers, ReplayReport, ReplayWorkers, Rewritten, replay_dumps
 from binlake.rows.upsert.outcomes import OUTCOMES
 from binlake.settings import Settings
-from binlake.source.dump_layout import Window, told
+from binlake.source.dump_layout import Window, hour_text
 from binlake.source.scan_read import Scan
 from binlake.stream.spark.session import spark_session
 from binlake.stream.spark.tasks import map_in_tasks
@@ -228,7 +228,7 @@ def print_report(report: ReplayReport, *, as_json: bool = False) -> None:
 
 def _files_line(report: ReplayReport) -> str:
     hours = sorted({file.hour for file in report.found})
-    span = f" of {told(hours[0], report.step)} to {told(hours[-1], report.step)}" if hours else ""
+    span = f" of {hour_text(hours[0], report.step)} to {hour_text(hours[-1], report.step)}" if hours else ""
     late = f", {number(report.late)} of them late" if report.late else ""
     return (
         f"{report.uri}: {number(len(report.found))} files{span}: {number(report.covered)} replayed before, "

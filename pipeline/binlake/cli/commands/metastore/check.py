@@ -60,8 +60,8 @@ def _repaired(metastore: Metastore, found: list[Finding]) -> int:
 
 def _print(finding: Finding, *, as_json: bool) -> None:
     if as_json:
-        told_of = {"where": finding.where, "what": finding.what, "next": finding.next}
-        sys.stdout.write(json.dumps(told_of, ensure_ascii=False) + "\n")
+        fields = {"where": finding.where, "what": finding.what, "next": finding.next}
+        sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
         return
     say(f"{finding.where}: {finding.what}")
     say(f"  next: {finding.next}")

@@ -35,11 +35,11 @@ class RegisterReport:
     error: LakeError | None = None
 
     @classmethod
-    def of(cls, told_of: TableReconciliation) -> RegisterReport:
+    def of(cls, reconciliation: TableReconciliation) -> RegisterReport:
         """From what the reconciler tells."""
-        done = told_of.done
+        done = reconciliation.done
         counts = done.created, done.altered, done.added, done.dropped
-        return cls(told_of.table, *counts, told_of.seconds, told_of.error)
+        return cls(reconciliation.table, *counts, reconciliation.seconds, reconciliation.error)
 
     def parts(self) -> list[str]:
         """For people."""

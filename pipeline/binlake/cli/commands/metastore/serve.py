@@ -1,4 +1,4 @@
-"""``binlake metastore serve``: the metastore's processes until they are told to stop."""
+"""``binlake metastore serve``: the metastore's processes until a signal stops them."""
 
 from __future__ import annotations
 

@@ -77,9 +77,9 @@ def _begin(connection: SourceConnection, *, replica: bool) -> SourcePosition:
     if not replica:
         connection.rows(_BEGIN)
         shown = connection.rows("SHOW STATUS LIKE 'binlog_snapshot_%'")
-        told = {str(name).lower(): str(value or "") for name, value in shown}
-        if told.get("binlog_snapshot_file"):
-            file, place = told["binlog_snapshot_file"], int(told["binlog_snapshot_position"])
+        status = {str(name).lower(): str(value or "") for name, value in shown}
+        if status.get("binlog_snapshot_file"):
+            file, place = status["binlog_snapshot_file"], int(status["binlog_snapshot_position"])
             return SourcePosition(file, place, _server_id(connection), _gtid(connection, file, place))
         connection.rows("ROLLBACK")
     try:
@@ -104,14 +104,14 @@ def _begin_after(connection: SourceConnection, *, replica: bool) -> SourcePositi
 def _stands(connection: SourceConnection, *, replica: bool) -> SourcePosition:
     """How far the server is now. A transaction that has begun changes nothing about it."""
     if replica:
-        told = _first_of(connection, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
-        file = told.get("relay_source_log_file") or told.get("relay_master_log_file")
-        place = told.get("exec_source_log_pos") or told.get("exec_master_log_pos")
-        server = told.get("source_server_id") or told.get("master_server_id")
-        gtid = told.get("gtid_slave_pos") or told.get("executed_gtid_set")
+        status = _first_of(connection, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
+        file = status.get("relay_source_log_file") or status.get("relay_master_log_file")
+        place = status.get("exec_source_log_pos") or status.get("exec_master_log_pos")
+        server = status.get("source_server_id") or status.get("master_server_id")
+        gtid = status.get("gtid_slave_pos") or status.get("executed_gtid_set")
     else:
-        told = _first_of(connection, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
-        file, place, gtid = told.get("file"), told.get("position"), told.get("executed_gtid_set")
+        status = _first_of(connection, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
+        file, place, gtid = status.get("file"), status.get("position"), status.get("executed_gtid_set")
         server = str(_server_id(connection))
     if not file or not place:
         what = "the server is not a replica" if replica else "the server writes no binlog"

@@ -32,7 +32,7 @@ class Removal:
 
 
 def check_removal(removal: Removal, schema: pa.Schema) -> None:
-    """Raise UnsupportedError, with the reason, if the rows of the partitions cannot be told exactly.
+    """Raise UnsupportedError, with the reason, if it is not known exactly which rows the partitions have.
 
     ``schema``: the lake's columns.
     """
