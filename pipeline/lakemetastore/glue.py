@@ -25,8 +25,8 @@ Input = dict[str, Any]
 
 def database_input(database: Database) -> Input:
     """A database."""
-    found = {"Name": database.name, "Description": database.description, "LocationUri": database.location}
-    return _given({**found, "Parameters": dict(database.parameters)})
+    fields = {"Name": database.name, "Description": database.description, "LocationUri": database.location}
+    return _given({**fields, "Parameters": dict(database.parameters)})
 
 
 def table_input(table: Table, table_id: str) -> Input:
@@ -182,13 +182,13 @@ class GluePush:
         entry = self._catalog.tables.get(database, name)
         self._ensure_database(database)
         wanted = table_input(entry.table, entry.id)
-        found = self._found(database, name)
-        if found is None:
+        glue_table = self._found(database, name)
+        if glue_table is None:
             self._glue.create_table(DatabaseName=database, TableInput=wanted)
             change = "created"
         else:
-            self._check_ours(database, name, found)
-            change = "unchanged" if same(wanted, found) else "updated"
+            self._check_ours(database, name, glue_table)
+            change = "unchanged" if same(wanted, glue_table) else "updated"
             if change == "updated":
                 self._glue.update_table(DatabaseName=database, TableInput=wanted)
         return PushResult(f"{database}.{name}", change, *self._push_partitions(entry))
@@ -212,10 +212,10 @@ class GluePush:
 
     def _found(self, database: str, name: str) -> Mapping[str, Any] | None:
         try:
-            found: Mapping[str, Any] = self._glue.get_table(DatabaseName=database, Name=name)["Table"]
+            glue_table: Mapping[str, Any] = self._glue.get_table(DatabaseName=database, Name=name)["Table"]
         except self._glue.exceptions.EntityNotFoundException:
             return None
-        return found
+        return glue_table
 
     def _check_ours(self, database: str, name: str, found: Mapping[str, Any]) -> None:
         if PUSHED not in found.get("Parameters", {}):
@@ -232,10 +232,10 @@ class GluePush:
         changed: list[Input] = []
         for position in range(len(entry.partitions)):
             wanted = partition_input(entry.partitions[position])
-            found = there.pop(tuple(wanted["Values"]), None)
-            if found is None:
+            glue_partition = there.pop(tuple(wanted["Values"]), None)
+            if glue_partition is None:
                 new.append(wanted)
-            elif not same(wanted, found):
+            elif not same(wanted, glue_partition):
                 changed.append({"PartitionValueList": wanted["Values"], "PartitionInput": wanted})
         for some in in_portions(new, _CREATE):
             _check(self._glue.batch_create_partition(**place, PartitionInputList=some), place)

@@ -149,14 +149,14 @@ class RawRecords:
 
     def select(self, chosen: Sequence[int]) -> RawRecords:
         """The records at these indices."""
-        at = list(chosen)
+        record_indices = list(chosen)
         return RawRecords(
             self.topic,
             self.partition,
-            self.offsets[at],
-            self.timestamps_ms[at],
-            [self.keys[i] for i in at],
-            [self.values[i] for i in at],
+            self.offsets[record_indices],
+            self.timestamps_ms[record_indices],
+            [self.keys[i] for i in record_indices],
+            [self.values[i] for i in record_indices],
         )
 
     def quarantined(self, at: int, reason: str, detail: str, source: SourceTable | None) -> QuarantinedRecord:
@@ -301,7 +301,7 @@ def select_rows(rows: pa.Table, moves: Moves, mask: Mask) -> tuple[pa.Table, Mov
     kept = rows.filter(pa.array(mask))
     if moves is None:
         return kept, None
-    before, at = moves
-    inside = mask[at]
+    before, row_indices = moves
+    inside = mask[row_indices]
     new_position = np.cumsum(mask) - 1
-    return kept, (before.filter(pa.array(inside)), new_position[at[inside]])
+    return kept, (before.filter(pa.array(inside)), new_position[row_indices[inside]])

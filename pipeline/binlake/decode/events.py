@@ -173,9 +173,9 @@ class Places:
 
     def binlog(self, chosen: _I64) -> _I64:
         """The binlog places of the events at these indices, UNKNOWN_PLACE where there is none."""
-        found = self.positions[chosen]
-        placed = (found >= 0) & ((found >> POSITION_BITS) & ((1 << FILE_BITS) - 1) > 0)
-        return np.where(placed, found, UNKNOWN_PLACE)
+        chosen_positions = self.positions[chosen]
+        placed = (chosen_positions >= 0) & ((chosen_positions >> POSITION_BITS) & ((1 << FILE_BITS) - 1) > 0)
+        return np.where(placed, chosen_positions, UNKNOWN_PLACE)
 
 
 def places(events: RowEvents, offsets: _I64, options: DecodeOptions) -> Places:

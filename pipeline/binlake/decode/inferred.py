@@ -46,15 +46,15 @@ InferredColumns = Mapping[str, InferredType]
 
 def inferred_columns(images: Iterable[bytes | memoryview]) -> dict[str, InferredType]:
     """The columns of messages that are JSON objects; other messages have none."""
-    found: dict[str, InferredType] = {}
+    column_types: dict[str, InferredType] = {}
     for image in images:
         try:
             row = _ANY(image)
         except _BAD:
             continue
         if isinstance(row, dict):
-            add_inferred(found, {name: _OF_PYTHON[type(value)] for name, value in row.items()})
-    return found
+            add_inferred(column_types, {name: _OF_PYTHON[type(value)] for name, value in row.items()})
+    return column_types
 
 
 def add_inferred(known: MutableMapping[str, InferredType], found: InferredColumns) -> None:

@@ -230,11 +230,11 @@ class DecodeOptions:
         """The epoch of one streamed record."""
         if gtid and self.epoch_of_gtid_domain:
             domain = gtid.partition(":")[0] if ":" in gtid else gtid.partition("-")[0]
-            found = _lookup(self.epoch_of_gtid_domain, domain)
-            if found is not None:
-                return found
-        found = _lookup(self.epoch_of_server, server_id) if server_id else None
-        return self.epoch if found is None else found
+            mapped_epoch = _lookup(self.epoch_of_gtid_domain, domain)
+            if mapped_epoch is not None:
+                return mapped_epoch
+        mapped_epoch = _lookup(self.epoch_of_server, server_id) if server_id else None
+        return self.epoch if mapped_epoch is None else mapped_epoch
 
 
 def _lookup(pairs: Iterable[tuple[object, int]], key: object) -> int | None:

@@ -86,12 +86,12 @@ def json_fault(text: Buffer, max_nesting: int) -> Fault | None:
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise _FaultError(Fault(Reason.DUPLICATE_KEY, f"key {name[:100]!r} occurs twice in one object"))
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def _no_constants(name: str) -> NoReturn:

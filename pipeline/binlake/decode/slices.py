@@ -71,7 +71,9 @@ class Slices(Sequence[Buffer]):
 
     def select(self, chosen: Sequence[int]) -> Slices:
         """The images at these indices."""
-        others = {i: self.others[at] for i, at in enumerate(chosen) if at in self.others} if self.others else {}
+        others = (
+            {i: self.others[index] for i, index in enumerate(chosen) if index in self.others} if self.others else {}
+        )
         return replace(self, rows=self.rows[np.asarray(chosen, dtype=np.int64)], others=others)
 
     def replaced(self, images: Mapping[int, Buffer]) -> Slices:
@@ -88,8 +90,8 @@ class Slices(Sequence[Buffer]):
 
     def read(self, wanted: Sequence[ColumnRequest]) -> tuple[_I64, list[Arrays]]:
         """Indices of the images whose values were read and are of the wanted types, and each column of these images."""
-        at = np.flatnonzero(self.rows != _ELSEWHERE) if self.cells is not None else np.empty(0, dtype=np.int64)
-        if self.cells is None or not len(at):
-            return at[:0], []
-        good, columns = self.cells.read(self.rows[at], wanted)
-        return at[good], columns
+        indices = np.flatnonzero(self.rows != _ELSEWHERE) if self.cells is not None else np.empty(0, dtype=np.int64)
+        if self.cells is None or not len(indices):
+            return indices[:0], []
+        good, columns = self.cells.read(self.rows[indices], wanted)
+        return indices[good], columns

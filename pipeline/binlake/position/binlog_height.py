@@ -64,15 +64,15 @@ def stretch_of(batch: ChangeBatch, source: SourceTable) -> Stretch | None:
     if (offsets[1:] < offsets[:-1]).any():
         sequence = np.argsort(offsets, kind="stable")
         orders, millis, offsets = orders[sequence], millis[sequence], offsets[sequence]
-    at = int(millis.argmax())
+    newest_index = int(millis.argmax())
     return Stretch(
         source=source,
         topic=batch.topic,
         partition=int(rows.column("__partition")[0].as_py()),
         first_offset=int(offsets[0]),
         order=int(orders.max()),
-        millis=int(millis[at]),
-        newest=(int(offsets[at]), int(orders[at])),
+        millis=int(millis[newest_index]),
+        newest=(int(offsets[newest_index]), int(orders[newest_index])),
         back=_back(orders, millis, offsets),
     )
 
@@ -81,11 +81,11 @@ def _back(orders: np.ndarray, millis: np.ndarray, offsets: np.ndarray) -> tuple[
     if (orders[1:] >= orders[:-1]).all():
         return None
     highest, latest = np.maximum.accumulate(orders)[:-1], np.maximum.accumulate(millis)[:-1]
-    found = np.flatnonzero((orders[1:] < highest) & (millis[1:] > latest))
-    if not len(found):
+    indices = np.flatnonzero((orders[1:] < highest) & (millis[1:] > latest))
+    if not len(indices):
         return None
-    at = int(found[0])
-    return int(offsets[at + 1]), int(orders[at + 1]), int(highest[at])
+    index = int(indices[0])
+    return int(offsets[index + 1]), int(orders[index + 1]), int(highest[index])
 
 
 def climbed(heights: Heights, stretches: Iterable[Stretch]) -> Heights:
@@ -137,7 +137,7 @@ def heights_to_json(heights: Heights) -> list[list[object]]:
 
 def heights_from_json(data: Iterable[tuple[str, str, str, int, int, int]]) -> Heights:
     """The reverse of ``heights_to_json``."""
-    found: dict[SourceTable, dict[str, dict[int, tuple[int, int]]]] = {}
+    heights: dict[SourceTable, dict[str, dict[int, tuple[int, int]]]] = {}
     for database, table, topic, partition, order, millis in data:
-        found.setdefault(SourceTable(database, table), {}).setdefault(topic, {})[partition] = (order, millis)
-    return found
+        heights.setdefault(SourceTable(database, table), {}).setdefault(topic, {})[partition] = (order, millis)
+    return heights

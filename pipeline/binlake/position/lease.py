@@ -61,16 +61,21 @@ class StreamLease:
             with contextlib.suppress(AlreadyExistsError):
                 self._beats.start(_NAME)
                 return
-            found = self.holder()
-            if found is None:
+            heartbeat = self.holder()
+            if heartbeat is None:
                 continue
-            if self._beats.is_dead(found):
+            if self._beats.is_dead(heartbeat):
                 self._beats.discard(_NAME)
-                fields = {"event": "dead_run_replaced", "stream": self._stream, "host": found.host, "pid": found.pid}
+                fields = {
+                    "event": "dead_run_replaced",
+                    "stream": self._stream,
+                    "host": heartbeat.host,
+                    "pid": heartbeat.pid,
+                }
                 _log.info("stream %s: the previous run died; this run takes its place", self._stream, extra=fields)
                 continue
-            first = first or found
-            if found.runs_here() or found.modified_ms != first.modified_ms:
+            first = first or heartbeat
+            if heartbeat.runs_here() or heartbeat.modified_ms != first.modified_ms:
                 break
             sleep(_PAUSE_S)
         raise self._taken(first)

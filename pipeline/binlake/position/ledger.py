@@ -67,8 +67,8 @@ class Ledger:
         except (ValueError, RecursionError) as error:
             raise _unusable(state, f"is not JSON: {error}") from error
         if not isinstance(data, dict) or data.get("version") != VERSION or data.get("stream") != stream:
-            found = data if isinstance(data, dict) else {}
-            raise _unusable(state, f"is of stream {found.get('stream')!r}, version {found.get('version')!r}")
+            header = data if isinstance(data, dict) else {}
+            raise _unusable(state, f"is of stream {header.get('stream')!r}, version {header.get('version')!r}")
         ledger = Ledger(stream)
         try:
             ledger._content = LedgerContent.from_json(data)

@@ -212,4 +212,4 @@ def reverts_to_text(reverts: Iterable[Revert]) -> str:
 
 def reverts_from_text(text: str | None) -> tuple[Revert, ...]:
     """The reverse of ``reverts_to_text``; empty for None. Raises ValueError, TypeError."""
-    return tuple(Revert(at, what, tuple(ids), *rest) for at, what, ids, *rest in json.loads(text or "[]"))
+    return tuple(Revert(instant, what, tuple(ids), *rest) for instant, what, ids, *rest in json.loads(text or "[]"))

@@ -74,8 +74,8 @@ class Topics:
 
     def take_notices(self) -> tuple[str, ...]:
         """The notices for people; each is returned once."""
-        found, self._notices = tuple(dict.fromkeys(self._notices)), []
-        return found
+        notices, self._notices = tuple(dict.fromkeys(self._notices)), []
+        return notices
 
     def _check_ids(self, names: list[str]) -> None:
         now = topic_ids(self._config, names)

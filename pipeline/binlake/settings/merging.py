@@ -133,17 +133,17 @@ class StitchedSettings(Section):
         named = [frozenset(column.lower() for column in source.columns or ()) for source in self.sources]
         return tuple(
             GroupRule(
-                at,
+                index,
                 source.name,
                 tuple(zip(self.key, source.key or self.key, strict=True)),
                 None if source.columns is None else tuple(source.columns.items()),
                 source.on_delete,
-                frozenset().union(*named[:at], *named[at + 1 :]),
+                frozenset().union(*named[:index], *named[index + 1 :]),
             )
-            for at, source in enumerate(self.sources)
+            for index, source in enumerate(self.sources)
         )
 
     def group_of(self, source: str) -> GroupRule | None:
         """The rule of the first source whose pattern matches this ``database.table``."""
-        found = (at for at, one in enumerate(self.sources) if fnmatchcase(source, one.match))
-        return next((self.groups()[at] for at in found), None)
+        indices = (index for index, one in enumerate(self.sources) if fnmatchcase(source, one.match))
+        return next((self.groups()[index] for index in indices), None)

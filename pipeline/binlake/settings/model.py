@@ -169,8 +169,8 @@ class Settings(Section):
     def plain_rules(self, entry: PlainTopicsSettings) -> TableRules | None:
         """The rules of the lake table that plain topics feed; None if the table is not taken into the lake."""
         source = Destination(*entry.source)
-        found = self.tables.destination(source) if self.tables.selects(source) else None
-        return None if found is None else self.tables.rules(found)
+        lake_table = self.tables.destination(source) if self.tables.selects(source) else None
+        return None if lake_table is None else self.tables.rules(lake_table)
 
     def effective(self) -> dict[str, Any]:
         """All settings with defaults, safe to print: references as written, secrets masked."""

@@ -198,13 +198,13 @@ class TablesSettings(Section):
         """
         if (cells := cells_table_of(self.cells, f"{source.database}.{source.table}")) is not None:
             return Destination(*cells)
-        found = self._routed(source)
-        if found is not None and has_table(self.cells, _plain_name(found)):
+        path = self._routed(source)
+        if path is not None and has_table(self.cells, _plain_name(path)):
             raise ConfigError(
-                f"{source.database}.{source.table} would be written into {_plain_name(found)}, a table of tables.cells",
+                f"{source.database}.{source.table} would be written into {_plain_name(path)}, a table of tables.cells",
                 do_next="route it to another table, or leave it out (tables.exclude)",
             )
-        return found
+        return path
 
     def _routed(self, source: SourceName) -> Destination | None:
         table, number = numbered(source.table)
@@ -212,8 +212,8 @@ class TablesSettings(Section):
             if (group := stitched.group_of(f"{source.database}.{table}")) is not None:
                 return Destination(*stitched.name, group)
         for route in self.routes:
-            if (found := route.found_in(f"{source.database}.{table}")) is not None:
-                routed = route.destination(found, source.database, table)
+            if (name_match := route.found_in(f"{source.database}.{table}")) is not None:
+                routed = route.destination(name_match, source.database, table)
                 return routed.later(number) if routed is not None else None
         return Destination(source.database, source.table)
 

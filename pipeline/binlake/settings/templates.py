@@ -79,8 +79,8 @@ def plain_table(table: str) -> str:
 
 def numbered(table: str) -> tuple[str, int]:
     """The reverse of ``later_table``."""
-    found = _LATER.fullmatch(table)
-    return (found[1], int(found[2])) if found is not None else (table, 1)
+    later_match = _LATER.fullmatch(table)
+    return (later_match[1], int(later_match[2])) if later_match is not None else (table, 1)
 
 
 def path_name(identifier: str) -> str:

@@ -46,9 +46,9 @@ class Complaints:
 
     def take(self) -> list[KafkaError]:
         """Return and forget all errors."""
-        found = list(self._kept)
+        errors = list(self._kept)
         self._kept.clear()
-        return found
+        return errors
 
 
 def make_consumer(config: Mapping[str, object], **ours: object) -> tuple[Consumer, Complaints]:
@@ -97,8 +97,8 @@ def words(causes: Iterable[KafkaError | KafkaException], config: Mapping[str, ob
 
 def secrets_of(config: Mapping[str, object]) -> list[str]:
     """The values that must not be printed: each value, and the lines of a PEM text."""
-    found = [str(value) for name, value in config.items() if any(word in name.lower() for word in _SECRETS)]
-    return found + [line for value in found for line in value.splitlines()]
+    secrets = [str(value) for name, value in config.items() if any(word in name.lower() for word in _SECRETS)]
+    return secrets + [line for value in secrets for line in value.splitlines()]
 
 
 def _advice(config: Mapping[str, str], codes: set[int], text: str, topic: object) -> str | None:

@@ -167,19 +167,19 @@ class _Walk:
             return
         pattern = _regex(part, names)
         for name in self.storage.list_dirs(prefix):
-            found = pattern.fullmatch(name)
-            if found is None or is_hidden_directory(name) or join(prefix, name) in self.hidden:
+            name_match = pattern.fullmatch(name)
+            if name_match is None or is_hidden_directory(name) or join(prefix, name) in self.hidden:
                 continue
-            known = {**names, **found.groupdict()}
+            known = {**names, **name_match.groupdict()}
             if _may_be_in(known, self.window):
                 yield from self.below(join(prefix, name), depth + 1, known)
 
 
 def _regex(part: str, names: Mapping[str, str]) -> re.Pattern[str]:
-    pieces, at, seen = [], 0, set[str]()
-    for found in _PLACEHOLDER.finditer(part):
-        name = found[1]
-        pieces.append(re.escape(part[at : found.start()]))
+    pieces, offset, seen = [], 0, set[str]()
+    for placeholder in _PLACEHOLDER.finditer(part):
+        name = placeholder[1]
+        pieces.append(re.escape(part[offset : placeholder.start()]))
         if name in names:
             pieces.append(re.escape(names[name]))
         elif name in seen:
@@ -187,8 +187,8 @@ def _regex(part: str, names: Mapping[str, str]) -> re.Pattern[str]:
         else:
             pieces.append(f"(?P<{name}>{_PATTERNS.get(name, '.+?')})")
             seen.add(name)
-        at = found.end()
-    return re.compile("".join((*pieces, re.escape(part[at:]))))
+        offset = placeholder.end()
+    return re.compile("".join((*pieces, re.escape(part[offset:]))))
 
 
 def _may_be_in(names: Mapping[str, str], window: Window) -> bool:

@@ -74,20 +74,22 @@ class RecordColumns:
             timestamp_ms: for records without a timestamp, in milliseconds.
         """
         places: dict[tuple[str, int], list[int]] = {}
-        for at, (topic, partition) in enumerate(zip(self.topics, self.partitions, strict=True)):
+        for index, (topic, partition) in enumerate(zip(self.topics, self.partitions, strict=True)):
             place = (elsewhere, 0) if topic is None else (topic, partition)
-            places.setdefault(place, []).append(at)
+            places.setdefault(place, []).append(index)
         for (topic, partition), mine in places.items():
-            offsets = np.array([first + at if self.topics[at] is None else self.offsets[at] for at in mine], np.int64)
-            stamps = [self.timestamps_ms[at] if self.timestamps_ms[at] >= 0 else timestamp_ms for at in mine]
+            offsets = np.array(
+                [first + index if self.topics[index] is None else self.offsets[index] for index in mine], np.int64
+            )
+            stamps = [self.timestamps_ms[index] if self.timestamps_ms[index] >= 0 else timestamp_ms for index in mine]
             order = np.argsort(offsets, kind="stable")
             yield RawRecords(
                 topic=topic,
                 partition=partition,
                 offsets=offsets[order],
                 timestamps_ms=np.array(stamps, np.int64)[order],
-                keys=[self.keys[mine[at]] for at in order],
-                values=[self.values[mine[at]] for at in order],
+                keys=[self.keys[mine[index]] for index in order],
+                values=[self.values[mine[index]] for index in order],
             )
 
 
@@ -133,10 +135,10 @@ def record_of(row: dict[str, Any]) -> tuple[str | None, int, int, int, bytes | N
 
 def rows_of(rows: Sequence[dict[str, Any]]) -> RecordColumns:
     """The records of rows. Errors as ``record_of``."""
-    found = RecordColumns()
+    record_columns = RecordColumns()
     for row in rows:
-        _append(found, *record_of(row))
-    return found
+        _append(record_columns, *record_of(row))
+    return record_columns
 
 
 def line_of(

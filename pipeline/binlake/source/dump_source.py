@@ -48,9 +48,9 @@ class KafkaSource:
     def start(self, known: Offsets) -> Offsets:
         """See RecordSource. Errors as ``starting_positions``."""
         data = topics_of(self._config, self._kafka.topics, self._kafka.topic_pattern)
-        found = self._start(data, known, self._kafka.start)
-        ddl = [topic for topic in self._kafka.ddl_topics if topic not in found]
-        return found.merge(self._start(ddl, known, "earliest"))
+        positions = self._start(data, known, self._kafka.start)
+        ddl = [topic for topic in self._kafka.ddl_topics if topic not in positions]
+        return positions.merge(self._start(ddl, known, "earliest"))
 
     def _start(self, topics: Sequence[str], known: Offsets, start: str) -> Offsets:
         return starting_positions(self._config, topics, known, start, skip_missing=self._skip_missing).positions

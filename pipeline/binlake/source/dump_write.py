@@ -102,8 +102,12 @@ class DumpFormat:
 
 def range_of(name: str) -> tuple[str, int, int, int] | None:
     """(topic as spelled in names, partition, first offset, end) from a file's name; None for another program's file."""
-    found = _NAME.search(name)
-    return (found["topic"], int(found["partition"]), int(found["first"]), int(found["end"])) if found else None
+    name_match = _NAME.search(name)
+    return (
+        (name_match["topic"], int(name_match["partition"]), int(name_match["first"]), int(name_match["end"]))
+        if name_match
+        else None
+    )
 
 
 def _lines(chunks: Sequence[RawRecords]) -> bytes:

@@ -156,7 +156,7 @@ class _Piece:
 
     def records(self) -> RawRecords:
         """Return and forget all records."""
-        found = RawRecords(
+        chunk = RawRecords(
             topic=self.range.topic,
             partition=self.range.partition,
             offsets=np.array(self._offsets, dtype=np.int64),
@@ -165,7 +165,7 @@ class _Piece:
             values=self._values,
         )
         self._clear()
-        return found
+        return chunk
 
 
 def _without_marks(

@@ -135,15 +135,15 @@ def _identity(left: dict[str, str], unlock: Unlock | None) -> dict[str, str]:
     if certificate is None or key is None:
         what = "a key but no certificate" if certificate is None else "a certificate but no key"
         raise ConfigError(f"there is {what}", do_next="set ssl.certificate.location and ssl.key.location")
-    found = _PKCS8.search(key)
-    if found is None:
+    pkcs8_match = _PKCS8.search(key)
+    if pkcs8_match is None:
         kind = other[1].strip() if (other := _OTHER_KEY.search(key)) else "unknown"
         raise ConfigError(
             f"Spark's Kafka client reads private keys in PKCS#8 only; this one is of kind {kind}",
             do_next="convert it: openssl pkcs8 -topk8 -in OLD -out NEW",
         )
     result = {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": certificate, "ssl.keystore.key": key}
-    if found[1] and password is not None:
+    if pkcs8_match[1] and password is not None:
         result |= {"ssl.key.password": password} if unlock is None else {"ssl.keystore.key": unlock(key, password)}
     return result
 

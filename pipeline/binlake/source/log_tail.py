@@ -44,17 +44,17 @@ class LogTail:
 def partitions_of(config: Mapping[str, str], topic: str) -> list[int]:
     """The partitions of a topic. Raises ConfigError if the topic does not exist, TransientError."""
     try:
-        found = consumer_for(config).list_topics(topic, timeout=_ASK_S).topics[topic]
+        topic_metadata = consumer_for(config).list_topics(topic, timeout=_ASK_S).topics[topic]
     except KafkaException as error:
         raise broker_failure(config, error, "Kafka does not answer", topic=topic) from None
-    if found.error is not None:
+    if topic_metadata.error is not None:
         raise ConfigError(
-            f"the topic cannot be read: {found.error.str()}",
+            f"the topic cannot be read: {topic_metadata.error.str()}",
             do_next="correct kafka.*, or allow the user READ on the topic: a topic that the user may "
             "not describe is not visible",
             topic=topic,
         )
-    return sorted(found.partitions)
+    return sorted(topic_metadata.partitions)
 
 
 def watermarks(config: Mapping[str, str], topic: str, partition: int) -> tuple[int, int]:

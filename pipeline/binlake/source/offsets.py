@@ -206,10 +206,10 @@ class Ranges(tuple[OffsetRange, ...]):
 
     def by_partition(self) -> dict[str, dict[str, list[list[int]]]]:
         """Topic -> partition -> the [first, end] of each of its ranges, for ``json.dumps``."""
-        found: dict[str, dict[str, list[list[int]]]] = {}
+        ranges: dict[str, dict[str, list[list[int]]]] = {}
         for r in self:
-            found.setdefault(r.topic, {}).setdefault(str(r.partition), []).append([r.start, r.end])
-        return found
+            ranges.setdefault(r.topic, {}).setdefault(str(r.partition), []).append([r.start, r.end])
+        return ranges
 
     @staticmethod
     def from_partitions(data: Mapping[str, Mapping[str, Iterable[tuple[int, int]]]]) -> Ranges:
@@ -254,11 +254,11 @@ _GO_ON = (
 
 def missing_error(missing: Iterable[OffsetRange]) -> BadInputError:
     """The error for offsets that were deleted before they were read: by retention, or by hand."""
-    found = sorted(missing, key=lambda r: (r.topic, r.partition, r.start))
-    count = sum(len(r) for r in found)
+    missing_ranges = sorted(missing, key=lambda r: (r.topic, r.partition, r.start))
+    count = sum(len(r) for r in missing_ranges)
     what = "offset was" if count == 1 else "offsets were"
     return BadInputError(
-        f"{count} {what} deleted from Kafka before the stream had read them: {describe(found)}", do_next=_GO_ON
+        f"{count} {what} deleted from Kafka before the stream had read them: {describe(missing_ranges)}", do_next=_GO_ON
     )
 
 

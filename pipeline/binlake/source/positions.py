@@ -56,12 +56,12 @@ def topics_of(config: Mapping[str, str], names: Sequence[str], pattern: str | No
         known = consumer_for(config).list_topics(timeout=_ASK_S).topics
     except KafkaException as error:
         raise broker_failure(config, error, "Kafka does not answer") from None
-    found = sorted(t for t in known if re.fullmatch(pattern, t))
-    if not found:
+    matching_topics = sorted(t for t in known if re.fullmatch(pattern, t))
+    if not matching_topics:
         raise ConfigError(
             f"no topic matches {pattern!r}", do_next="correct kafka.topic_pattern, or wait for the connector"
         )
-    return found
+    return matching_topics
 
 
 def starting_positions(
@@ -125,24 +125,24 @@ def _listed(config: Mapping[str, str], places: Offsets, spec: OffsetSpec, timeou
 def retention_ms(config: Mapping[str, str], topics: Sequence[str]) -> dict[str, int]:
     """How long Kafka keeps the records of topics, in ms; topics that keep them for ever are left out, and so are those
     whose configuration the user may not see. Raises TransientError, ConfigError."""
-    found: dict[str, int] = {}
+    retentions: dict[str, int] = {}
     if not topics:
-        return found
+        return retentions
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
     with _admin(config, "Kafka does not tell the topics' retention") as admin:
         for resource, answer in admin.describe_configs(resources, request_timeout=_ASK_S).items():
             with contextlib.suppress(KafkaException):
                 kept = int(answer.result()["retention.ms"].value)
                 if kept >= 0:
-                    found[resource.name] = kept
-    return found
+                    retentions[resource.name] = kept
+    return retentions
 
 
 def topic_ids(config: Mapping[str, str], topics: Sequence[str]) -> TopicIds:
     """The ids of topics; missing topics and topics without an id are left out. Raises TransientError, ConfigError."""
-    found: TopicIds = {}
+    ids: TopicIds = {}
     if not topics:
-        return found
+        return ids
     with _admin(config, "Kafka does not describe the topics") as admin:
         asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_ASK_S)
         for topic, answer in asked.items():
@@ -155,8 +155,8 @@ def topic_ids(config: Mapping[str, str], topics: Sequence[str]) -> TopicIds:
             parts = (topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits())
             text = "".join(f"{part & (1 << 64) - 1:016x}" for part in parts)
             if text != _NO_ID:
-                found[topic] = text
-    return found
+                ids[topic] = text
+    return ids
 
 
 def check_topic_ids(remembered: Mapping[str, str], now: Mapping[str, str]) -> None:
@@ -197,13 +197,13 @@ def newest_read_ms(config: Mapping[str, str], positions: Offsets) -> int:
 
     The records of a partition are assumed to be in order of time. Raises TransientError, ConfigError.
     """
-    found = 0
+    newest_ms = 0
     for topic, partition, position in positions.places():
         low, _ = watermarks(config, topic, partition)
         last = OffsetRange(topic, partition, max(low, position - _LOOK_BACK), position)
         for records in fetch(config, [last], timeout_s=30.0, chunk_records=_LOOK_BACK) if len(last) else ():
-            found = max(found, *records.timestamps_ms.tolist())
-    return found
+            newest_ms = max(newest_ms, *records.timestamps_ms.tolist())
+    return newest_ms
 
 
 def offset_at(config: Mapping[str, str], topic: str, partition: int, time_ms: int) -> int:
@@ -212,7 +212,7 @@ def offset_at(config: Mapping[str, str], topic: str, partition: int, time_ms: in
     Raises TransientError, ConfigError.
     """
     try:
-        found = consumer_for(config).offsets_for_times([TopicPartition(topic, partition, time_ms)], timeout=_ASK_S)
+        offsets = consumer_for(config).offsets_for_times([TopicPartition(topic, partition, time_ms)], timeout=_ASK_S)
     except KafkaException as error:
         raise broker_failure(config, error, "Kafka does not tell offsets", topic=topic) from None
-    return int(found[0].offset) if found[0].offset >= 0 else watermarks(config, topic, partition)[1]
+    return int(offsets[0].offset) if offsets[0].offset >= 0 else watermarks(config, topic, partition)[1]

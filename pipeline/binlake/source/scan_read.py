@@ -55,14 +55,14 @@ class Scan:
 
     def find(self, storage: Storage) -> list[DumpFile]:
         """The files below the root, by the time of the scan and path. Raises StorageError."""
-        found = []
+        dump_files = []
         for info in storage.walk(""):
             *directories, name = info.path.split("/")
             hidden = is_hidden(name) or any(map(is_hidden_directory, directories))
             if not hidden and fnmatchcase(info.path, self.files):
                 file = DumpFile(0, info.path, info.size, info.modified_ms, self.table.database, self.table.table)
-                found.append(replace(file, hour=self.scanned_ms(file) // _MS_PER_HOUR))
-        return sorted(found)
+                dump_files.append(replace(file, hour=self.scanned_ms(file) // _MS_PER_HOUR))
+        return sorted(dump_files)
 
     def scanned_ms(self, file: DumpFile) -> int:
         """When the scan in a file was made."""

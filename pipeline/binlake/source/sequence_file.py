@@ -180,21 +180,21 @@ def _codec(name: str) -> Callable[[bytes], bytes]:
 
 def _zlib(data: bytes) -> bytes:
     stream = zlib.decompressobj()
-    found = stream.decompress(data, _MOST_BYTES)
+    decompressed = stream.decompress(data, _MOST_BYTES)
     if not stream.eof:
         raise ValueError("compressed bytes that do not end, or are too many")
-    return found
+    return decompressed
 
 
 def _zstd(data: bytes) -> bytes:
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
-        found: bytes = stream.read(_MOST_BYTES)
-    return found
+        decompressed: bytes = stream.read(_MOST_BYTES)
+    return decompressed
 
 
 def _snappy(data: bytes) -> bytes:
     """Hadoop's framing: the size of a block, then chunks until it is full, each its size and raw Snappy."""
-    reader, found, codec = _Reader(_ByteReader(data), len(data)), list[bytes](), pa.Codec("snappy")
+    reader, pieces, codec = _Reader(_ByteReader(data), len(data)), list[bytes](), pa.Codec("snappy")
     while not reader.ended():
         left = reader.integer()
         while left > 0:
@@ -202,9 +202,9 @@ def _snappy(data: bytes) -> bytes:
             size = _snappy_size(chunk)
             if size > left:
                 raise ValueError("a chunk larger than its block")
-            found.append(codec.decompress(chunk, decompressed_size=size, asbytes=True))
+            pieces.append(codec.decompress(chunk, decompressed_size=size, asbytes=True))
             left -= size
-    return b"".join(found)
+    return b"".join(pieces)
 
 
 def _snappy_size(chunk: bytes) -> int:

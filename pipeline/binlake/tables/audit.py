@@ -72,19 +72,19 @@ class Audit:
 
     def sums(self) -> dict[str, Counts]:
         """The counts of every stream."""
-        found: dict[str, Counts] = {}
+        totals: dict[str, Counts] = {}
         for commit in self.commits:
-            found.setdefault(commit.stream, Counts()).add(commit.counts)
-        return found
+            totals.setdefault(commit.stream, Counts()).add(commit.counts)
+        return totals
 
 
 def audit(storage: Storage) -> Audit:
     """Audit the table at ``storage``. Changes nothing. Raises ConfigError if there is none, StorageError."""
-    evidence, found = Evidence.gather(storage), Audit()
-    found.findings += evidence.findings
+    evidence, report = Evidence.gather(storage), Audit()
+    report.findings += evidence.findings
     for time, instant in evidence.unreadable.items():
         what = "the commit's file cannot be read, so nobody knows what it covers"
-        found.findings.append(_error(what, time, "see binlake fsck", path=instant.path))
+        report.findings.append(_error(what, time, "see binlake fsck", path=instant.path))
     kind, keyed = evidence.config.kind, evidence.config.record_key_fields != (ROW_FIELD,)
     # Base files hold rows of other commits too, and nothing of rows that came late. Where keys are looked up, a delete
     # of an unknown key goes into no file.
@@ -93,22 +93,22 @@ def audit(storage: Storage) -> Audit:
     for time, body in sorted({**evidence.archived, **evidence.bodies}.items()):
         record = RecordReader.of_commit(body.extra)
         if record.stream is None:
-            found.foreign += body.operation not in _NO_ROWS_CHANGED and not body.compacted
+            report.foreign += body.operation not in _NO_ROWS_CHANGED and not body.compacted
             continue
         try:
             commit = _commit(time, body, record, time in evidence.archived and time not in evidence.bodies)
-            found.findings += _skipped(record, time)
+            report.findings += _skipped(record, time)
             truncates = record.truncates.news_to(truncated)
             truncated = truncated.merged(record.truncates)
-            found.findings += _check(commit, record, rows_count=alone and not truncates)
+            report.findings += _check(commit, record, rows_count=alone and not truncates)
         except (ValueError, TypeError, AttributeError) as error:
-            found.findings.append(_error(f"the commit's counts cannot be read: {error}", time, _ASK))
+            report.findings.append(_error(f"the commit's counts cannot be read: {error}", time, _ASK))
             continue
-        found.commits.append(commit)
-    found.findings += check_offsets(evidence, OFFSET_KEYS)
+        report.commits.append(commit)
+    report.findings += check_offsets(evidence, OFFSET_KEYS)
     order = list(Severity)
-    found.findings.sort(key=lambda f: order.index(f.severity))
-    return found
+    report.findings.sort(key=lambda f: order.index(f.severity))
+    return report
 
 
 def _commit(time: str, body: CommitMetadata, record: RecordReader, archived: bool) -> AuditedCommit:

@@ -53,15 +53,15 @@ def catalog_table(settings: Settings, root: Storage, name: str) -> CatalogTable:
     path = table_path(settings, root, name)
     if not HudiTable.exists(root.sub(path)):
         raise ConfigError("the lake has no such table", do_next="check its name and lake.uri", table=name)
-    found = catalog_table_at(settings, root, path)
-    if found is None or (path != name and found.name != name):
+    catalog_entry = catalog_table_at(settings, root, path)
+    if catalog_entry is None or (path != name and catalog_entry.name != name):
         raise ConfigError(
             "the table at this path was not written with these settings",
             do_next="check tables.path; if another writer made the table, use that writer's tools",
             table=name,
             path=path,
         )
-    return found
+    return catalog_entry
 
 
 def catalog_tables(settings: Settings, root: Storage, names: Sequence[str] = ()) -> list[CatalogTable | BrokenTable]:
@@ -77,8 +77,8 @@ def catalog_tables(settings: Settings, root: Storage, names: Sequence[str] = ())
             return BrokenTable(name, error)
 
     depth = settings.tables.path.count("/") + 1
-    found = map(look, names or table_paths(root, depth))
-    return [known for known in found if known is not None]
+    catalog_entries = map(look, names or table_paths(root, depth))
+    return [known for known in catalog_entries if known is not None]
 
 
 def catalog_table_at(settings: Settings, root: Storage, path: str) -> CatalogTable | None:

@@ -83,13 +83,13 @@ class Feeds:
         Raises CorruptDataError, StorageError.
         """
         path = self.tables.rules(table).path
-        found = {feed.first: self._source_of(feed, order) for feed in self._feeds if feed.path == path}
+        sources = {feed.first: self._source_of(feed, order) for feed in self._feeds if feed.path == path}
         if not self.tables.fans_out:
             seen = ()
-        for name in sorted(set(seen) - {one.now for one in found.values()}, key=str):
+        for name in sorted(set(seen) - {one.now for one in sources.values()}, key=str):
             if self.lake_table(name, order) == table:
-                found[name] = SourceOf(name, name, part_of(name, self.tables), names=(name,))
-        return list(found.values()) or [self._of_its_own(table, path)]
+                sources[name] = SourceOf(name, name, part_of(name, self.tables), names=(name,))
+        return list(sources.values()) or [self._of_its_own(table, path)]
 
     def lake_table(self, name: SourceTable, order: int | None = None) -> SourceTable | None:
         """The lake table that the source's table of this name feeds, now or at an ordering value; None if none does, or

@@ -404,7 +404,7 @@ class LakeTable:
 
     def live_rows(self, digests: frozenset[str], truncated_order: int = -1) -> LiveRows:
         """The live rows of a keyless table whose content has one of the digests and that no TRUNCATE removes."""
-        found: dict[str, list[LiveRow]] = {}
+        rows_by_digest: dict[str, list[LiveRow]] = {}
         wanted = pa.array(sorted(digests), pa.string())
         names = [ORDER_FIELD, PATH, KEY, DIGEST_FIELD]
         for piece in self.table.file_slices():
@@ -412,5 +412,5 @@ class LakeTable:
             spared = pc.greater(rows.column(ORDER_FIELD), truncated_order)
             kept = rows.filter(pc.and_(pc.is_in(rows.column(DIGEST_FIELD), wanted), spared))
             for order, path, key, digest in zip(*(kept.column(n).to_pylist() for n in names), strict=True):
-                found.setdefault(digest, []).append((order, path, key))
-        return found
+                rows_by_digest.setdefault(digest, []).append((order, path, key))
+        return rows_by_digest

@@ -175,9 +175,9 @@ def source_of(names: TableNames, name: SourceTable) -> SourceTable:
 
     Raises ConfigError if the table of that name has another one now, and no other table has it.
     """
-    found = names.called(name)
-    if found is not None:
-        return found.source
+    lake_name = names.called(name)
+    if lake_name is not None:
+        return lake_name.source
     there = next((one for one in names.tables if one.source == name), None)
     if there is not None:
         raise ConfigError(

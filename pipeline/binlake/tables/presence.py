@@ -125,13 +125,13 @@ def is_used(storage: Storage) -> bool:
 def check_free(storage: Storage) -> None:
     """Raise ConfigError if there are data files where a table is to be created: they would become rows of it. A run
     that died while it created the table leaves files below ``.hoodie`` only."""
-    found = next((file.path for file in storage.walk("") if not file.path.startswith(f"{_HOODIE}/")), None)
-    if found is not None:
+    data_file = next((file.path for file in storage.walk("") if not file.path.startswith(f"{_HOODIE}/")), None)
+    if data_file is not None:
         raise ConfigError(
             "there are files where the new table would be, and no hoodie.properties",
             do_next="move them away; or restore hoodie.properties from a copy if they are those of a table",
             path=storage.uri,
-            file=found,
+            file=data_file,
         )
 
 

@@ -100,14 +100,14 @@ def _prefix(names: Sequence[SourceTable], topics: list[str]) -> str:
     """The connector's ``topic.prefix``: what stands before the table's name in the name of its topic. ``names``: all
     that the table had at the source."""
     suffixes = [f".{topic_suffix(name)}" for name in names]
-    found = {topic.removesuffix(suffix) for topic in topics for suffix in suffixes if topic.endswith(suffix)}
-    if len(found) != 1:
+    prefixes = {topic.removesuffix(suffix) for topic in topics for suffix in suffixes if topic.endswith(suffix)}
+    if len(prefixes) != 1:
         raise ConfigError(
             f"the connector's topic.prefix cannot be told from the topics {', '.join(topics) or '(none)'}",
             do_next="set source.debezium.topic_prefix",
             table=str(names[-1]),
         )
-    return found.pop()
+    return prefixes.pop()
 
 
 def _newest_order(settings: Settings, ledger: Ledger, origin: SourceTable, opened: HudiTable | None) -> int:
@@ -123,5 +123,5 @@ def _newest_order(settings: Settings, ledger: Ledger, origin: SourceTable, opene
 def _stored_orders(opened: HudiTable) -> list[int]:
     merging = Merging.of(opened.config)
     columns = order_columns(merging, opened.schema)
-    found = [read_file_slice(opened, piece, columns=columns) for piece in opened.file_slices()]
-    return [pc.max(event_orders(rows, merging)).as_py() for rows in found if len(rows)]
+    slice_rows = [read_file_slice(opened, piece, columns=columns) for piece in opened.file_slices()]
+    return [pc.max(event_orders(rows, merging)).as_py() for rows in slice_rows if len(rows)]

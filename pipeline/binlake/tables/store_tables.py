@@ -21,8 +21,8 @@ def store_refusal(rules: TableRules, operation: TableOperation) -> KindRefusal |
 
 def refuse_of_store(rules: TableRules, operation: TableOperation, table: str) -> None:
     """Raise UnsupportedError if a table of cells or a wide table does not have an operation. ``table``: its name."""
-    if (found := store_refusal(rules, operation)) is not None:
-        raise UnsupportedError(found.why, do_next=found.do_next, table=table)
+    if (refusal := store_refusal(rules, operation)) is not None:
+        raise UnsupportedError(refusal.why, do_next=refusal.do_next, table=table)
 
 
 def without_stores(

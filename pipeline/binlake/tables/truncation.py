@@ -60,8 +60,8 @@ def _of_rows(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Tab
     for piece in table.table.file_slices():
         stored = read_file_slice(table.table, piece, columns=[KEY, ORDER_FIELD, *truncates.columns])
         if table.merging.by_writer:  # every row is from before the TRUNCATE (``check_truncates``)
-            at = stored.column_names.index(ORDER_FIELD)
-            stored = stored.set_column(at, ORDER_FIELD, pa.array(np.zeros(len(stored), dtype=np.int64)))
+            column_index = stored.column_names.index(ORDER_FIELD)
+            stored = stored.set_column(column_index, ORDER_FIELD, pa.array(np.zeros(len(stored), dtype=np.int64)))
         gone = truncated(stored, truncates)
         _add(groups, table.rows.place_of(piece), gone)
     return groups, dropped

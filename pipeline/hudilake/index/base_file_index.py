@@ -88,10 +88,10 @@ class BaseFileIndex:
         questions = self._questions(keys, partition_paths)
         for question, places in zip(questions, self._narrowing.candidates(questions), strict=True):
             self._ask(question, places, hits, cost, storage)
-        found = located(self._table, keys, partition_paths, hits, meter)
+        locations = located(self._table, keys, partition_paths, hits, meter)
         cost.bytes_read = meter.bytes_read + self._bytes_of_index() - narrowed
         cost.seconds = time.perf_counter() - begun
-        return KeyLocations(*found, cost)
+        return KeyLocations(*locations, cost)
 
     def keep(self, instant: str, changes: Sequence[KeyChanges]) -> None:
         """Nothing: base files are the index."""
@@ -130,8 +130,12 @@ class BaseFileIndex:
         def held(one: tuple[KeyFile, Longs]) -> Longs:
             file, places = one
             bounds = question.keys[int(places[0])].as_py(), question.keys[int(places[-1])].as_py()
-            found = keys_held(storage, file.base, wanted, bounds)
-            return found if len(places) == len(question.keys) else np.intersect1d(found, places, assume_unique=True)
+            positions = keys_held(storage, file.base, wanted, bounds)
+            return (
+                positions
+                if len(places) == len(question.keys)
+                else np.intersect1d(positions, places, assume_unique=True)
+            )
 
         with ThreadPoolExecutor(_PARALLEL_READS) as pool:
             for (file, _), places in zip(asked, pool.map(held, asked), strict=True):

@@ -112,5 +112,5 @@ def living(table: HudiTable, file: KeyFile, keys: pa.Array, meter: Meter) -> npt
     """For each key that a base file holds whether its row lives, bool array. Raises CorruptDataError, StorageError."""
     if not file.file_slice.log_files:
         return np.ones(len(keys), dtype=np.bool_)
-    found = pc.is_in(keys, value_set=living_keys(table, file.file_slice, meter))
-    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    flags = pc.is_in(keys, value_set=living_keys(table, file.file_slice, meter))
+    return np.asarray(flags.to_numpy(zero_copy_only=False), dtype=np.bool_)

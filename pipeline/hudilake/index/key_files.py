@@ -58,14 +58,14 @@ def keys_held(storage: Storage, base: BaseFile, wanted: KeyMap, bounds: tuple[st
     Returns their positions, ascending. Raises CorruptDataError, StorageError.
     """
     low, high = bounds[0].encode(), bounds[1].encode()
-    found: list[Longs] = []
+    positions: list[Longs] = []
     with open_base_file(storage, base.path, [RECORD_KEY_FIELD], base.size) as rows:
         ranges = rows.key_ranges()
         numbers = [i for i, pair in enumerate(ranges) if pair is None or _meets(pair, low, high)]
         for table in rows.row_groups(numbers):
             places = wanted.get(table.column(RECORD_KEY_FIELD).combine_chunks(), _NONE)[0]
-            found.append(places[places != _NONE])
-    return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+            positions.append(places[places != _NONE])
+    return np.unique(np.concatenate(positions)) if positions else np.zeros(0, dtype=np.int64)
 
 
 def _meets(pair: tuple[str, str], low: bytes, high: bytes) -> bool:

@@ -53,23 +53,25 @@ class KeyRun:
 
     def find(self, keys: pa.Array, hashes: Hashes) -> Longs:
         """The index of the entry of each of m keys, -1 for none. ``hashes``: of these keys."""
-        found = np.full(len(keys), -1, dtype=np.int64)
-        at = np.searchsorted(self.hashes, hashes, side="left")
+        entry_indexes = np.full(len(keys), -1, dtype=np.int64)
+        candidates = np.searchsorted(self.hashes, hashes, side="left")
         open_ = np.arange(len(keys), dtype=np.int64)
         for _ in range(_STEPS):
-            inside = at[open_] < len(self.hashes)
-            inside[inside] = self.hashes[at[open_[inside]]] == hashes[open_[inside]]
+            inside = candidates[open_] < len(self.hashes)
+            inside[inside] = self.hashes[candidates[open_[inside]]] == hashes[open_[inside]]
             open_ = open_[inside]
             if not len(open_):
-                return found
+                return entry_indexes
             wanted = keys if len(open_) == len(keys) else keys.take(pa.array(open_))
-            same = np.asarray(pc.equal(self.keys.take(pa.array(at[open_])), wanted).to_numpy(zero_copy_only=False))
-            found[open_[same]] = at[open_[same]]
+            same = np.asarray(
+                pc.equal(self.keys.take(pa.array(candidates[open_])), wanted).to_numpy(zero_copy_only=False)
+            )
+            entry_indexes[open_[same]] = candidates[open_[same]]
             open_ = open_[~same]
-            at[open_] += 1
+            candidates[open_] += 1
         rest = pc.index_in(keys.take(pa.array(open_)), value_set=self.keys)
-        found[open_] = np.asarray(pc.fill_null(rest, -1).to_numpy(), dtype=np.int64)
-        return found
+        entry_indexes[open_] = np.asarray(pc.fill_null(rest, -1).to_numpy(), dtype=np.int64)
+        return entry_indexes
 
     def under(self, newer: KeyRun) -> KeyRun:
         """One run of both; the newer one's entries count."""
@@ -109,9 +111,9 @@ class KeyMap:
         hashes, open_ = java_string_hash(keys), np.arange(len(keys), dtype=np.int64)
         for run in reversed(self.runs):
             wanted = keys if len(open_) == len(keys) else keys.take(pa.array(open_))
-            at = run.find(wanted, hashes[open_])
-            met = at >= 0
-            values[:, open_[met]] = run.values[:, at[met]]
+            indexes = run.find(wanted, hashes[open_])
+            met = indexes >= 0
+            values[:, open_[met]] = run.values[:, indexes[met]]
             open_ = open_[~met]
             if not len(open_):
                 break

@@ -32,16 +32,16 @@ class RecordIndex:
                 table=self._table.config.name,
             )
         before = metadata.meter.bytes_read
-        found = metadata.record_index.locate(keys, partition_paths)
+        locations = metadata.record_index.locate(keys, partition_paths)
         cost = LookupCost(
             keys=len(keys),
             files=len(metadata.record_index.groups),
-            candidates=found.groups,
-            files_read=found.groups,
+            candidates=locations.groups,
+            files_read=locations.groups,
             bytes_read=metadata.meter.bytes_read - before,
             seconds=time.perf_counter() - begun,
         )
-        return KeyLocations(found.partition_paths, found.file_ids, cost)
+        return KeyLocations(locations.partition_paths, locations.file_ids, cost)
 
     def keep(self, instant: str, changes: Sequence[KeyChanges]) -> None:
         """Nothing: the commit itself tells the metadata table."""

@@ -124,12 +124,12 @@ class Planner:
         except INDEX_FAILURES as error:
             pruning.warn("row counts", f"not used, the index cannot be read: {error}")
             return {}
-        found: dict[int, CountedRows] = {}
+        counted_rows: dict[int, CountedRows] = {}
         for number, rows in counts.items():
             values = common_values(counting.columns, own, number)
             if values is not None:
-                found[number] = CountedRows(paths[number], files.slices[number].file_id, rows, values)
-        return found
+                counted_rows[number] = CountedRows(paths[number], files.slices[number].file_id, rows, values)
+        return counted_rows
 
     def _pruned(self, listing: Listing, question: ResolvedQuery, count_all: bool) -> SlicePruner:
         paths = listing.partitions()

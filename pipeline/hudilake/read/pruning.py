@@ -150,10 +150,10 @@ class SlicePruner:
             return
         keys = pa.concat_arrays([lookup.keys] * len(paths))
         named = pa.array(np.repeat(np.array(paths, dtype=object), len(lookup.keys)), pa.string())
-        found = index.locate(keys, named)
-        places = set(zip(found.partition_paths.to_pylist(), found.file_ids.to_pylist(), strict=True))
+        locations = index.locate(keys, named)
+        places = set(zip(locations.partition_paths.to_pylist(), locations.file_ids.to_pylist(), strict=True))
         keep = np.array([(s.partition_path, s.file_id) in places for s in self.slices.slices], dtype=np.bool_)
-        why = f"record keys: {len(lookup.keys)}, with a row: {len(keys) - found.file_ids.null_count}"
+        why = f"record keys: {len(lookup.keys)}, with a row: {len(keys) - locations.file_ids.null_count}"
         self.narrow(name, why, keep)
 
     def by_index(self, lookup: KeyLookup | None) -> None:
@@ -245,10 +245,10 @@ class SlicePruner:
             )
             for piece in (asked[part] for part in chunked(len(asked), ROWS_PER_TASK // 10))
         ]
-        found = np.zeros(len(selected), dtype=np.bool_)
-        found[asked] = self._run_bloom(tasks)
+        admitted_files = np.zeros(len(selected), dtype=np.bool_)
+        admitted_files[asked] = self._run_bloom(tasks)
         why = f"record keys: {len(keys)}, base files asked: {len(asked)}"
-        self.narrow(name, why, by_log | self.slices.with_any(found))
+        self.narrow(name, why, by_log | self.slices.with_any(admitted_files))
 
     def _run_bloom(self, tasks: list[BloomTask]) -> Flags:
         assert self.index is not None

@@ -64,7 +64,7 @@ def _refuse_gone(
 ) -> None:
     """Raise UnsupportedError if a file group that was replaced after a moment lived then and has no files any more.
     ``going``: names of files that are being deleted."""
-    replaced = {group for group, at in timeline.replaced().items() if at > moment and group[0] in files}
+    replaced = {group for group, instant in timeline.replaced().items() if instant > moment and group[0] in files}
     for path in {path for path, _ in replaced}:
         names = {info.path.rpartition("/")[2] for info in files[path]} - set(going)
         replaced -= {(path, name.file_id) for name in map(parse_data_name, names) if name is not None}

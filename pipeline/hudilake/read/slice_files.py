@@ -44,15 +44,15 @@ class SliceFiles:
 
     def buckets(self, bucketing: Bucketing) -> npt.NDArray[np.int64]:
         """For every slice its bucket, int64 array of n; -1 for file groups of no bucket."""
-        found = (bucket_or_none(bucketing, piece.partition_path, piece.file_id) for piece in self.slices)
-        return np.array([-1 if number is None else number for number in found], dtype=np.int64)
+        numbers = (bucket_or_none(bucketing, piece.partition_path, piece.file_id) for piece in self.slices)
+        return np.array([-1 if number is None else number for number in numbers], dtype=np.int64)
 
     def by_partition(self) -> dict[str, npt.NDArray[np.int64]]:
         """Partition path -> the numbers of its slices."""
-        found: dict[str, list[int]] = {}
+        numbers_by_path: dict[str, list[int]] = {}
         for number, piece in enumerate(self.slices):
-            found.setdefault(piece.partition_path, []).append(number)
-        return {path: np.array(numbers, dtype=np.int64) for path, numbers in found.items()}
+            numbers_by_path.setdefault(piece.partition_path, []).append(number)
+        return {path: np.array(numbers, dtype=np.int64) for path, numbers in numbers_by_path.items()}
 
     def with_any(self, files: Flags) -> Flags:
         """The slices with at least one marked file, bool array of n."""

@@ -151,18 +151,18 @@ class TableReader:
         """The plan from a service."""
         for _ in range(_PLAN_ATTEMPTS):
             question = wanted.question(self.table)
-            found = served.select(self.table, question, wanted.count_all, wanted.counting)
-            if isinstance(found, Selection):
-                return plan_of(self.table, question, found, wanted.batch_rows)
-            self._replace(found)
+            answer = served.select(self.table, question, wanted.count_all, wanted.counting)
+            if isinstance(answer, Selection):
+                return plan_of(self.table, question, answer, wanted.batch_rows)
+            self._replace(answer)
         raise _moving("the table changed during each attempt to plan the read", self.table)
 
     def select(self, asked: SliceQuestion) -> Selection | None:
         """The file slices for a question of another reader, from storage; None if the table was cleaned meanwhile: ask
         again, about its newer state. Errors as ``plan``."""
         question = ask(self.table, asked.query, asked.condition, ())
-        found = self._current_planner().select(question, asked.count_all, asked.counting)
-        return None if self._cleaned_meanwhile() else found
+        selection = self._current_planner().select(question, asked.count_all, asked.counting)
+        return None if self._cleaned_meanwhile() else selection
 
     def batches(self, plan: ScanPlan, tally: ReadTally | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a plan, slice after slice; no more than one slice is in memory. ``tally`` counts what is read of

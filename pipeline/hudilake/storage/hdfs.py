@@ -227,8 +227,8 @@ class HdfsStorage:
 
     def _write_temporary(self, temporary: str, data: bytes) -> None:
         with self._client.create(temporary, WriteOptions(overwrite=True, create_parent=True)) as file:
-            for at in range(0, len(data), _WRITE_BYTES):
-                file.write(data[at : at + _WRITE_BYTES])
+            for offset in range(0, len(data), _WRITE_BYTES):
+                file.write(data[offset : offset + _WRITE_BYTES])
             if data and self.hsync:
                 file.hsync()
 

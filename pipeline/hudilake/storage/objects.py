@@ -176,11 +176,11 @@ class ObjectStorage:
                 "objects are not moved between buckets", do_next="copy them with a tool of the store", path=target.uri
             )
         with self._translated("move", ""):
-            found = [meta["path"] for page in obstore.list(self._store, self._dir("") or None) for meta in page]
-            for key in found:
+            keys = [meta["path"] for page in obstore.list(self._store, self._dir("") or None) for meta in page]
+            for key in keys:
                 obstore.copy(self._store, key, join(target.prefix, key[len(self.prefix) + 1 if self.prefix else 0 :]))
-            if found:
-                obstore.delete(self._store, found)
+            if keys:
+                obstore.delete(self._store, keys)
 
     def sub(self, path: str) -> ObjectStorage:
         """The same store with its root further down."""

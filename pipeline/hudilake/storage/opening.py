@@ -63,6 +63,6 @@ def _file_path(authority: str, path: str) -> str:
 
 def _refuse_credentials(scheme: str, authority: str) -> None:
     """Refuse credentials in a URI. Only Azure has a part before an @: the container."""
-    before, at, _ = authority.rpartition("@")
-    if at and (":" in before or scheme not in ("abfs", "abfss", "hdfs")):
+    before, separator, _ = authority.rpartition("@")
+    if separator and (":" in before or scheme not in ("abfs", "abfss", "hdfs")):
         raise ConfigError("a storage URI must not hold credentials", do_next="move them to the options", scheme=scheme)

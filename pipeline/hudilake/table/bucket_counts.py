@@ -86,13 +86,13 @@ def _settled(config: TableConfig) -> list[_Counts]:
 
 
 def _stated(timeline: Timeline) -> list[_Counts]:
-    found = []
+    counts = []
     for write in timeline.completed():
         if write.action == REPLACE_COMMIT:
             text = timeline.commit_metadata(write).extra.get(BUCKETS_KEY)
             if text is not None:
-                found.append(_Counts(write.requested_time, _from_json(json.loads(text))))
-    return found
+                counts.append(_Counts(write.requested_time, _from_json(json.loads(text))))
+    return counts
 
 
 def _to_json(bucketing: Bucketing) -> dict[str, object]:

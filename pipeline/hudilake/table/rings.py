@@ -48,9 +48,9 @@ class Rings:
         sizes = {path: len(ring.to_bytes()) for path, ring in first.items()}
         other = {path: file for path, (file, size) in counting.items() if not _is_first(file) or size != sizes[path]}
         self._read_all(set(other.values()))
-        found = {path: self._read[file] for path, file in other.items()}
+        rings_by_path = {path: self._read[file] for path, file in other.items()}
         self._known = set(counting)
-        return replace(config, rings={path: ring for path, ring in found.items() if ring != first[path]})
+        return replace(config, rings={path: ring for path, ring in rings_by_path.items() if ring != first[path]})
 
     def begin(self, config: TableConfig, partition_paths: tuple[str, ...]) -> None:
         """Write the metadata of new partitions, before the first commit to them completes: a Hudi writer without it
@@ -83,13 +83,13 @@ class Rings:
                 files.setdefault(path, []).append((name.removesuffix(META_SUFFIX), info.size))
             elif name.endswith(COMMIT_SUFFIX):
                 marked.add((path, name.removesuffix(COMMIT_SUFFIX)))
-        found = {}
+        metadata_files = {}
         for path, instants in files.items():
             for instant, size in sorted(instants, reverse=True):
                 if instant == FIRST_INSTANT or (path, instant) in marked or has_completed(timeline, instant):
-                    found[path] = hashing_file(path, instant), size
+                    metadata_files[path] = hashing_file(path, instant), size
                     break
-        return found
+        return metadata_files
 
     def _read_all(self, files: set[str]) -> None:
         new = sorted(files - self._read.keys())

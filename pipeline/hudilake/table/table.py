@@ -336,9 +336,9 @@ class HudiTable(TableState):
         """Roll back one of our own instants, inflight or a planned clustering. Raises StorageError,
         LostOwnershipError."""
         with self.exclusively():
-            found = self.timeline.find(instant)
-            planned = found is not None and found.action == CLUSTERING and not found.completed
-            target = found if found is not None and planned else self._inflight(instant)
+            write = self.timeline.find(instant)
+            planned = write is not None and write.action == CLUSTERING and not write.completed
+            target = write if write is not None and planned else self._inflight(instant)
             roll_back(self.storage, self.timeline, self._clock, target, self._upkeep.undo)
         self._begun.pop(instant, None)
         self.ownership.end(instant)

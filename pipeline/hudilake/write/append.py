@@ -95,17 +95,17 @@ class AppendWriter:
 
     def _written(self, storage: Storage, number: int, path: str, rows: pa.Table) -> Iterator[WriteResult]:
         held = self.group_of(number, path)
-        at = piece = 0
-        while at < rows.num_rows:
+        offset = piece = 0
+        while offset < rows.num_rows:
             room = self.sizes.target_bytes - (held.size if held is not None else 0)
-            taken = rows.slice(at, rows_at_once(rows, rows.num_rows, max(room, 1) * _LEAST_COMPRESSION))
+            taken = rows.slice(offset, rows_at_once(rows, rows.num_rows, max(room, 1) * _LEAST_COMPRESSION))
             name = new_file_id(self.context.table_name, self.context.instant, path, f"{number}.{piece}")
             group = FileGroupWrite(path, held.file_id if held else name, taken, only_inserts=True)
             if held is None or self.copies:
                 yield self._base(storage, group, held.base if held is not None else None)
             else:
                 yield replace(write_file_group(storage, self.context, group), num_inserts=taken.num_rows)
-            held, at, piece = None, at + taken.num_rows, piece + 1
+            held, offset, piece = None, offset + taken.num_rows, piece + 1
 
     def _base(self, storage: Storage, group: FileGroupWrite, old: BaseFile | None) -> WriteResult:
         """A base file with the rows of the old one, if there is one, and those of the commit."""

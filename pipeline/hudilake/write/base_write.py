@@ -200,8 +200,8 @@ class _FilesSink:
         form, step = self._outline.form, max(rows.num_rows, 1)
         if self._outline.target_bytes is not None and rows.num_rows:
             step = rows_at_once(rows, *form.at_once)
-        for at in range(0, rows.num_rows, step):
-            self._write(rows.slice(at, step))
+        for offset in range(0, rows.num_rows, step):
+            self._write(rows.slice(offset, step))
 
     def _write(self, rows: pa.Table) -> None:
         if self._is_full():

@@ -122,9 +122,9 @@ class SortedLog:
         fresh = np.flatnonzero(alone & (part.row >= 0)) if sorted_keys else np.empty(0, dtype=np.int64)
         if len(fresh):
             keys = np.asarray(base.column(RECORD_KEY_FIELD).to_numpy(zero_copy_only=False), dtype=object)
-            at = np.searchsorted(keys, self._keys[low:high][fresh])
-            source = np.insert(source, at, base.num_rows + part.row[fresh] - first)
-            owner = np.insert(owner, at, -1)
+            insert_positions = np.searchsorted(keys, self._keys[low:high][fresh])
+            source = np.insert(source, insert_positions, base.num_rows + part.row[fresh] - first)
+            owner = np.insert(owner, insert_positions, -1)
             self.counts.inserts += len(fresh)
             self.inserted[low + fresh] = True
         kept = source >= 0
@@ -189,14 +189,14 @@ def gathered(aside: Path, order: Longs, at_once: tuple[int, int]) -> Iterator[pa
     bytes_a_row = aside.stat().st_size // max(len(order), 1) + 1
     step = max(1, min(STRETCH_ROWS, at_once[0], at_once[1] // bytes_a_row))
     with AsideRows.open([aside]) as rows:
-        for at in range(0, len(order), step):
-            yield rows.take(order[at : at + step])
+        for offset in range(0, len(order), step):
+            yield rows.take(order[offset : offset + step])
 
 
 def _stretches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     for table in tables:
-        for at in range(0, table.num_rows, STRETCH_ROWS):
-            yield table.slice(at, STRETCH_ROWS)
+        for offset in range(0, table.num_rows, STRETCH_ROWS):
+            yield table.slice(offset, STRETCH_ROWS)
 
 
 def _ascends(keys: pa.ChunkedArray, last: str) -> bool:

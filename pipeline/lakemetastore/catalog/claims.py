@@ -56,17 +56,17 @@ class Claims:
         """Who else has a place, something above it or something below; None if nobody. A database has what is above
         its directory only, since its tables are below."""
         place = self.real(location)
-        if found := self._others.touching(place) or self._databases.below(place):
-            return found
+        if holder := self._others.touching(place) or self._databases.below(place):
+            return holder
         return next(filter(None, (self._of_same(entry, place) for entry in self._same)), None)
 
     @cached_property
     def _entries(self) -> list[TableEntry]:
-        found: list[TableEntry] = []
+        entries: list[TableEntry] = []
         for name in self.catalog.databases.names():
             with contextlib.suppress(NoSuchObjectError, UnknownDatabaseError):  # dropped meanwhile
-                found += self.catalog.tables.named(name, self.catalog.tables.names(name))
-        return found
+                entries += self.catalog.tables.named(name, self.catalog.tables.names(name))
+        return entries
 
     @cached_property
     def _same(self) -> list[TableEntry]:
@@ -75,27 +75,27 @@ class Claims:
 
     @cached_property
     def _databases(self) -> _OwnedPlaces:
-        found = {}
+        owners = {}
         for name in self.catalog.databases.names():
             with contextlib.suppress(NoSuchObjectError):
                 location = None if name in self.going.databases else self.catalog.databases.get(name).location
                 if location:
-                    found[self.real(location)] = f"the database {name}"
-        return _OwnedPlaces(found)
+                    owners[self.real(location)] = f"the database {name}"
+        return _OwnedPlaces(owners)
 
     @cached_property
     def _others(self) -> _OwnedPlaces:
         """The places of tables that stay, and what stays of those that go."""
-        found = {self.real(one): f"files at {one} that stay" for one in self.going.kept}
+        owners = {self.real(one): f"files at {one} that stay" for one in self.going.kept}
         for entry in self._entries:
             if entry.id in self.going.tables:
                 continue
             name = f"{entry.table.database}.{entry.table.name}"
             if entry.table.location:
-                found.setdefault(self.real(entry.table.location), f"the table {name}")
+                owners.setdefault(self.real(entry.table.location), f"the table {name}")
             for partition, location in scattered(entry.partitions, entry.table.location):
-                found.setdefault(self.real(location), f"the partition {partition} of {name}")
-        return _OwnedPlaces(found)
+                owners.setdefault(self.real(location), f"the partition {partition} of {name}")
+        return _OwnedPlaces(owners)
 
     def _of_same(self, entry: TableEntry, place: str) -> str | None:
         going = self.going.partitions or frozenset()
@@ -109,8 +109,8 @@ class Claims:
         if not covers(root, place):
             return None
         by_default = (p for p in _named_around(entry.partitions, place[len(root) + 1 :]) if p not in going)
-        found = next((p for p in by_default if _is_default(entry, p)), None)
-        return found and f"the partition {found} of {name}"
+        partition_name = next((p for p in by_default if _is_default(entry, p)), None)
+        return partition_name and f"the partition {partition_name} of {name}"
 
 
 class _OwnedPlaces:
@@ -132,9 +132,9 @@ class _OwnedPlaces:
     def below(self, place: str) -> str | None:
         """Who has a place, or one below."""
         start = f"{place.rstrip('/')}/"
-        at = bisect_left(self._ordered, start)
-        found = self._ordered[at] if at < len(self._ordered) else ""
-        return self._owners[found[:-1]] if found.startswith(start) else None
+        index = bisect_left(self._ordered, start)
+        nearest_place = self._ordered[index] if index < len(self._ordered) else ""
+        return self._owners[nearest_place[:-1]] if nearest_place.startswith(start) else None
 
 
 def places(entry: TableEntry) -> list[str]:

@@ -85,12 +85,12 @@ class Databases:
         dropped: dict[str, ListedTable] = {}
 
         def propose(names: CatalogNames) -> NameChange:
-            found = names.database(name)
+            dropped_database = names.database(name)
             dropped.clear()
-            dropped.update(names.tables.get(found.name, {}))
+            dropped.update(names.tables.get(dropped_database.name, {}))
             if dropped and not cascade:
-                raise InvalidOperationError(f"Database {found.name} is not empty. One or more tables exist.")
-            return DatabaseDrop(found.name)
+                raise InvalidOperationError(f"Database {dropped_database.name} is not empty. One or more tables exist.")
+            return DatabaseDrop(dropped_database.name)
 
         self._logs.names.commit(propose)
         entries = [

@@ -53,11 +53,11 @@ class Storages:
     def shared(self, storage: Storage) -> Storage:
         """The object that stands for all storages equal to this one."""
         key = msgspec.msgpack.encode(storage)
-        found = self._storages.get(key)
-        if found is None:
+        shared_storage = self._storages.get(key)
+        if shared_storage is None:
             columns = self._columns.setdefault(msgspec.msgpack.encode(storage.columns), storage.columns)
-            found = self._storages.setdefault(key, msgspec.structs.replace(storage, columns=columns))
-        return found
+            shared_storage = self._storages.setdefault(key, msgspec.structs.replace(storage, columns=columns))
+        return shared_storage
 
 
 class _DistinctValues(Generic[_T]):
@@ -112,7 +112,9 @@ class PartitionRows(msgspec.Struct, frozen=True, omit_defaults=True):
             )
             for part in partitions
         )
-        return PartitionRows(rows, tuple(storages.items), tuple(dict(found) for found in parameters.items))
+        return PartitionRows(
+            rows, tuple(storages.items), tuple(dict(parameter_map) for parameter_map in parameters.items)
+        )
 
     def partitions(self, known: Storages) -> list[Partition]:
         """The partitions of the rows."""

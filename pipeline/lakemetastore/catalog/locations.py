@@ -36,17 +36,17 @@ def normal_location(text: str) -> str:
 
 def _walked(path: str, text: str) -> str:
     """A path with ``.`` and ``..`` gone along and without empty segments."""
-    found: list[str] = []
+    kept_segments: list[str] = []
     for segment in path.split("/"):
         if segment not in ("", ".", ".."):
             if _DOT.sub(".", segment) in (".", ".."):
                 raise _wrong(text)
-            found.append(segment)
+            kept_segments.append(segment)
         elif segment == "..":
-            if not found:
+            if not kept_segments:
                 raise _wrong(text)
-            found.pop()
-    return ("/" if path.startswith("/") else "") + "/".join(found)
+            kept_segments.pop()
+    return ("/" if path.startswith("/") else "") + "/".join(kept_segments)
 
 
 def _wrong(text: str) -> MetaError:

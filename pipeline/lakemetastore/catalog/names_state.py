@@ -22,10 +22,10 @@ class CatalogNames(msgspec.Struct, frozen=True):
 
     def database(self, name: str) -> Database:
         """A database. Raises NoSuchObjectError."""
-        found = self.databases.get(name.strip().lower())
-        if found is None:
+        database = self.databases.get(name.strip().lower())
+        if database is None:
             raise NoSuchObjectError(name)
-        return found
+        return database
 
     def table(self, database: str, name: str) -> ListedTable | None:
         """What is known of a table by its name, None if there is none."""

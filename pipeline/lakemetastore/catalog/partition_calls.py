@@ -41,10 +41,10 @@ class PartitionCalls:
 
         Raises NoSuchObjectError, MetaError for too few or too many values.
         """
-        found = entry.partitions.named(partition_name(entry.table.partition_keys, values))
-        if found is None:
+        partition = entry.partitions.named(partition_name(entry.table.partition_keys, values))
+        if partition is None:
             raise _missing(values)
-        return found if found.values == tuple(values) else _replace(found, values=tuple(values))
+        return partition if partition.values == tuple(values) else _replace(partition, values=tuple(values))
 
     def named(self, entry: TableEntry, name: str) -> Partition:
         """The partition of a name, whose parts may stand in any order. Raises NoSuchObjectError, MetaError."""
@@ -198,10 +198,10 @@ class PartitionCalls:
         dropped: dict[str, Partition] = {}
 
         def propose(state: TableState) -> TableChange | None:
-            found = {key: state.partitions.named(key) for key in names}
+            partitions_by_name = {key: state.partitions.named(key) for key in names}
             dropped.clear()
-            dropped.update({key: partition for key, partition in found.items() if partition is not None})
-            if len(dropped) < len(found) and not if_exists:
+            dropped.update({key: partition for key, partition in partitions_by_name.items() if partition is not None})
+            if len(dropped) < len(partitions_by_name) and not if_exists:
                 raise NoSuchObjectError("Some partitions to drop are missing")
             return PartitionsChange(tuple(dropped)) if dropped else None
 

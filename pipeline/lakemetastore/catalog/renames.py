@@ -37,8 +37,12 @@ def renamed(names: CatalogNames, moves: Mapping[TableName, TableName], ids: Mapp
 
 def described(names: CatalogNames, name: TableName, now: ListedTable) -> TableNames | None:
     """What listings show of a table, if that is another than before and the table still has the name."""
-    found = names.table(*name)
-    return TableNames(named=((*name, now),)) if found is not None and found.id == now.id and found != now else None
+    listed_table = names.table(*name)
+    return (
+        TableNames(named=((*name, now),))
+        if listed_table is not None and listed_table.id == now.id and listed_table != now
+        else None
+    )
 
 
 def renamed_by_change(names: CatalogNames, before: Table, after: Table) -> TableNames:

@@ -169,11 +169,11 @@ def _statistics_after(state: TableState, table: Table) -> Statistics:
     before, after = state.table.storage.columns, table.storage.columns
     if _types(before) == _types(after):
         return state.statistics
-    found = {}
+    valid_statistics = {}
     for name, columns in state.statistics.items():
         partition = state.partitions.named(name) if name else None
-        found[name] = _still_true(columns, partition.storage.columns if partition else before, after)
-    return _not_empty(found)
+        valid_statistics[name] = _still_true(columns, partition.storage.columns if partition else before, after)
+    return _not_empty(valid_statistics)
 
 
 def _still_true(columns: Mapping[str, bytes], before: Sequence[Column], after: Sequence[Column]) -> Mapping[str, bytes]:

@@ -60,8 +60,8 @@ class Tables:
     def like(self, database: str, pattern: str | None = None, kind: str | None = None) -> list[str]:
         """The names of the tables that match ``a*|b`` and are of a kind, ascending; none for an unknown database."""
         tables = self._logs.names.state().state.tables.get(folded(database), {})
-        found = matching(tables, pattern and folded(pattern))
-        return found if kind is None else [name for name in found if tables[name].kind == kind]
+        matches = matching(tables, pattern and folded(pattern))
+        return matches if kind is None else [name for name in matches if tables[name].kind == kind]
 
     def summaries(
         self, database_pattern: str | None, table_pattern: str | None, kinds: Sequence[str] = ()
@@ -120,13 +120,13 @@ class Tables:
             self._check_free(names, table)
             return TableNames(named=((database, name, named),))
 
-        at = self._logs.table(named.id).commit(lambda _: TableDefinition(stored))
+        log_state = self._logs.table(named.id).commit(lambda _: TableDefinition(stored))
         try:
             self._logs.names.commit(propose)
         except (AlreadyExistsError, InvalidObjectError):
             self._logs.delete(named.id)
             raise
-        entry = entry_of(named, at, database, name)
+        entry = entry_of(named, log_state, database, name)
         assert entry is not None
         return entry
 
@@ -162,11 +162,11 @@ class Tables:
 
         if target != (entry.table.database, entry.table.name):
             self._logs.names.commit(lambda names: renamed_by_change(names, entry.table, new))
-        at = self._logs.table(entry.id).commit(propose)
-        assert at.state.table is not None
-        named = ListedTable(entry.id, at.state.table.kind, at.state.table.parameters.get("comment"))
+        log_state = self._logs.table(entry.id).commit(propose)
+        assert log_state.state.table is not None
+        named = ListedTable(entry.id, log_state.state.table.kind, log_state.state.table.parameters.get("comment"))
         self._logs.names.commit(lambda names: described(names, target, named))
-        altered = entry_of(named, at, *target)
+        altered = entry_of(named, log_state, *target)
         assert altered is not None
         return altered
 
@@ -182,10 +182,10 @@ class Tables:
         dropped: list[ListedTable] = []
 
         def propose(names: CatalogNames) -> NameChange:
-            found = names.table(home, key)
-            if found is None:
+            listed_table = names.table(home, key)
+            if listed_table is None:
                 raise missing
-            dropped[:] = [found]
+            dropped[:] = [listed_table]
             return TableNames(gone=((home, key),))
 
         self._logs.names.commit(propose)

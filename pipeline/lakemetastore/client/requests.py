@@ -41,14 +41,14 @@ class RefusedRequestError(LakeError):
 def addresses_of(uris: str | Sequence[str]) -> tuple[str, ...]:
     """The addresses of a comma-separated list, without trailing slashes. Raises ConfigError."""
     given = uris.split(",") if isinstance(uris, str) else uris
-    found = tuple(address for uri in given if (address := uri.strip().rstrip("/")))
-    wrong = [uri for uri in found if urlsplit(uri).scheme not in ("http", "https") or not urlsplit(uri).hostname]
-    if wrong or not found:
+    addresses = tuple(address for uri in given if (address := uri.strip().rstrip("/")))
+    wrong = [uri for uri in addresses if urlsplit(uri).scheme not in ("http", "https") or not urlsplit(uri).hostname]
+    if wrong or not addresses:
         raise ConfigError(
             f"{wrong[0] if wrong else uris!r} is no address of a metastore's HTTP API",
             do_next="write http://host:port or https://host:port, several with commas between them",
         )
-    return found
+    return addresses
 
 
 class MetastoreClient:

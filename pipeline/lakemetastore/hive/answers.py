@@ -38,7 +38,7 @@ class _KeptTable:
             self._forget()
         kept = self._partitions.get
         return [
-            found[1] if (found := kept(p.values)) is not None and found[0] is p else self._encoded(p)
+            encoding[1] if (encoding := kept(p.values)) is not None and encoding[0] is p else self._encoded(p)
             for p in partitions
         ]
 

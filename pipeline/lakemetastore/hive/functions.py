@@ -92,12 +92,12 @@ class Functions:
 
 
 def _known(state: Mapping[str, Mapping[str, Function]], database: str, name: str) -> Function:
-    found = state.get(database.lower(), {}).get(name.lower())
-    if found is None:
+    function = state.get(database.lower(), {}).get(name.lower())
+    if function is None:
         raise NoSuchObjectError(
             f"Function {database}.{name} does not exist", do_next="see SHOW FUNCTIONS", function=f"{database}.{name}"
         )
-    return found
+    return function
 
 
 def _apply(state: _State, changes: Sequence[VersionedChange[FunctionChange]]) -> _State:

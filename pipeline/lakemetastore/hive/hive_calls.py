@@ -78,8 +78,8 @@ def _failed(method: HiveMethod, sequence: int, error: LakeError) -> tuple[bytes,
     refused = isinstance(error, CatalogError)
     log.log(logging.DEBUG if refused else logging.ERROR, "%s: %s", method.name, error)
     outcome = "refused" if refused else "failed"
-    found = exception(error, method.declared)
-    if found is None:
+    declared_exception = exception(error, method.declared)
+    if declared_exception is None:
         return message.internal_error(method.name, sequence), outcome
-    field, value = found
+    field, value = declared_exception
     return message.reply(method.name, sequence, message.encode(method.result(**{field: value}))), outcome

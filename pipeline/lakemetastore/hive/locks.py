@@ -58,8 +58,8 @@ class Locks:
             taken[:] = [Lock(state.last + 1, tuple(parts), now, now, user, host)]
             return LockGrant(taken[0])
 
-        at = self._log.commit(propose)
-        return self._asked(at.state, taken[0], now)
+        log_state = self._log.commit(propose)
+        return self._asked(log_state.state, taken[0], now)
 
     def check(self, number: int) -> LockWait:
         """Whether a lock is held by now; its client counts as heard of. Raises NoSuchLockError."""

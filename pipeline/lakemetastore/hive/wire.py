@@ -96,17 +96,17 @@ class MessageReader:
 
     def cstringio_refill(self, partial: bytes, wanted: int) -> BytesIO:
         """Called by the C decoder: the buffer with at least ``wanted`` bytes from where ``partial`` begins."""
-        at = self.cstringio_buf.tell() - len(partial)
+        offset = self.cstringio_buf.tell() - len(partial)
         have = len(self.cstringio_buf.getbuffer())
-        if at + wanted > self._limits.message:
+        if offset + wanted > self._limits.message:
             raise ValueError(f"it has more than {self._limits.message} bytes")
         self.cstringio_buf.seek(0, 2)
-        while have < at + wanted:
+        while have < offset + wanted:
             piece = self._receive(False)
             if not piece:
                 raise EOFError(f"the stream ends after {have} bytes of it")
             have += self.cstringio_buf.write(piece)
-        self.cstringio_buf.seek(at)
+        self.cstringio_buf.seek(offset)
         return self.cstringio_buf
 
     def _header(self) -> tuple[str, int, int]:

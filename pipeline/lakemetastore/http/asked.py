@@ -56,10 +56,10 @@ class Application:
         database, dot, name = table.partition(".")
         if not dot:
             raise ConfigError("the table's name has no database", do_next="write database.table")
-        found = self.catalog.tables.get(database, name).table.location
-        if found is None:
+        table_location = self.catalog.tables.get(database, name).table.location
+        if table_location is None:
             raise ConfigError("the table has no location", do_next="ask for a lake table", table=table)
-        return found
+        return table_location
 
 
 def application(request: Request) -> Application:

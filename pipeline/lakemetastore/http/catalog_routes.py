@@ -48,16 +48,16 @@ def tables(served: Served, of: OfCatalog, database: str, after: After = None, li
 def definition(of: OfCatalog, database: str, table: str, at_least: AtLeast = None) -> Response:
     """A table's definition. The version is a token: with it, a later answer of any process is not older."""
     entry = of.tables.get(database, table, None if at_least is None else Token.parse(at_least))
-    found = entry.table
+    table_definition = entry.table
     return _json(
         DefinitionWire(
-            database=found.database,
-            name=found.name,
-            kind=found.kind,
-            location=found.location,
-            columns=tuple(map(_column, found.storage.columns)),
-            partition_keys=tuple(map(_column, found.partition_keys)),
-            parameters=dict(found.parameters),
+            database=table_definition.database,
+            name=table_definition.name,
+            kind=table_definition.kind,
+            location=table_definition.location,
+            columns=tuple(map(_column, table_definition.storage.columns)),
+            partition_keys=tuple(map(_column, table_definition.partition_keys)),
+            parameters=dict(table_definition.parameters),
             version=str(entry.token),
         )
     )

@@ -36,11 +36,11 @@ async def changes(
         with of.table.hold() as view:
             return view.known.state
 
-    found = await run_in_threadpool(look, of.max_age_ms)
-    if wait_ms and not found.changes:
-        waiting = WaitingClient(of.table.storage.uri, partial(look, _ANY_AGE_MS), state, found)
-        found = await of.served.watch.wait(waiting, min(wait_ms, of.served.options.wait_ms))
-    return of_state(found, found.state)
+    answer = await run_in_threadpool(look, of.max_age_ms)
+    if wait_ms and not answer.changes:
+        waiting = WaitingClient(of.table.storage.uri, partial(look, _ANY_AGE_MS), state, answer)
+        answer = await of.served.watch.wait(waiting, min(wait_ms, of.served.options.wait_ms))
+    return of_state(answer, answer.state)
 
 
 @router.post(paths.INSTANTS, response_model=RegistrationReply)

@@ -79,10 +79,10 @@ class ChangeWatch:
         try:
             while True:
                 changed = watched.changed  # taken before the look, so that no change falls between the two
-                found = await run_in_threadpool(waiting.look)
+                answer = await run_in_threadpool(waiting.look)
                 left = deadline - monotonic_s()
-                if found.changes or left <= 0 or self._closing:
-                    return found
+                if answer.changes or left <= 0 or self._closing:
+                    return answer
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), left)
         finally:

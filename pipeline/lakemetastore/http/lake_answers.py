@@ -78,8 +78,8 @@ def slices(view: TableView, partition: str, as_of: str | None, after: str | None
     """A page of the file slices of a partition."""
     rest = [piece for piece in slices_at(view, partition, as_of) if after is None or piece.file_id > after]
     page, last = rest[:limit], len(rest) <= limit
-    found = tuple(map(slice_to, page))
-    return SlicesWire(state=view.known.state, slices=found, after=None if last else page[-1].file_id)
+    slice_wires = tuple(map(slice_to, page))
+    return SlicesWire(state=view.known.state, slices=slice_wires, after=None if last else page[-1].file_id)
 
 
 def ranges(view: TableView, partition: str, columns: Sequence[str], after: str | None, limit: int) -> RangesWire:
@@ -93,8 +93,12 @@ def ranges(view: TableView, partition: str, columns: Sequence[str], after: str |
     files = sorted(SliceFiles(slices_at(view, partition, None)).files)
     rest = [file for file in files if after is None or file[1] > after]
     page = rest[: max(limit // len(columns), 1)]
-    found = index.reader(MetadataPartition.COLUMN_STATS).column_ranges(list(columns), page)
-    items = (_range(partition, name, item) for (_, name) in page for item in found.get((partition, name), {}).values())
+    ranges_by_file = index.reader(MetadataPartition.COLUMN_STATS).column_ranges(list(columns), page)
+    items = (
+        _range(partition, name, item)
+        for (_, name) in page
+        for item in ranges_by_file.get((partition, name), {}).values()
+    )
     last = len(page) == len(rest)
     return RangesWire(state=state, ranges=tuple(items), after=None if last else page[-1][1])
 
@@ -145,8 +149,8 @@ def changes(view: TableView, since: str, limit: int) -> ChangesWire:
             oldest=ordered[0].completion_time if ordered else None,
         )
     later = [write for write in ordered if (write.completion_time or "") > since]
-    found = tuple(_change(view, write) for write in islice(later, limit))
-    return ChangesWire(state=view.known.state, changes=found, more=len(later) > limit)
+    change_wires = tuple(_change(view, write) for write in islice(later, limit))
+    return ChangesWire(state=view.known.state, changes=change_wires, more=len(later) > limit)
 
 
 def _change(view: TableView, write: Instant) -> ChangeWire:
@@ -171,18 +175,18 @@ def plan(view: TableView, location: str, request: PlanRequest, page_size: int) -
     if request.state is not None and request.state != known.state:
         return PlanAnswer(state=known.state, table=table_to(location, known))
     question = _question(view, request)
-    found = view.reader.select(question)
-    if found is None:
+    selection = view.reader.select(question)
+    if selection is None:
         return None
     if isinstance(request.condition, str):
         left = tuple(ScanWarning(CONDITION, f"not understood: {text}") for text in unknown_parts(question.condition))
-        found = replace(found, warnings=found.warnings + left)
+        selection = replace(selection, warnings=selection.warnings + left)
     first = page_size * request.page
-    pages = max(-(-len(found.slices) // page_size), 1)
-    mine = found.slices[first : first + page_size]
+    pages = max(-(-len(selection.slices) // page_size), 1)
+    mine = selection.slices[first : first + page_size]
     if request.page:
-        found = Selection(found.slices, ())
-    return selection_to(known.state, found, pages, mine)
+        selection = Selection(selection.slices, ())
+    return selection_to(known.state, selection, pages, mine)
 
 
 def _question(view: TableView, request: PlanRequest) -> SliceQuestion:

@@ -82,7 +82,7 @@ def plan(of: Named, request: PlanRequest) -> Response:
     """The file slices that may hold rows that pass a condition."""
     for _ in range(_PLAN_ATTEMPTS):
         with of.table.hold(of.max_age_ms, of.at_least) as view:
-            found = lake_answers.plan(view, of.table.storage.uri, request, of.served.options.page)
-            if found is not None:
-                return of_state(found, found.state)
+            answer = lake_answers.plan(view, of.table.storage.uri, request, of.served.options.page)
+            if answer is not None:
+                return of_state(answer, answer.state)
     raise TransientError("the table was cleaned during each attempt to plan", do_next="ask again")

@@ -153,8 +153,8 @@ class OpenTable:
 
 
 def _has(view: TableView, instant: str) -> bool:
-    found = view.reader.table.timeline.find(instant)
-    return found.completed if found is not None else view.reader.table.timeline.is_completed(instant)
+    write = view.reader.table.timeline.find(instant)
+    return write.completed if write is not None else view.reader.table.timeline.is_completed(instant)
 
 
 class OpenTables:

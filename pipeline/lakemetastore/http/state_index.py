@@ -43,14 +43,14 @@ class StateReader(MetadataReader):
         self, columns: Collection[str], files: Iterable[FileKey]
     ) -> dict[FileKey, dict[str, ColumnRange]]:
         """As the metadata table's."""
-        found: dict[FileKey, dict[str, ColumnRange]] = {}
+        ranges_by_file: dict[FileKey, dict[str, ColumnRange]] = {}
         for path, name in files:
             if path not in self._ranges:
                 self._ranges[path] = self._state.ranges(path)
             of_file = self._ranges[path].get(name, {})
             if chosen := {column: of_file[column] for column in columns if column in of_file}:
-                found[path, name] = chosen
-        return found
+                ranges_by_file[path, name] = chosen
+        return ranges_by_file
 
 
 class StateIndex(TableIndex):

@@ -96,14 +96,14 @@ class Check:
             return
         if not same_definition(entry.table, hive.table):
             yield "has another definition than the table"
-        found = partition_differences(entry, hive.partitions)
-        if found.missing:
-            yield f"lacks {len(found.missing)} partitions, such as {_first(found.missing)}"
-        if found.surplus:
-            yield f"has {len(found.surplus)} partitions that the table has not, such as {found.surplus[0]}"
-        if found.changed:
-            first = _first(found.changed)
-            yield f"has {len(found.changed)} partitions at another place or in another format, such as {first}"
+        changes = partition_differences(entry, hive.partitions)
+        if changes.missing:
+            yield f"lacks {len(changes.missing)} partitions, such as {_first(changes.missing)}"
+        if changes.surplus:
+            yield f"has {len(changes.surplus)} partitions that the table has not, such as {changes.surplus[0]}"
+        if changes.changed:
+            first = _first(changes.changed)
+            yield f"has {len(changes.changed)} partitions at another place or in another format, such as {first}"
 
     def _left_over(self) -> Iterator[Finding]:
         """States of tables that are no more, and logs of Hive tables that no name leads to."""

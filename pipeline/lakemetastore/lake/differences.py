@@ -8,7 +8,7 @@ from lakemetastore.lake.state import LakeState
 
 def differences(mine: LakeState, fresh: LakeState) -> list[str]:
     """What a state says otherwise than the table, for people; empty if they are equal."""
-    found = [
+    discrepancies = [
         f"instant {key}: {_said(mine.instants.get(key))} for {_said(fresh.instants.get(key))}"
         for key in sorted(mine.instants.keys() | fresh.instants.keys())
         if mine.instants.get(key) != fresh.instants.get(key)
@@ -17,11 +17,11 @@ def differences(mine: LakeState, fresh: LakeState) -> list[str]:
         if mine.files.get(path) != fresh.files.get(path):
             ours, theirs = ({file.name: file for file in s.stored(path)} for s in (mine, fresh))
             wrong = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
-            found.append(f"partition {path or '(the root)'}: {len(wrong)} files differ, such as {wrong[0]}")
+            discrepancies.append(f"partition {path or '(the root)'}: {len(wrong)} files differ, such as {wrong[0]}")
     names = [name for name in ("uri", "identity", "indexed", "texts") if getattr(mine, name) != getattr(fresh, name)]
     if mine.schemas() != fresh.schemas():
         names.append("schema history")
-    return [*found, *(f"{name} differs" for name in names)]
+    return [*discrepancies, *(f"{name} differs" for name in names)]
 
 
 def _said(instant: LakeInstant | None) -> str:

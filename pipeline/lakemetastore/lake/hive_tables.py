@@ -102,7 +102,7 @@ class HiveTables:
             parameters={"EXTERNAL": "TRUE", **_spark_parameters(columns, keys), **self._times()},
             kind=EXTERNAL,
         )
-        partitions = (Partition(found, storage, f"{uri}/{path}") for path, found in values.items())
+        partitions = (Partition(key_values, storage, f"{uri}/{path}") for path, key_values in values.items())
         return HiveTable(table, tuple(partitions) if keys else ())
 
     def _hive_columns(self, columns: Iterable[AvroColumn]) -> list[Column]:
@@ -131,7 +131,7 @@ def partition_values(config: TableConfig, paths: Iterable[str]) -> dict[str, tup
     """
     layout = plain_layout(config)
     fields = [field.partition(":")[0] for field in config.partition_fields]
-    found: dict[str, tuple[str, ...]] = {}
+    values_by_path: dict[str, tuple[str, ...]] = {}
     for path in paths:
         values = path_values(path, layout) if layout is not None else None
         if values is None:
@@ -139,8 +139,8 @@ def partition_values(config: TableConfig, paths: Iterable[str]) -> dict[str, tup
             if len(segments) != len(fields):
                 continue
             values = [text.removeprefix(f"{field}=") for field, text in zip(fields, segments, strict=True)]
-        found[path] = tuple(values)
-    return found
+        values_by_path[path] = tuple(values)
+    return values_by_path
 
 
 def location_of(uri: str) -> str:
@@ -156,10 +156,10 @@ def _spark_parameters(columns: tuple[AvroColumn, ...], keys: tuple[Column, ...])
     ordered += [by_name.get(name, AvroColumn(name, "string", nullable=True)) for name in names]
     schema = {"type": "struct", "fields": [column.spark_field() for column in ordered]}
     text = msgspec.json.encode(schema).decode()
-    parts = [text[at : at + SCHEMA_PART] for at in range(0, len(text), SCHEMA_PART)]
-    found = {"spark.sql.sources.provider": "hudi", f"{_SCHEMA}.numParts": str(len(parts))}
-    found |= {f"{_SCHEMA}.part.{i}": part for i, part in enumerate(parts)}
+    parts = [text[offset : offset + SCHEMA_PART] for offset in range(0, len(text), SCHEMA_PART)]
+    parameters = {"spark.sql.sources.provider": "hudi", f"{_SCHEMA}.numParts": str(len(parts))}
+    parameters |= {f"{_SCHEMA}.part.{i}": part for i, part in enumerate(parts)}
     if names:
-        found[f"{_SCHEMA}.numPartCols"] = str(len(names))
-        found |= {f"{_SCHEMA}.partCol.{i}": by_name[n].name if n in by_name else n for i, n in enumerate(names)}
-    return found
+        parameters[f"{_SCHEMA}.numPartCols"] = str(len(names))
+        parameters |= {f"{_SCHEMA}.partCol.{i}": by_name[n].name if n in by_name else n for i, n in enumerate(names)}
+    return parameters

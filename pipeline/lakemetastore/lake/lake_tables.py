@@ -72,15 +72,15 @@ class LakeTables:
     def rebuild(self, storage: Storage) -> list[str]:
         """Read the state of a table anew, and write it if it is another one; returns what differed. Errors as
         ``take_in``."""
-        found: list[str] = []
+        discrepancies: list[str] = []
 
         def propose(state: LakeState) -> LakeEntry | None:
             entry = renewed(OpenedTable.open(storage))
-            found[:] = differences(state, after(LakeState(), entry))
-            return entry if found else None
+            discrepancies[:] = differences(state, after(LakeState(), entry))
+            return entry if discrepancies else None
 
         self._log(log_name(storage.uri)).commit(propose)
-        return found
+        return discrepancies
 
     def name(self, uri: str, database: str, name: str) -> None:
         """Note the name by which the catalog has a table. Raises StorageError."""

@@ -47,8 +47,8 @@ class Lease:
         """Take it, or keep it for longer; False if another process has it. Raises StorageError."""
         now = now_ms()
         mine = LeaseHolder(self._owner, now + int(self._seconds * 1000))
-        at = self._log.commit(lambda state: mine if state.owner == self._owner or state.until <= now else None)
-        return at.state.owner == self._owner
+        log_state = self._log.commit(lambda state: mine if state.owner == self._owner or state.until <= now else None)
+        return log_state.state.owner == self._owner
 
     def give_back(self) -> None:
         """Let another process have it at once. Raises StorageError."""

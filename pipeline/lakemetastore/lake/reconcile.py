@@ -59,11 +59,11 @@ class Reconciler:
         Raises StorageError if a lake cannot be listed.
         """
         for tables in chosen(self.lakes, names):
-            found = [table for table in tables if isinstance(table, NamedTable)]
-            self._rename(found)
+            named_tables = [table for table in tables if isinstance(table, NamedTable)]
+            self._rename(named_tables)
             for broken in (table for table in tables if isinstance(table, BrokenTable)):
                 yield TableReconciliation(broken.name, 0.0, error=broken.error)
-            for table in found:
+            for table in named_tables:
                 yield self._register(table)
 
     def completed(self, uri: str, instant: str) -> None:

@@ -89,11 +89,11 @@ class Registration:
         wanted = list(self.wanted(table, state))
         self._check_place(table, state, wanted)
         self._make(table.database)
-        found = RegistrationResult()
+        result = RegistrationResult()
         for hive in wanted:
-            found = found.with_(self._settle(hive))
+            result = result.with_(self._settle(hive))
         self.lakes.name(table.storage.uri, table.database, table.name)
-        return found
+        return result
 
     def wanted(self, table: NamedTable, state: LakeState) -> Iterator[HiveTable]:
         """The Hive tables that a table in a state should have. Errors as ``HiveTables.tables``."""
@@ -207,16 +207,16 @@ class Registration:
             self._alter(entry.table, hive)
             altered = (f"{database}.{name}",)
             entry = self.catalog.tables.get(database, name)
-        found = partition_differences(entry, hive.partitions)
-        for batch in _batches(found.missing):
+        partition_changes = partition_differences(entry, hive.partitions)
+        for batch in _batches(partition_changes.missing):
             self.catalog.partitions.add_all(database, name, batch, if_not_exists=True)
-        for names in _batches(found.surplus):
+        for names in _batches(partition_changes.surplus):
             self.catalog.partitions.drop(database, name, names, if_exists=True)
-        for batch in _batches(found.changed):
+        for batch in _batches(partition_changes.changed):
             self.catalog.partitions.alter_all(database, name, batch)
-        if found.changed and not altered:
+        if partition_changes.changed and not altered:
             altered = (f"{database}.{name}",)
-        return RegistrationResult(created, altered, len(found.missing), len(found.surplus))
+        return RegistrationResult(created, altered, len(partition_changes.missing), len(partition_changes.surplus))
 
     def _alter(self, known: Table, hive: HiveTable) -> None:
         """Give a Hive table its definition. Where the Metastore refuses the change, a new table with all partitions
@@ -238,6 +238,6 @@ class Registration:
 
 
 def _batches(items: Sequence[T]) -> Iterator[list[T]]:
-    found = iter(items)
-    while batch := list(itertools.islice(found, _BATCH)):
+    iterator = iter(items)
+    while batch := list(itertools.islice(iterator, _BATCH)):
         yield batch

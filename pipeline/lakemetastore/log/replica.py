@@ -173,17 +173,19 @@ class Replica(Generic[S, E]):
 
     def _loaded(self) -> LogView[S]:
         """The view of the newest snapshot that can be read."""
-        found, damage = self._store.snapshot(self._name), None
-        while found is not None:
+        stored_snapshot, damage = self._store.snapshot(self._name), None
+        while stored_snapshot is not None:
             try:
-                record = read_snapshot(found.data)
+                record = read_snapshot(stored_snapshot.data)
                 state = self._fold.load(record.state)
             except (DamagedError, msgspec.MsgspecError) as error:
-                damage = found.version, error
-                _log.warning("snapshot %d of log %s is damaged: %s", found.version, self._name, error)
-                found = self._store.snapshot(self._name, before=found.version)
+                damage = stored_snapshot.version, error
+                _log.warning("snapshot %d of log %s is damaged: %s", stored_snapshot.version, self._name, error)
+                stored_snapshot = self._store.snapshot(self._name, before=stored_snapshot.version)
             else:
-                return LogView(state, found.version, record.ids, (), found.version, len(found.data))
+                return LogView(
+                    state, stored_snapshot.version, record.ids, (), stored_snapshot.version, len(stored_snapshot.data)
+                )
         if damage is not None and not self._is_whole():
             self._damaged("snapshot", *damage)
         return LogView(self._fold.empty())

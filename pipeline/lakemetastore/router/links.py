@@ -74,17 +74,17 @@ class Backend:
         addresses = self.settings.addresses
         reasons = []
         for i in range(len(addresses)):
-            at = (good + i) % len(addresses)
+            index = (good + i) % len(addresses)
             try:
-                sock = socket.create_connection(addresses[at], timeout=self.settings.connect_seconds)
+                sock = socket.create_connection(addresses[index], timeout=self.settings.connect_seconds)
             except OSError as error:
-                reasons.append(f"{addresses[at][0]}:{addresses[at][1]}: {error}")
+                reasons.append(f"{addresses[index][0]}:{addresses[index][1]}: {error}")
                 continue
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             sock.settimeout(self.settings.answer_seconds)
             with self._lock:
-                self._good = at
+                self._good = index
             return sock
         with self._lock:
             self._reason = "; ".join(reasons)

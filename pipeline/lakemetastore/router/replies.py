@@ -62,8 +62,8 @@ def spliced(message: bytes, start: int, changes: Sequence[tuple[int, int, bytes]
     parts: list[bytes | memoryview] = []
     view, done = memoryview(message), 0
     for position, length, text in changes:
-        at = start + position
-        parts += (view[done : at - 4], len(text).to_bytes(4, "big"), text)
-        done = at + length
+        offset = start + position
+        parts += (view[done : offset - 4], len(text).to_bytes(4, "big"), text)
+        done = offset + length
     parts.append(view[done:])
     return b"".join(parts)

@@ -55,12 +55,12 @@ class RequestNames:
         Raises:
             RefusedCallError: no rule matches one of them.
         """
-        found = {}
+        places_by_name = {}
         for name in self.names:
             if name.read.place is None:
                 raise RefusedCallError(f"Database {name.read.name} is in no metastore: no rule matches it", _UNKNOWN)
-            found[name.read.place.seen] = name.read.place
-        return list(found.values())
+            places_by_name[name.read.place.seen] = name.read.place
+        return list(places_by_name.values())
 
 
 def names_of(request: ThriftMessage, rules: Rules) -> RequestNames:

@@ -68,11 +68,11 @@ class Router:
                     log.warning("Its databases are not compared with those of others: %s", error)
         finally:
             client.close()
-        found = self._rules.clashes(databases)
-        for clash in found:
+        name_clashes = self._rules.clashes(databases)
+        for clash in name_clashes:
             log.warning("%s. Give one of them another name by a rule with `as`", clash)
         self._tell_unseen(databases)
-        return found
+        return name_clashes
 
     def _tell_unseen(self, databases: dict[str, Sequence[str]]) -> None:
         for backend, names in databases.items():

@@ -73,13 +73,13 @@ class Rules:
             for name in names:
                 if place := self.would_be(backend, name):
                     places.setdefault(place.seen, []).append(place)
-        found = []
+        clashes = []
         for seen, rivals in sorted(places.items()):
             wins = self.place(seen)
             hidden = tuple(place for place in rivals if place != wins)
             if wins is not None and hidden:
-                found.append(Clash(seen, wins, hidden))
-        return found
+                clashes.append(Clash(seen, wins, hidden))
+        return clashes
 
     def _rule_of(self, backend: str, name: str) -> RuleSettings | None:
         return next((r for r in self._rules if r.to == backend and _star(r.match, name) is not None), None)

@@ -51,11 +51,11 @@ class Walk:
         """
         kept = len(self._rest)
         data = self._rest + bytes(piece) if kept else piece
-        at = self._step(np.frombuffer(data, dtype=np.uint8), 0)
+        offset = self._step(np.frombuffer(data, dtype=np.uint8), 0)
         self.done = self._registers[LEVEL] == 0 and not self._registers[VALUE] and not self._registers[PASS]
         if self.done:
-            return at - kept
-        self._rest = bytes(data[at:])
+            return offset - kept
+        self._rest = bytes(data[offset:])
         return len(piece)
 
     def _step(self, data: np.ndarray, at: int) -> int:

@@ -70,15 +70,15 @@ def server_context(tls: TlsSettings) -> ssl.SSLContext:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    found = _socket(host)
+    listener = _socket(host)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        found.bind((host, port))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind((host, port))
     except BaseException:
-        found.close()
+        listener.close()
         raise
-    return found
+    return listener
 
 
 def _socket(host: str) -> socket.socket:

@@ -47,14 +47,14 @@ class SettingsError(ConfigError):
     @staticmethod
     def of(origin: str, problems: Iterable[Problem], schema: str) -> SettingsError:
         """One error for all the mistakes of a file, in the file's order. ``schema``: as for ``validated``."""
-        found = tuple(sorted(problems, key=lambda p: p.line or 0))
-        count = "1 mistake" if len(found) == 1 else f"{len(found)} mistakes"
-        listing = "".join(f"\n  {p}" for p in found)
+        sorted_problems = tuple(sorted(problems, key=lambda p: p.line or 0))
+        count = "1 mistake" if len(sorted_problems) == 1 else f"{len(sorted_problems)} mistakes"
+        listing = "".join(f"\n  {p}" for p in sorted_problems)
         error = SettingsError(
             f"{count} in {origin}:{listing}",
             do_next=f"correct the settings; `{schema}` prints all names and types",
         )
-        error.problems = found
+        error.problems = sorted_problems
         return error
 
 
@@ -62,21 +62,23 @@ def validated(model: type[M], document: Document, origin: str, schema: str) -> M
     """The settings that a file gives, by their model. ``origin``: the file's name; ``schema``: the command that prints
     the model's schema. Raises SettingsError."""
     problems = list(document.problems)
-    found: M | None = None
+    settings: M | None = None
     try:
-        found = model.model_validate(document.values if document.values is not None else {})
+        settings = model.model_validate(document.values if document.values is not None else {})
     except ValidationError as error:
         problems += translate(error, model, document)
-    if problems or found is None:
+    if problems or settings is None:
         raise SettingsError.of(origin, problems, schema)
-    return found
+    return settings
 
 
 def translate(error: ValidationError, model: type[BaseModel], document: Document) -> list[Problem]:
     """The mistakes that pydantic found, with their lines; values with an unresolved reference are left out."""
     broken = {p.path for p in document.problems}
-    found = [_problem(details, model, document) for details in error.errors(include_url=False, include_input=False)]
-    return [p for p in found if p.path not in broken]
+    all_problems = [
+        _problem(details, model, document) for details in error.errors(include_url=False, include_input=False)
+    ]
+    return [p for p in all_problems if p.path not in broken]
 
 
 def _problem(details: Any, model: type[BaseModel], document: Document) -> Problem:  # noqa: ANN401 - ErrorDetails

@@ -38,8 +38,8 @@ MERGING = (
     Mutant(
         "key-hash", "keys of one hash are told apart", "the first one of the hash is taken",
         "pipeline/hudilake/index/key_map.py",
-        "            found[open_[same]] = at[open_[same]]\n",
-        "            found[open_] = at[open_]\n",
+        "            entry_indexes[open_[same]] = candidates[open_[same]]\n",
+        "            entry_indexes[open_] = candidates[open_]\n",
         ("tests/hudilake/index/test_key_map.py",),
     ),
 )  # fmt: skip

@@ -75,8 +75,8 @@ STREAMS = (
     Mutant(
         "epoch", "a higher epoch beats every older place", "the epoch is not in the order",
         "pipeline/binlake/decode/options.py",
-        "        return self.epoch if found is None else found\n",
-        "        return 0 if found is None else found\n",
+        "        return self.epoch if mapped_epoch is None else mapped_epoch\n",
+        "        return 0 if mapped_epoch is None else mapped_epoch\n",
         ("tests/binlake/decode/test_order.py", "tests/binlake/position/test_binlog_height.py"),
     ),
     Mutant(
@@ -110,8 +110,8 @@ STREAMS = (
     Mutant(
         "lease", "a stream runs once at a time", "a living run is not respected",
         "pipeline/binlake/position/lease.py",
-        "            if self._beats.is_dead(found):\n",
-        "            if not self._beats.is_dead(found) or first is None:\n",
+        "            if self._beats.is_dead(heartbeat):\n",
+        "            if not self._beats.is_dead(heartbeat) or first is None:\n",
         ("tests/binlake/load/replay/test_dump.py::test_two_services_at_once_are_refused",),
     ),
     Mutant(

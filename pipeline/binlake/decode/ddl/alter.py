@@ -142,8 +142,8 @@ def unlogged_changes(tokens: Sequence[Token], clauses: Sequence[Clause], *, igno
         yield UnloggedChange(
             "", f"rows come and go with a file of the table, and the log does not say which: {_WAY_OUT}"
         )
-    for at, token in enumerate(tokens):
-        engine = next((one for one in tokens[at + 1 : at + 3] if not one.is_sign("=")), None)
+    for index, token in enumerate(tokens):
+        engine = next((one for one in tokens[index + 1 : index + 3] if not one.is_sign("=")), None)
         if token.is_word("ENGINE") and engine is not None and engine.value.upper() in map(str.upper, _ELSEWHERE):
             why = (
                 f"a table of {engine.value} keeps its rows nowhere or elsewhere, and the log does not say which it has"

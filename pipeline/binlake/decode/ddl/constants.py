@@ -96,10 +96,10 @@ def _of_bytes(kind: MysqlType, literal: str) -> Any:  # noqa: ANN401 - any lake 
 
 
 def _option(kind: MysqlType, literal: str) -> str:
-    found = next((option for option in kind.options if option.lower() == literal.lower()), None)
-    if found is None:
+    choice = next((option for option in kind.options if option.lower() == literal.lower()), None)
+    if choice is None:
         raise ValueError(literal)
-    return found
+    return choice
 
 
 def _integer(literal: str) -> int:

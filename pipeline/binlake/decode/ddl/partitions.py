@@ -50,10 +50,10 @@ class Partitioning:
 
     def named(self, name: str) -> Iterator[tuple[int, int | None]]:
         """Places (partition, subpartition or None for all of them) of a name, without regard to case."""
-        for at, part in enumerate(self.parts):
+        for index, part in enumerate(self.parts):
             if part.name.lower() == name.lower():
-                yield at, None
-            yield from ((at, n) for n, sub in enumerate(part.subs) if sub.lower() == name.lower())
+                yield index, None
+            yield from ((index, n) for n, sub in enumerate(part.subs) if sub.lower() == name.lower())
 
     def __str__(self) -> str:
         return partitioning_text(self)
@@ -96,17 +96,22 @@ def partition_clause(tokens: Sequence[Token]) -> ChangePartitions | None:
     if reader.take("CONVERT", "TABLE"):
         return ChangePartitions(PartitionAction.EXCHANGE)
     depth = 0
-    for at, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         depth += token.is_sign("(") - token.is_sign(")")
         if (
             depth == 0
             and token.is_word("REMOVE")
-            and tokens[at + 1 : at + 2]
-            and tokens[at + 1].is_word("PARTITIONING")
+            and tokens[index + 1 : index + 2]
+            and tokens[index + 1].is_word("PARTITIONING")
         ):
             return ChangePartitions(PartitionAction.REMOVE)
-        if depth == 0 and token.is_word("PARTITION") and tokens[at + 1 : at + 2] and tokens[at + 1].is_word("BY"):
-            return ChangePartitions(PartitionAction.DEFINE, defined=_defined(Reader(tokens[at + 2 :])))
+        if (
+            depth == 0
+            and token.is_word("PARTITION")
+            and tokens[index + 1 : index + 2]
+            and tokens[index + 1].is_word("BY")
+        ):
+            return ChangePartitions(PartitionAction.DEFINE, defined=_defined(Reader(tokens[index + 2 :])))
     return None
 
 
@@ -241,9 +246,9 @@ def changed_partitioning(known: Partitioning | None, clause: ChangePartitions) -
     if action is PartitionAction.DROP:
         return _with_parts(known, tuple(part for part in known.parts if part.name.lower() not in gone))
     if action is PartitionAction.REORGANIZE and clause.parts:
-        at = next((n for n, part in enumerate(known.parts) if part.name.lower() in gone), len(known.parts))
+        position = next((n for n, part in enumerate(known.parts) if part.name.lower() in gone), len(known.parts))
         kept = [part for part in known.parts if part.name.lower() not in gone]
-        return _with_parts(known, (*kept[:at], *clause.parts, *kept[at:]))
+        return _with_parts(known, (*kept[:position], *clause.parts, *kept[position:]))
     return known
 
 

@@ -140,9 +140,11 @@ def _alter(reader: Reader, database: str) -> Iterator[TableEffect]:
 
 def _exchanged(tokens: Sequence[Token], database: str) -> Iterator[TableEffect]:
     """The other table of EXCHANGE PARTITION: its rows change, too."""
-    for at in range(len(tokens) - 2):
+    for start in range(len(tokens) - 2):
         other = (
-            _table(Reader(tokens[at + 2 : at + 5]), database) if _are(tokens[at : at + 2], "WITH", "TABLE") else None
+            _table(Reader(tokens[start + 2 : start + 5]), database)
+            if _are(tokens[start : start + 2], "WITH", "TABLE")
+            else None
         )
         if other is not None:
             yield TableEffect(Action.ALTER, other, (ChangePartitions(PartitionAction.EXCHANGE),))
@@ -155,7 +157,9 @@ def _without_partitions(tokens: Sequence[Token], clause: ChangePartitions | None
     if clause.action not in (PartitionAction.DEFINE, PartitionAction.REMOVE):
         return ()
     words = [("PARTITION", "BY"), ("REMOVE", "PARTITIONING")]
-    starts = (at for at in range(len(tokens) - 1) for one, two in words if _are(tokens[at : at + 2], one, two))
+    starts = (
+        start for start in range(len(tokens) - 1) for one, two in words if _are(tokens[start : start + 2], one, two)
+    )
     return tokens[: next(starts, len(tokens))]
 
 

@@ -94,16 +94,16 @@ def _value(kind: str, text: str) -> str:
 
 def statement_tokens(statement: str) -> list[Token]:
     """The tokens of a statement. Raises AbsurdStatementError for one that no server executes."""
-    found: list[Token] = []
+    tokens: list[Token] = []
     depth = 0
     for token in _tokens(statement):
-        found.append(token)
-        if len(found) > _MOST_TOKENS:
+        tokens.append(token)
+        if len(tokens) > _MOST_TOKENS:
             raise AbsurdStatementError("too long")
         depth += token.is_sign("(") - token.is_sign(")")
         if depth > _MOST_DEPTH:
             raise AbsurdStatementError("too many brackets")
-    return found
+    return tokens
 
 
 def split_at_commas(tokens: Sequence[Token]) -> list[list[Token]]:
@@ -169,9 +169,9 @@ class Reader:
     def take(self, *words: str) -> bool:
         """Skip these keywords if all of them come next; whether they did."""
         coming = self._tokens[self._at : self._at + len(words)]
-        found = len(coming) == len(words) and all(t.is_word(w) for t, w in zip(coming, words, strict=True))
-        self._at += len(words) if found else 0
-        return found
+        matches = len(coming) == len(words) and all(t.is_word(w) for t, w in zip(coming, words, strict=True))
+        self._at += len(words) if matches else 0
+        return matches
 
     def take_any(self, *words: str) -> bool:
         """Skip the next keyword if it is one of these; whether it was."""
@@ -179,9 +179,9 @@ class Reader:
 
     def take_sign(self, sign: str) -> bool:
         """Skip a sign if it comes next; whether it did."""
-        found = self.left and self.next.is_sign(sign)
-        self._at += found
-        return found
+        matches = self.left and self.next.is_sign(sign)
+        self._at += matches
+        return matches
 
     def name(self) -> str | None:
         """Read an identifier; None if the next token is not one."""

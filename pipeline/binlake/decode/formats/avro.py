@@ -31,23 +31,23 @@ def read(chunk: DecodeChunk) -> None:
     payloads: list[Buffer] = []
     payload: Buffer
     schemas: list[ConnectField | None] = []
-    for at in chunk.live():
-        value = chunk.records.values[at] or b""
+    for index in chunk.live():
+        value = chunk.records.values[index] or b""
         if chunk.options.format is EventFormat.AUTO and not is_avro(value):
-            chunk.foreign.append(at)
+            chunk.foreign.append(index)
             continue
         try:
-            if at in faults:
-                raise RefusedRecordError(faults[at])
+            if index in faults:
+                raise RefusedRecordError(faults[index])
             if is_avro(value):
                 payload, writer = opener.open(value)
                 schema: ConnectField | None = writer.connect
             else:
                 payload, schema = _json(value)
         except RefusedRecordError as refused:
-            chunk.refuse(at, refused.fault)
+            chunk.refuse(index, refused.fault)
             continue
-        live.append(at)
+        live.append(index)
         payloads.append(payload)
         schemas.append(schema)
     chunk.keys = keys
@@ -62,14 +62,14 @@ def _keys(chunk: DecodeChunk) -> tuple[Keys, dict[int, Fault]]:
     opener = Opener(chunk.options, f"{chunk.records.topic}-key", writer_schema)
     keys: list[bytes | None] = []
     faults: dict[int, Fault] = {}
-    for at, key in enumerate(chunk.records.keys):
+    for index, key in enumerate(chunk.records.keys):
         keys.append(key)
         if key is not None and is_avro(key):
             try:
-                keys[at] = opener.open(key)[0]
+                keys[index] = opener.open(key)[0]
             except RefusedRecordError as refused:
-                keys[at] = None
-                faults[at] = dataclasses.replace(refused.fault, detail=f"key: {refused.fault.detail}")
+                keys[index] = None
+                faults[index] = dataclasses.replace(refused.fault, detail=f"key: {refused.fault.detail}")
     return read_keys(keys), faults
 
 

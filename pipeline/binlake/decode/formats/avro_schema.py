@@ -118,9 +118,9 @@ def _field(node: Any, name: str, named: dict[str, ConnectField], space: str) -> 
     space = node.get("namespace", space)
     full = _full_name(node["name"], space)
     fields = tuple(_field(f["type"], f["name"], named, full.rpartition(".")[0]) for f in node["fields"])
-    found = ConnectField("struct", logical, name, parameters, fields)
-    named[full] = found
-    return found
+    struct_field = ConnectField("struct", logical, name, parameters, fields)
+    named[full] = struct_field
+    return struct_field
 
 
 #: Avro's own logical types, used where the schema names no Connect type.

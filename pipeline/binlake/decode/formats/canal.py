@@ -100,17 +100,17 @@ class _Kind:
 
 def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
-    found: dict[_Kind, list[tuple[int, _Any]]] = {}
+    messages_by_kind: dict[_Kind, list[tuple[int, _Any]]] = {}
     heads = _heads(chunk)
-    values = [chunk.records.values[at] or b"" for at, _ in heads]
+    values = [chunk.records.values[index] or b"" for index, _ in heads]
     doubled = set(with_duplicate_members(values, [head for _, head in heads], _MEMBERS, _inner))
-    for i, (at, head) in enumerate(heads):
+    for i, (index, head) in enumerate(heads):
         fault = json_fault(values[i], chunk.options.max_nesting) if i in doubled else None
         if fault is not None:
-            chunk.refuse(at, fault, _source(head))
-        elif (kind := _settled(chunk, at, head)) is not None:
-            found.setdefault(kind, []).append((at, head))
-    for kind, messages in found.items():
+            chunk.refuse(index, fault, _source(head))
+        elif (kind := _settled(chunk, index, head)) is not None:
+            messages_by_kind.setdefault(kind, []).append((index, head))
+    for kind, messages in messages_by_kind.items():
         for some in _portions(messages):
             _decode_table(chunk, kind, some)
     if chunk.tombstones:
@@ -127,13 +127,13 @@ def _inner(message: _Any) -> Iterator[Buffer]:
 
 def _heads(chunk: DecodeChunk) -> list[tuple[int, _Any]]:
     heads: list[tuple[int, _Any]] = []
-    for at in chunk.live():
-        value = chunk.records.values[at] or b""
+    for index in chunk.live():
+        value = chunk.records.values[index] or b""
         try:
-            heads.append((at, _STRICT(value)))
+            heads.append((index, _STRICT(value)))
         except _BAD:
-            if (head := _loose(chunk, at, value)) is not None:
-                heads.append((at, head))
+            if (head := _loose(chunk, index, value)) is not None:
+                heads.append((index, head))
     return heads
 
 
@@ -229,16 +229,16 @@ def _portions(messages: list[tuple[int, _Any]]) -> Iterator[list[tuple[int, _Any
 def _decode_table(chunk: DecodeChunk, kind: _Kind, messages: list[tuple[int, _Any]]) -> None:
     known = _version(kind.types, kind.key)
     if isinstance(known, Fault):
-        for at, _ in messages:
-            chunk.refuse(at, known, kind.source)
+        for index, _ in messages:
+            chunk.refuse(index, known, kind.source)
         return
     versions = (known,) if known is not None else chunk.schemas.versions(kind.source)
     key = chunk.schemas.key(kind.source) or kind.key or (versions[-1].key if versions else ())
     whole = chunk.options.wants_before(kind.source)
     events = RowEvents.none(traced=False)
-    for at, message in messages:
-        _add_rows(events, at, message, key, whole)
-    orders = _orders(chunk, [at for at, _ in messages], [message for _, message in messages])
+    for index, message in messages:
+        _add_rows(events, index, message, key, whole)
+    orders = _orders(chunk, [index for index, _ in messages], [message for _, message in messages])
     each = np.repeat(orders, [len(message.data or ()) for _, message in messages])
     good = np.flatnonzero(each != order.OUT_OF_RANGE)
     for n in np.flatnonzero(orders == order.OUT_OF_RANGE).tolist():

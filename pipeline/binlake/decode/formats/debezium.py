@@ -50,15 +50,15 @@ def _row_indices(chunk: DecodeChunk, group: TableEvents, order: Places) -> _I64:
 
 def _changes_row(chunk: DecodeChunk, group: TableEvents, order: Places, i: int) -> bool:
     events = group.events
-    at, op = events.at[i], events.ops[i]
+    record_index, op = events.at[i], events.ops[i]
     if order.orders[i] == OUT_OF_RANGE:
-        chunk.refuse(at, _order_fault(events, i), group.source)
+        chunk.refuse(record_index, _order_fault(events, i), group.source)
     elif op in _ROW_OPS or (op == "" and events.befores is None):
         return True
     elif op == "t":
-        chunk.control(at, ControlKind.TRUNCATE, group.source, int(order.orders[i]))
+        chunk.control(record_index, ControlKind.TRUNCATE, group.source, int(order.orders[i]))
     else:
-        chunk.refuse(at, Fault(Reason.UNKNOWN_OP, f"op {op[:50]!r} is none of c, r, u, d, t"), group.source)
+        chunk.refuse(record_index, Fault(Reason.UNKNOWN_OP, f"op {op[:50]!r} is none of c, r, u, d, t"), group.source)
     return False
 
 

@@ -64,15 +64,15 @@ _Group = tuple[SourceTable, tuple[str, ...] | None]
 
 def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
-    found: dict[_Group, list[tuple[int, _MaxwellMessage]]] = {}
+    messages_by_group: dict[_Group, list[tuple[int, _MaxwellMessage]]] = {}
     heads = _heads(chunk)
     doubled = _doubled(chunk, heads)
-    for at, head in heads:
-        if at in doubled:
-            chunk.refuse(at, doubled[at], _source(head))
-        elif (source := _settled(chunk, at, head)) is not None:
-            found.setdefault((source, _key(chunk, at, head)), []).append((at, head))
-    for (source, key), messages in found.items():
+    for index, head in heads:
+        if index in doubled:
+            chunk.refuse(index, doubled[index], _source(head))
+        elif (source := _settled(chunk, index, head)) is not None:
+            messages_by_group.setdefault((source, _key(chunk, index, head)), []).append((index, head))
+    for (source, key), messages in messages_by_group.items():
         _decode_table(chunk, source, key, messages)
     if chunk.tombstones:
         chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
@@ -84,27 +84,27 @@ def _doubled(chunk: DecodeChunk, heads: list[tuple[int, _MaxwellMessage]]) -> di
     for pair in heads:
         if pair[1].type in _OPS:
             alike.setdefault((pair[1].type == "update", pair[1].position is None), []).append(pair)
-    found: dict[int, Fault] = {}
+    faults: dict[int, Fault] = {}
     for (update, placeless), pairs in alike.items():
         members = dict.fromkeys(_MEMBERS, 1) | {b'"old":': int(update), b'"position":': int(not placeless)}
-        values = [chunk.records.values[at] or b"" for at, _ in pairs]
+        values = [chunk.records.values[index] or b"" for index, _ in pairs]
         for i in with_duplicate_members(values, [m for _, m in pairs], members, lambda m: (m.data, m.old)):
             if (fault := json_fault(values[i], chunk.options.max_nesting)) is not None:
-                found[pairs[i][0]] = fault
-    return found
+                faults[pairs[i][0]] = fault
+    return faults
 
 
 def _heads(chunk: DecodeChunk) -> list[tuple[int, _MaxwellMessage]]:
     heads = []
-    for at in chunk.live():
-        value = chunk.records.values[at] or b""
+    for index in chunk.live():
+        value = chunk.records.values[index] or b""
         try:
             head = _MESSAGE(value)
             if bytes(head.data)[:1] != b"{" and head.type not in MAXWELL_DDL:
                 raise msgspec.ValidationError("a message whose data is no object")
-            heads.append((at, head))
+            heads.append((index, head))
         except _BAD as error:
-            _other(chunk, at, value, str(error))
+            _other(chunk, index, value, str(error))
     return heads
 
 
@@ -209,7 +209,7 @@ def _events(
     split = [_place(message.position) for message in heads]
     traced = bool(chunk.options.epoch_of_server or chunk.options.epoch_of_gtid_domain)
     return RowEvents(
-        at=[at for at, _ in messages],
+        at=[index for index, _ in messages],
         ops=[_OPS[m.type] for m in heads],
         databases=[m.database for m in heads],
         tables=[m.table for m in heads],
@@ -236,7 +236,9 @@ def _placed_by_offset(chunk: DecodeChunk, events: RowEvents, placed: Places) -> 
     epochs = np.full(len(events), chunk.options.epoch, dtype=np.int64)
     seconds = order.snapshot_orders(epochs, np.array(events.source_ms, dtype=np.int64))
     snapshot = np.array([op == "r" for op in events.ops])
-    found = np.where(placed.positions != order.OUT_OF_RANGE, placed.positions, np.where(snapshot, NO_PLACE, seconds))
+    schema_positions = np.where(
+        placed.positions != order.OUT_OF_RANGE, placed.positions, np.where(snapshot, NO_PLACE, seconds)
+    )
     return dataclasses.replace(
-        placed, orders=order.offset_orders(epochs, chunk.records.offsets[events.at]), positions=found
+        placed, orders=order.offset_orders(epochs, chunk.records.offsets[events.at]), positions=schema_positions
     )

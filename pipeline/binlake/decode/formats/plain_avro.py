@@ -60,8 +60,8 @@ def read(chunk: DecodeChunk) -> None:
 def _read_values(chunk: DecodeChunk, topics: PlainTopics, groups: _Groups) -> None:
     opener = Opener(chunk.options, f"{chunk.records.topic}-value", plain_schema)
     declared = None if topics.avro_schema is None else plain_schema(topics.avro_schema)
-    for at in chunk.live():
-        value = chunk.records.values[at] or b""
+    for index in chunk.live():
+        value = chunk.records.values[index] or b""
         try:
             if declared is not None:
                 image: Buffer = json_of(value, 0, declared, "schema_file")
@@ -71,22 +71,22 @@ def _read_values(chunk: DecodeChunk, topics: PlainTopics, groups: _Groups) -> No
             if not schema.record:
                 raise RefusedRecordError(Fault(Reason.UNKNOWN_MESSAGE, "the message is no record"))
         except RefusedRecordError as refused:
-            chunk.refuse(at, refused.fault, topics.table)
+            chunk.refuse(index, refused.fault, topics.table)
         else:
-            groups.add(at, image, schema, schema.columns, deletes=False)
+            groups.add(index, image, schema, schema.columns, deletes=False)
 
 
 def _read_keys(chunk: DecodeChunk, topics: PlainTopics, groups: _Groups) -> None:
     """The rows that records without a value delete: their keys are Avro, with a schema in the registry."""
     opener = Opener(chunk.options, f"{chunk.records.topic}-key", plain_schema)
-    for at in settle_tombstones(chunk, topics):
+    for index in settle_tombstones(chunk, topics):
         try:
-            image, schema = _opened(opener, chunk.records.keys[at] or b"")
+            image, schema = _opened(opener, chunk.records.keys[index] or b"")
             columns, image = _key_columns(image, schema, topics.key)
         except RefusedRecordError as refused:
-            chunk.refuse(at, Fault(refused.fault.reason, f"key: {refused.fault.detail}"), topics.table)
+            chunk.refuse(index, Fault(refused.fault.reason, f"key: {refused.fault.detail}"), topics.table)
         else:
-            groups.add(at, image, schema, columns, deletes=True)
+            groups.add(index, image, schema, columns, deletes=True)
 
 
 def _opened(opener: Opener[PlainSchema], value: bytes) -> tuple[Buffer, PlainSchema]:
@@ -102,10 +102,10 @@ def _key_columns(image: Buffer, schema: PlainSchema, key: tuple[str, ...]) -> tu
     if not schema.record and len(key) == 1:
         column = schema.columns[0]
         return [_named(column, key[0])], msgspec.json.encode({key[0]: msgspec.Raw(image)})
-    found = members(image) if schema.record else None
-    if found is None or not set(key) <= found.keys():
+    raw_members = members(image) if schema.record else None
+    if raw_members is None or not set(key) <= raw_members.keys():
         raise RefusedRecordError(Fault(Reason.MISSING_KEY, f"it does not give {', '.join(key)}"))
-    return [c for c in schema.columns if c.name in key], msgspec.json.encode({name: found[name] for name in key})
+    return [c for c in schema.columns if c.name in key], msgspec.json.encode({name: raw_members[name] for name in key})
 
 
 def _named(column: Column, name: str) -> Column:

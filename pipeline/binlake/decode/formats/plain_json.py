@@ -31,36 +31,36 @@ def read(chunk: DecodeChunk) -> None:
     kinds = dict(versions[-1].columns) if versions else {}
     live, values = chunk.live(), chunk.records.values
     deleted = _deleted(chunk, topics, kinds)
-    at = sorted([*live, *deleted]) if deleted else live
-    images: list[Buffer] = [deleted[i] if i in deleted else values[i] or b"" for i in at]
+    indices = sorted([*live, *deleted]) if deleted else live
+    images: list[Buffer] = [deleted[i] if i in deleted else values[i] or b"" for i in indices]
     if not kinds:
         _learn(chunk, topics, images)
-        for i in at:
+        for i in indices:
             chunk.refuse(i, Fault(Reason.NO_SCHEMA, _NO_COLUMNS), topics.table)
         return
     zone = chunk.options.time_zone
     columns = tuple(plain_column(name, kind, zone, inferred=topics.inferred) for name, kind in kinds.items())
-    faults = decode_plain(chunk, topics, PlainRows(at, images, columns, frozenset(deleted)))
+    faults = decode_plain(chunk, topics, PlainRows(indices, images, columns, frozenset(deleted)))
     misfits = {i for i, fault in faults.items() if fault.reason in _MISFITS}
-    _learn(chunk, topics, [image for i, image in zip(at, images, strict=True) if i in misfits])
+    _learn(chunk, topics, [image for i, image in zip(indices, images, strict=True) if i in misfits])
 
 
 def _deleted(chunk: DecodeChunk, topics: PlainTopics, kinds: Mapping[str, MysqlType]) -> dict[int, Buffer]:
     """The keys of the rows that records without a value delete, by record."""
-    found: dict[int, Buffer] = {}
-    for at in settle_tombstones(chunk, topics):
-        image = key_image(chunk.records.keys[at] or b"", topics.key, kinds)
+    images: dict[int, Buffer] = {}
+    for index in settle_tombstones(chunk, topics):
+        image = key_image(chunk.records.keys[index] or b"", topics.key, kinds)
         if isinstance(image, Fault):
-            chunk.refuse(at, image, topics.table)
+            chunk.refuse(index, image, topics.table)
         else:
-            found[at] = image
-    return found
+            images[index] = image
+    return images
 
 
 def _learn(chunk: DecodeChunk, topics: PlainTopics, images: list[Buffer]) -> None:
     """Report the columns of messages that the known columns do not fit."""
-    if topics.inferred and (found := inferred_columns(images)):
-        chunk.decoded.inferred.setdefault(topics.table, {}).update(found)
+    if topics.inferred and (column_types := inferred_columns(images)):
+        chunk.decoded.inferred.setdefault(topics.table, {}).update(column_types)
 
 
 def key_image(key: bytes, names: tuple[str, ...], kinds: Mapping[str, MysqlType]) -> Buffer | Fault:
@@ -69,10 +69,10 @@ def key_image(key: bytes, names: tuple[str, ...], kinds: Mapping[str, MysqlType]
     The key is a JSON object with all of them; for a single key column also its value alone, which for a text column
     need not be JSON.
     """
-    found = members(key)
-    if found is not None and set(names) <= found.keys():
-        return msgspec.json.encode({name: found[name] for name in names})
-    alone = _alone(key, kinds.get(names[0])) if len(names) == 1 and found is None else None
+    raw_members = members(key)
+    if raw_members is not None and set(names) <= raw_members.keys():
+        return msgspec.json.encode({name: raw_members[name] for name in names})
+    alone = _alone(key, kinds.get(names[0])) if len(names) == 1 and raw_members is None else None
     if alone is None:
         shown = key[:100].decode("utf-8", "replace")
         return Fault(
@@ -84,13 +84,13 @@ def key_image(key: bytes, names: tuple[str, ...], kinds: Mapping[str, MysqlType]
 def _alone(key: bytes, kind: MysqlType | None) -> msgspec.Raw | str | None:
     """The value of a single key column; None if the key is none."""
     try:
-        found = _ANY(key)
+        parsed_key = _ANY(key)
     except _BAD:
-        found = None
+        parsed_key = None
     text = kind is not None and kind.base in _TEXTS
-    if isinstance(found, dict | list) or (found is None and not text):
+    if isinstance(parsed_key, dict | list) or (parsed_key is None and not text):
         return None
-    if isinstance(found, str) or not text:
+    if isinstance(parsed_key, str) or not text:
         return msgspec.Raw(key)
     try:
         return key.decode()

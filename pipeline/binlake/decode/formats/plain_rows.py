@@ -50,12 +50,12 @@ class PlainRows:
 
 def topics_of(chunk: DecodeChunk) -> PlainTopics | None:
     """What the chunk's topic feeds; None if no setting names it, and its records are then refused."""
-    found = chunk.options.plain_topics(chunk.records.topic)
-    if found is None:
+    plain_topics = chunk.options.plain_topics(chunk.records.topic)
+    if plain_topics is None:
         detail = f"no entry of source.plain takes topic {chunk.records.topic}"
-        for at in range(len(chunk.records)):
-            chunk.refuse(at, Fault(Reason.UNKNOWN_TABLE, detail))
-    return found
+        for index in range(len(chunk.records)):
+            chunk.refuse(index, Fault(Reason.UNKNOWN_TABLE, detail))
+    return plain_topics
 
 
 def settle_tombstones(chunk: DecodeChunk, topics: PlainTopics) -> list[int]:
@@ -65,13 +65,13 @@ def settle_tombstones(chunk: DecodeChunk, topics: PlainTopics) -> list[int]:
             chunk.decoded.count_filtered(topics.table, TOMBSTONE, len(chunk.tombstones))
         return []
     able = []
-    for at in chunk.tombstones:
+    for index in chunk.tombstones:
         if topics.no_delete is not None:
-            chunk.refuse(at, Fault(Reason.MISSING_IMAGE, topics.no_delete), topics.table)
-        elif chunk.records.keys[at] is None:
-            chunk.refuse(at, Fault(Reason.MISSING_KEY, "neither a value nor a key"), topics.table)
+            chunk.refuse(index, Fault(Reason.MISSING_IMAGE, topics.no_delete), topics.table)
+        elif chunk.records.keys[index] is None:
+            chunk.refuse(index, Fault(Reason.MISSING_KEY, "neither a value nor a key"), topics.table)
         else:
-            able.append(at)
+            able.append(index)
     return able
 
 
@@ -83,10 +83,10 @@ def decode_plain(chunk: DecodeChunk, topics: PlainTopics, rows: PlainRows) -> di
     if (fault := _names_fault(rows.columns, facts)) is not None:
         return _refused(chunk, topics, dict.fromkeys(rows.at, fault))
     read = RowReader(TableSchema(topics.table, rows.columns, ()), chunk.options.max_nesting).read(rows.images)
-    at = np.array(rows.at, dtype=np.int64)
-    faults = {int(at[i]): _as_message(fault) for i, fault in read.faults.items()}
+    indices = np.array(rows.at, dtype=np.int64)
+    faults = {int(indices[i]): _as_message(fault) for i, fault in read.faults.items()}
     columns = tuple(column for column in rows.columns if column.lake_type != pa.null())
-    kept, table = at[read.at], read.table.select([column.name for column in columns])
+    kept, table = indices[read.at], read.table.select([column.name for column in columns])
     for fact, column in zip(topics.metadata, facts, strict=True):
         table = table.append_column(pa.field(column.name, column.lake_type), _values(chunk, fact[0], kept))
     orders = order.offset_orders(np.full(len(kept), chunk.options.epoch), chunk.records.offsets[kept])

@@ -78,12 +78,12 @@ def trace_of(value: bytes | None, options: DecodeOptions) -> Trace:
 
 def _document(value: bytes, options: DecodeOptions) -> _Document | None:
     try:
-        found = _ANY(as_json(value, options) if is_avro(value) else value)
+        document = _ANY(as_json(value, options) if is_avro(value) else value)
     except _BAD:
         return None
-    if isinstance(found, dict) and found.keys() == {"schema", "payload"}:
-        found = found["payload"]
-    return found if isinstance(found, dict) else None
+    if isinstance(document, dict) and document.keys() == {"schema", "payload"}:
+        document = document["payload"]
+    return document if isinstance(document, dict) else None
 
 
 def _of_envelope(document: _Document) -> Trace:

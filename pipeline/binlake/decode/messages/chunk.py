@@ -64,16 +64,16 @@ class DecodeChunk:
         """Settle all records that are not row events; group the row events by table."""
         live, values = self.live(), self.records.values
         whole = len(live) == len(values)
-        payloads, schemas = Frames().open_all(values if whole else [values[at] for at in live])  # type: ignore[arg-type, misc]
+        payloads, schemas = Frames().open_all(values if whole else [values[index] for index in live])  # type: ignore[arg-type, misc]
         return self.tables_of(live, payloads, schemas)
 
     def tables_of(
         self, live: list[int], payloads: list[Buffer], schemas: list[ConnectField | None] | None
     ) -> list[TableEvents]:
         """As ``tables``, for records whose payloads (JSON) and schemas are already out of their frames."""
-        found = list(self._by_table(live, payloads, schemas))
-        self._settle_tombstones(found)
-        return found
+        groups = list(self._by_table(live, payloads, schemas))
+        self._settle_tombstones(groups)
+        return groups
 
     def live(self) -> list[int]:
         """Indices of the records with a value of allowed size; others are settled, or noted as tombstones."""
@@ -81,13 +81,13 @@ class DecodeChunk:
         if len(sizes) == len(values) and max(sizes, default=0) <= self.options.max_message_bytes:
             return list(range(len(values)))
         live = []
-        for at, value in enumerate(values):
+        for index, value in enumerate(values):
             if value is None:
-                self.tombstones.append(at)
+                self.tombstones.append(index)
             elif len(value) > self.options.max_message_bytes:
-                self.refuse(at, Fault(Reason.TOO_LARGE, f"{len(value)} bytes"))
+                self.refuse(index, Fault(Reason.TOO_LARGE, f"{len(value)} bytes"))
             else:
-                live.append(at)
+                live.append(index)
         return live
 
     def _by_table(
@@ -96,20 +96,24 @@ class DecodeChunk:
         """``live``: record indices of the payloads. ``schemas``: of the payloads; None where no message has one."""
         if not live:
             return
-        found = sort_messages(payloads, live, self._shape())
-        for at, fault in found.faults:
-            self.refuse(live[at], fault)
-        framed = [at for at, kind in found.others if kind == FRAMED]
-        for at, kind in found.others:
-            self._settle(live[at], payloads[at], kind)
-        if len(found.events):
-            yield from self._grouped(found.events, schemas and [schemas[at] for at in found.event_at])
-        if found.flats:
-            rows = [payloads[at] for at in found.flat_at]
-            events = from_flats(found.flats, [live[at] for at in found.flat_at], rows, self._shape().traced)
-            yield from self._grouped(events, schemas and [schemas[at] for at in found.flat_at])
-        opened = [open_loose(bytes(payloads[at])) for at in framed]
-        yield from self._by_table([live[at] for at in framed], [p for p, _ in opened], [s for _, s in opened])
+        sorted_messages = sort_messages(payloads, live, self._shape())
+        for index, fault in sorted_messages.faults:
+            self.refuse(live[index], fault)
+        framed = [index for index, kind in sorted_messages.others if kind == FRAMED]
+        for index, kind in sorted_messages.others:
+            self._settle(live[index], payloads[index], kind)
+        if len(sorted_messages.events):
+            yield from self._grouped(
+                sorted_messages.events, schemas and [schemas[index] for index in sorted_messages.event_at]
+            )
+        if sorted_messages.flats:
+            rows = [payloads[index] for index in sorted_messages.flat_at]
+            events = from_flats(
+                sorted_messages.flats, [live[index] for index in sorted_messages.flat_at], rows, self._shape().traced
+            )
+            yield from self._grouped(events, schemas and [schemas[index] for index in sorted_messages.flat_at])
+        opened = [open_loose(bytes(payloads[index])) for index in framed]
+        yield from self._by_table([live[index] for index in framed], [p for p, _ in opened], [s for _, s in opened])
 
     def _shape(self) -> MessageShape:
         topic_table = self._table_of_topic()
@@ -160,10 +164,10 @@ class DecodeChunk:
             if self.tombstones:
                 self.decoded.count_filtered(source, TOMBSTONE, len(self.tombstones))
             return
-        keyed = [at for at in self.tombstones if self.keys.fields_at(at)]
+        keyed = [index for index in self.tombstones if self.keys.fields_at(index)]
         if len(keyed) < len(self.tombstones):
             self.decoded.count_filtered(source, TOMBSTONE, len(self.tombstones) - len(keyed))
-        rows = [self.keys.payloads[at] or b"" for at in keyed]
+        rows = [self.keys.payloads[index] or b"" for index in keyed]
         found += self._grouped(deletes_by_key(keyed, rows, target), None)
 
     def _grouped(self, events: RowEvents, schemas: list[ConnectField | None] | None) -> Iterator[TableEvents]:
@@ -178,8 +182,8 @@ class DecodeChunk:
         for (database, table, schema, key_fields), group in groups:
             source = self._source(database, table)
             if source is None:
-                for at in group.at:
-                    self.refuse(at, Fault(Reason.UNKNOWN_TABLE, _NO_TABLE))
+                for index in group.at:
+                    self.refuse(index, Fault(Reason.UNKNOWN_TABLE, _NO_TABLE))
             elif source in self.options.ignored_tables:
                 self.decoded.count_filtered(source, IGNORED, len(group))
             else:
@@ -187,9 +191,11 @@ class DecodeChunk:
 
     def _parted(self, events: RowEvents, schemas: list[ConnectField | None] | None) -> list[tuple[_Group, RowEvents]]:
         parts: dict[tuple[object, ...], list[int]] = {}
-        for i, at in enumerate(events.at):
+        for i, record_index in enumerate(events.at):
             identity = id(schemas[i]) if schemas else 0
-            parts.setdefault((events.databases[i], events.tables[i], identity, self.keys.fields_at(at)), []).append(i)
+            parts.setdefault(
+                (events.databases[i], events.tables[i], identity, self.keys.fields_at(record_index)), []
+            ).append(i)
         out = []
         for chosen in parts.values():
             i = chosen[0]

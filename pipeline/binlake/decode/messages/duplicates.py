@@ -43,11 +43,11 @@ def with_duplicate_members(
 
     ``messages``: the decoded payloads. ``images`` gives their raw parts that may contain such names.
     """
-    found = []
+    duplicates = []
     for start in range(0, len(payloads), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        found += [start + i for i in _in_part(payloads[part], messages[part], members, images)]
-    return found
+        duplicates += [start + i for i in _in_part(payloads[part], messages[part], members, images)]
+    return duplicates
 
 
 def _in_part(

@@ -170,23 +170,25 @@ def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape
     if not len(scanned.rest):
         return SortedMessages(scanned.events, scanned.rows.tolist())
     rest = scanned.rest.tolist()
-    found = _sort_all([payloads[i] for i in rest], [at[i] for i in rest], shape)
-    places = scanned.rows.tolist() + [rest[i] for i in found.event_at]
+    rest_messages = _sort_all([payloads[i] for i in rest], [at[i] for i in rest], shape)
+    places = scanned.rows.tolist() + [rest[i] for i in rest_messages.event_at]
     order = sorted(range(len(places)), key=places.__getitem__)
     return SortedMessages(
-        events=scanned.events.extended(found.events).select(order) if len(found.events) else scanned.events,
+        events=scanned.events.extended(rest_messages.events).select(order)
+        if len(rest_messages.events)
+        else scanned.events,
         event_at=[places[i] for i in order],
-        flats=found.flats,
-        flat_at=[rest[i] for i in found.flat_at],
-        others=[(rest[i], kind) for i, kind in found.others],
-        faults=[(rest[i], fault) for i, fault in found.faults],
+        flats=rest_messages.flats,
+        flat_at=[rest[i] for i in rest_messages.flat_at],
+        others=[(rest[i], kind) for i, kind in rest_messages.others],
+        faults=[(rest[i], fault) for i, fault in rest_messages.faults],
     )
 
 
 def _sort_all(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) -> SortedMessages:
     """Decode the heads of messages of any kind, block by block: in bulk where all are alike, else one by one."""
     decode = _TRACED_ENVELOPE if shape.traced else _ENVELOPE
-    found = SortedMessages(RowEvents.none(traced=shape.traced))
+    sorted_messages = SortedMessages(RowEvents.none(traced=shape.traced))
     for start in range(0, len(payloads), _BLOCK):
         part = payloads[start : start + _BLOCK]
         try:
@@ -194,11 +196,11 @@ def _sort_all(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) ->
             places: Sequence[int] = range(start, start + len(part))
         except _BAD:
             if not start and _head_kind(payloads[0], shape) == "flat" and (flats := _all_flat(payloads, shape)):
-                found.flats, found.flat_at = flats, list(range(len(payloads)))
-                return found
-            envelopes, places = _sort_singly(decode, part, start, shape, found)
-        _add(envelopes, places, payloads, at, shape, found)
-    return found
+                sorted_messages.flats, sorted_messages.flat_at = flats, list(range(len(payloads)))
+                return sorted_messages
+            envelopes, places = _sort_singly(decode, part, start, shape, sorted_messages)
+        _add(envelopes, places, payloads, at, shape, sorted_messages)
+    return sorted_messages
 
 
 def _sort_singly(

@@ -39,10 +39,10 @@ class Frames:
             return text, None
         prefix = self._last
         if not text.startswith(prefix):
-            found = next((known for known in self._known if text.startswith(known)), None)
-            if found is None:
+            known_prefix = next((known for known in self._known if text.startswith(known)), None)
+            if known_prefix is None:
                 return self._first(text)
-            prefix = self._last = found
+            prefix = self._last = known_prefix
         return text[len(prefix) : -1], self._known[prefix]
 
     def _first(self, text: bytes) -> tuple[Buffer, ConnectField | None]:

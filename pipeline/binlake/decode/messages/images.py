@@ -17,16 +17,16 @@ _NULL = b"null"
 def members(image: Buffer) -> dict[str, msgspec.Raw] | None:
     """The members of an object with raw values; None if it is not an object, or a name may occur twice in it."""
     try:
-        found = _MEMBERS(image)
+        raw_members = _MEMBERS(image)
     except _BAD:
         return None
-    if bytes(image).count(b'":') == len(found):
-        return found
+    if bytes(image).count(b'":') == len(raw_members):
+        return raw_members
     try:
         pairs = json.loads(bytes(image), object_pairs_hook=list)
     except (ValueError, RecursionError):
         return None
-    return found if len(pairs) == len(found) else None
+    return raw_members if len(pairs) == len(raw_members) else None
 
 
 def before_of(row: Buffer, old: Buffer, key: tuple[str, ...], whole: bool) -> Buffer:
@@ -50,11 +50,11 @@ def with_json_as_text(image: Buffer, names: Collection[str]) -> Buffer:
 
     An image that is not a valid object stays unchanged; the reader refuses it.
     """
-    found = members(image)
-    if found is None:
+    raw_members = members(image)
+    if raw_members is None:
         return image
-    documents = {name: _text(found[name]) for name in names if name in found}
-    return msgspec.json.encode(found | documents)
+    documents = {name: _text(raw_members[name]) for name in names if name in raw_members}
+    return msgspec.json.encode(raw_members | documents)
 
 
 def _text(document: msgspec.Raw) -> msgspec.Raw:

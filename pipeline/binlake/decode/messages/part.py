@@ -132,8 +132,8 @@ def decode_rows(
     for schema, among in schemas_in_force(asked, known, order.positions[chosen]):
         part = chosen[among]
         if isinstance(schema, Fault):
-            for at in dict.fromkeys(events.at[i] for i in part.tolist()):
-                chunk.refuse(at, schema, group.source)
+            for record_index in dict.fromkeys(events.at[i] for i in part.tolist()):
+                chunk.refuse(record_index, schema, group.source)
         elif not isinstance(form, JsonForm):
             _Part(chunk, schema, schema, events, order, part, deletes, whole_befores=False).decode()
         else:
@@ -174,22 +174,22 @@ class _Part:
         batch = ChangeBatch(self.schema, self.chunk.records.topic, self._with_meta(table, kept))
         if before is not None:
             stays = np.isin(before_of, kept)
-            at = np.searchsorted(kept, before_of[stays])
-            batch = replace(batch, before=before.filter(pa.array(stays)), before_at=at.astype(np.int64))
+            row_positions = np.searchsorted(kept, before_of[stays])
+            batch = replace(batch, before=before.filter(pa.array(stays)), before_at=row_positions.astype(np.int64))
         self.chunk.decoded.changes.append(batch)
 
     def _refuse(self, faults: dict[int, Fault]) -> _I64:
         """Quarantine the records of these rows; returns all rows of these records."""
-        at = np.array(self.events.at, dtype=np.int64)[self.chosen]
+        record_indices = np.array(self.events.at, dtype=np.int64)[self.chosen]
         by_record: dict[int, list[int]] = {}
         for i in sorted(faults):
-            by_record.setdefault(int(at[i]), []).append(i)
-        rows = np.isin(at, list(by_record))
+            by_record.setdefault(int(record_indices[i]), []).append(i)
+        rows = np.isin(record_indices, list(by_record))
         if rows.sum() == len(faults):
             for record, (i, *_) in by_record.items():
                 self.chunk.refuse(record, faults[i], self.schema.source)
         else:
-            counts = dict(zip(*np.unique(at[rows], return_counts=True), strict=True))
+            counts = dict(zip(*np.unique(record_indices[rows], return_counts=True), strict=True))
             for record, bad in by_record.items():
                 self.chunk.refuse(record, self._fault_of(bad, faults, counts[record]), self.schema.source)
         return np.flatnonzero(rows)
@@ -282,13 +282,13 @@ class _Part:
     def _with_meta(self, table: pa.Table, kept: _I64) -> pa.Table:
         """The value columns followed by META_FIELDS."""
         events, chosen = self.events, self.chosen[kept]
-        at = np.array(events.at, dtype=np.int64)[chosen]
+        record_indices = np.array(events.at, dtype=np.int64)[chosen]
         columns = (
             np.where(self.deletes[chosen], np.int8(Op.DELETE), np.int8(Op.UPSERT)),
             self.order.orders[chosen],
             np.array(events.rows, dtype=np.int32)[chosen],
             np.full(len(kept), self.chunk.records.partition, dtype=np.int32),
-            self.chunk.records.offsets[at],
+            self.chunk.records.offsets[record_indices],
             np.array(events.source_ms, dtype=np.int64)[chosen],
             self.order.binlog(chosen),
         )

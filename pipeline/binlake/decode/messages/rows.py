@@ -73,12 +73,12 @@ class RowReader:
         parts = list(reader._parts(images, faults))
         if len(parts) == 1:
             return DecodedRows(parts[0][1], parts[0][0], faults)
-        at = np.concatenate([np.empty(0, dtype=np.int64), *(at for at, _ in parts)])
+        indices = np.concatenate([np.empty(0, dtype=np.int64), *(indices for indices, _ in parts)])
         table = pa.concat_tables([self.schema.arrow().empty_table(), *(table for _, table in parts)])
-        if (np.diff(at) > 0).all():
-            return DecodedRows(table, at, faults)
-        order = np.argsort(at, kind="stable")
-        return DecodedRows(table.take(pa.array(order)), at[order], faults)
+        if (np.diff(indices) > 0).all():
+            return DecodedRows(table, indices, faults)
+        order = np.argsort(indices, kind="stable")
+        return DecodedRows(table.take(pa.array(order)), indices[order], faults)
 
     @cached_property
     def _forms(self) -> list[tuple[Column, ...]]:
@@ -96,16 +96,16 @@ class RowReader:
         rest = np.arange(len(images))
         wanted = [ColumnRequest(forms[0].name, tuple(map(read_as, forms))) for forms in self._forms]
         if isinstance(images, Slices):
-            at, arrays = images.read(wanted)
-            if len(at):
-                yield self._convert(arrays, images.__getitem__, at, faults)
-                rest = np.setdiff1d(rest, at, assume_unique=True)
+            indices, arrays = images.read(wanted)
+            if len(indices):
+                yield self._convert(arrays, images.__getitem__, indices, faults)
+                rest = np.setdiff1d(rest, indices, assume_unique=True)
         if len(rest):
             chosen = images if len(rest) == len(images) else [images[i] for i in rest.tolist()]
             among, arrays = read_images(chosen, wanted, self._documents, [name for name, _ in self.added])
             if len(among):
-                at, rest = rest[among], np.delete(rest, among)
-                yield self._convert(arrays, lambda i: self._as_text(images[i]), at, faults)
+                indices, rest = rest[among], np.delete(rest, among)
+                yield self._convert(arrays, lambda i: self._as_text(images[i]), indices, faults)
         if len(rest) and self._documents:
             left = set(rest.tolist())
             images = [self._as_text(image) if i in left else image for i, image in enumerate(images)]

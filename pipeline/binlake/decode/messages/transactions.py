@@ -92,16 +92,16 @@ class Members:
 
 def marks(records: RawRecords) -> list[Mark]:
     """The BEGIN and END records among the records of a transaction topic, in order."""
-    found = []
-    for at, value in enumerate(records.values):
+    transaction_marks = []
+    for index, value in enumerate(records.values):
         mark = _mark(value) if value is not None else None
         if mark is not None:
             counts = None
             if mark.status == "END":
                 counts = {c.data_collection: c.event_count for c in mark.data_collections or ()}
-            place = records.partition, int(records.offsets[at]), int(records.timestamps_ms[at])
-            found.append(Mark(mark.id, *place, counts))
-    return found
+            place = records.partition, int(records.offsets[index]), int(records.timestamps_ms[index])
+            transaction_marks.append(Mark(mark.id, *place, counts))
+    return transaction_marks
 
 
 def _mark(value: bytes) -> _Mark | None:
@@ -111,7 +111,7 @@ def _mark(value: bytes) -> _Mark | None:
 def members(records: RawRecords) -> Members:
     """The streamed rows among the records of a data topic. Other records belong to no transaction and are left out."""
     kinds: dict[tuple[str, str], int] = {}
-    at: list[int] = []
+    indices: list[int] = []
     codes: list[int] = []
     orders: list[int] = []
     bare = None
@@ -123,14 +123,14 @@ def members(records: RawRecords) -> Members:
             bare = i if bare is None else bare
             continue
         kind = (row.transaction.id, f"{row.source.db}.{row.source.table}")
-        at.append(i)
+        indices.append(i)
         codes.append(kinds.setdefault(kind, len(kinds)))
         orders.append(row.transaction.data_collection_order)
     return Members(
         topic=records.topic,
         partition=records.partition,
-        offsets=records.offsets[at],
-        timestamps_ms=records.timestamps_ms[at],
+        offsets=records.offsets[indices],
+        timestamps_ms=records.timestamps_ms[indices],
         codes=np.array(codes, dtype=np.int32),
         orders=np.array(orders, dtype=np.int64),
         kinds=list(kinds),

@@ -104,11 +104,11 @@ class LayeredSchemas:
 
     def versions(self, source: SourceTable) -> tuple[SchemaVersion, ...]:
         """From the first layer that has any."""
-        return next((found for layer in self.layers if (found := layer.versions(source))), ())
+        return next((layer_versions for layer in self.layers if (layer_versions := layer.versions(source))), ())
 
     def key(self, source: SourceTable) -> tuple[str, ...] | None:
         """From the first layer that has one."""
-        return next((found for layer in self.layers if (found := layer.key(source)) is not None), None)
+        return next((layer_key for layer in self.layers if (layer_key := layer.key(source)) is not None), None)
 
 
 def _defined(statement: str) -> tuple[ChangePartitions | Cascade, ...]:
@@ -149,11 +149,11 @@ class SchemaHistory:
         defined = _defined(change.statement) if created else ()
         version = SchemaVersion(since, columns, change.key, unsupported, dropped, created, defined)
         known = self.tables.setdefault(change.source, [])
-        at = bisect.bisect_right(known, since, key=attrgetter("since"))
+        index = bisect.bisect_right(known, since, key=attrgetter("since"))
         same_place = bisect.bisect_left(known, since, key=attrgetter("since"))
-        if version in known[same_place:at]:
+        if version in known[same_place:index]:
             return False
-        known.insert(at, version)
+        known.insert(index, version)
         self.revision += 1
         return True
 
@@ -162,8 +162,8 @@ class SchemaHistory:
         columns = dict(change.columns)
         unsupported = list(change.unsupported)
         for name, table, former in change.incomplete:
-            at = bisect.bisect_left(self.tables.get(table, []), since, key=attrgetter("since"))
-            known = next((v for v in reversed(self.tables.get(table, [])[:at]) if not v.dropped), None)
+            index = bisect.bisect_left(self.tables.get(table, []), since, key=attrgetter("since"))
+            known = next((v for v in reversed(self.tables.get(table, [])[:index]) if not v.dropped), None)
             kind = dict(known.columns).get(former) if known is not None else None
             if kind is not None and kind.base == columns[name].base:
                 columns[name] = kind

@@ -51,15 +51,15 @@ def versions_in_force(versions: tuple[SchemaVersion, ...], positions: _I64, *, a
     only when all known versions give every column the same type, or when the version is a mere hint.
     """
     since = np.array([version.since for version in versions], dtype=np.int64)
-    found = np.searchsorted(since, positions, side="right") - 1
+    indices = np.searchsorted(since, positions, side="right") - 1
     placeless = (positions == NO_PLACE) | (positions == OUT_OF_RANGE)
-    too_early = (found < 0) & ~placeless
+    too_early = (indices < 0) & ~placeless
     if placeless.any() or too_early.any():
         alive = [i for i, version in enumerate(versions) if not version.dropped]
         sure = bool(alive) and (as_hints or _agree([versions[i] for i in alive]))
-        found = np.where(placeless, alive[-1] if sure else _UNKNOWN, found)
-        found = np.where(too_early, alive[0] if sure else _UNKNOWN, found)
-    return found
+        indices = np.where(placeless, alive[-1] if sure else _UNKNOWN, indices)
+        indices = np.where(too_early, alive[0] if sure else _UNKNOWN, indices)
+    return indices
 
 
 def _agree(versions: list[SchemaVersion]) -> bool:
@@ -74,10 +74,10 @@ def schemas_in_force(
     if not versions:
         yield _schema(asked, None), np.arange(len(positions))
         return
-    found = versions_in_force(versions, positions, as_hints=asked.embedded is not None)
-    for index in np.unique(found).tolist():
+    version_indices = versions_in_force(versions, positions, as_hints=asked.embedded is not None)
+    for index in np.unique(version_indices).tolist():
         version = None if index == _UNKNOWN else versions[index]
-        yield _schema(asked, version), np.flatnonzero(found == index)
+        yield _schema(asked, version), np.flatnonzero(version_indices == index)
 
 
 @lru_cache(maxsize=1024)

@@ -151,12 +151,12 @@ class TemplateCells:
         data = np.empty(firsts[-1], dtype=np.uint8)
         gather(self.text, rows, of, among, self.what, self.value, self.length, firsts, places, data)
         whole = pa.py_buffer(data)
-        found = {}
+        arrays = {}
         for i, slot in enumerate(slots):
             valid = None if there[i].all() else pa.array(there[i]).buffers()[1]
             buffers = [valid, pa.py_buffer(places[i]), whole.slice(firsts[i], places[i, -1])]
-            found[slot] = pa.Array.from_buffers(pa.string(), len(rows), buffers)
-        return found
+            arrays[slot] = pa.Array.from_buffers(pa.string(), len(rows), buffers)
+        return arrays
 
     def _is_all(self, rows: _I64) -> bool:
         return len(rows) == len(self.template)
@@ -285,6 +285,6 @@ def read_images(
     starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
     text = np.frombuffer(b"".join(images), dtype=np.uint8)
     matched, cells = TemplateCells.of_objects(text, starts, ends, members | dict.fromkeys(passed, PLAIN))
-    at = np.flatnonzero(matched)
-    good, columns = cells.read(at, wanted)
-    return at[good], columns
+    indices = np.flatnonzero(matched)
+    good, columns = cells.read(indices, wanted)
+    return indices[good], columns

@@ -284,42 +284,42 @@ def scan(
     and ``length`` by slot and row; ``marks`` by mark and row. The slots of other messages stay ABSENT.
     """
     for row in rows:
-        at, end, good = starts[row], ends[row], True
+        cursor, end, good = starts[row], ends[row], True
         for n in range(len(steps)):
             step, arg = steps[n, 0], steps[n, 1]
             if step == LITERAL:
                 size = steps[n, 2]
-                good = at + size <= end
+                good = cursor + size <= end
                 for i in range(size if good else 0):
-                    if text[at + i] != literals[arg + i]:
+                    if text[cursor + i] != literals[arg + i]:
                         good = False
                         break
                 if not good:
                     break
-                at += size
+                cursor += size
                 continue
             if step == MARK:
-                marks[arg, row] = at
+                marks[arg, row] = cursor
                 continue
-            if at >= end:
+            if cursor >= end:
                 good = False
                 break
-            start, number, plain = at, 0, True
-            byte = text[at]
+            start, number, plain = cursor, 0, True
+            byte = text[cursor]
             if byte == _QUOTE:
-                found, at, plain = _text(text, at, end)
+                kind, cursor, plain = _text(text, cursor, end)
             elif byte == _MINUS or _ZERO <= byte <= _NINE:
-                found, at, number = _number(text, at, end)
+                kind, cursor, number = _number(text, cursor, end)
             elif step == VALUE and byte in (_OPEN, _OPEN_LIST):
-                found, at = _nested(text, at, end)
+                kind, cursor = _nested(text, cursor, end)
             else:
-                found, at = _word(text, at, end)
-            if found == _BAD or (step == PLAIN and (found == ESCAPED or not plain)):
+                kind, cursor = _word(text, cursor, end)
+            if kind == _BAD or (step == PLAIN and (kind == ESCAPED or not plain)):
                 good = False
                 break
             if arg != NO_SLOT:
-                _put(what, value, length, arg, row, found, number, start, at)
-        good = good and at == end
+                _put(what, value, length, arg, row, kind, number, start, cursor)
+        good = good and cursor == end
         matched[row] = good
         if not good:
             for slot in range(len(what)):
@@ -365,45 +365,45 @@ def read_objects(
     spelled as in JSON; its values are read by ``steps[i]`` (VALUE, PLAIN, RAW) into slot ``i``. Filled as by ``scan``.
     """
     for row in range(len(starts)):
-        at, end, good, guess = starts[row], ends[row], False, 0
-        if at < end and text[at] == _OPEN:
-            at = _blanks(text, at + 1, end)
-            good = at < end
-        if good and text[at] == _CLOSE:
-            matched[row] = at + 1 == end
+        cursor, end, good, guess = starts[row], ends[row], False, 0
+        if cursor < end and text[cursor] == _OPEN:
+            cursor = _blanks(text, cursor + 1, end)
+            good = cursor < end
+        if good and text[cursor] == _CLOSE:
+            matched[row] = cursor + 1 == end
             continue
         while good:
-            slot = _find(text, at, end, names, bounds, guess)
+            slot = _find(text, cursor, end, names, bounds, guess)
             good = slot != _BAD and what[slot, row] == ABSENT
             if not good:
                 break
             guess, step = slot + 1, steps[slot]
-            start = at = _name(text, at, end)
-            good = at != _BAD and at < end
+            start = cursor = _name(text, cursor, end)
+            good = cursor != _BAD and cursor < end
             if not good:
                 break
-            byte, number, plain = text[at], 0, True
+            byte, number, plain = text[cursor], 0, True
             if byte == _QUOTE:
-                found, at, plain = _text(text, at, end)
+                kind, cursor, plain = _text(text, cursor, end)
             elif byte == _MINUS or _ZERO <= byte <= _NINE:
-                found, at, number = _number(text, at, end)
+                kind, cursor, number = _number(text, cursor, end)
             elif step != PLAIN and byte in (_OPEN, _OPEN_LIST):
-                found, at = _nested(text, at, end) if step == RAW else _span(text, at, end)
+                kind, cursor = _nested(text, cursor, end) if step == RAW else _span(text, cursor, end)
             else:
-                found, at = _word(text, at, end)
-            good = found != _BAD and (step != PLAIN or (plain and found not in (ESCAPED, NUMBER)))
+                kind, cursor = _word(text, cursor, end)
+            good = kind != _BAD and (step != PLAIN or (plain and kind not in (ESCAPED, NUMBER)))
             if not good:
                 break
-            if step == RAW and found != NULL:
-                _put(what, value, length, slot, row, TEXT, 0, start - 1, at + 1)
+            if step == RAW and kind != NULL:
+                _put(what, value, length, slot, row, TEXT, 0, start - 1, cursor + 1)
             else:
-                _put(what, value, length, slot, row, found, number, start, at)
-            at = _blanks(text, at, end)
-            if at < end and text[at] == _CLOSE:
-                good = at + 1 == end
+                _put(what, value, length, slot, row, kind, number, start, cursor)
+            cursor = _blanks(text, cursor, end)
+            if cursor < end and text[cursor] == _CLOSE:
+                good = cursor + 1 == end
                 break
-            good = at < end and text[at] == _COMMA
-            at = _blanks(text, at + 1, end)
+            good = cursor < end and text[cursor] == _COMMA
+            cursor = _blanks(text, cursor + 1, end)
         matched[row] = good
         if not good:
             for slot in range(len(what)):

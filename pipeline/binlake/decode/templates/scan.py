@@ -116,24 +116,24 @@ def scan_envelopes(
 
     ``at``: the numbers that their events get. ``traced``: with server and GTID.
     """
-    found: _Pass | None = None
+    scan_pass: _Pass | None = None
     left = np.arange(len(payloads))
     for _ in range(_MOST_LESSONS):
-        slots = found.slots if found is not None else {}
+        slots = scan_pass.slots if scan_pass is not None else {}
         template = learn(payloads[left[0]], slots, max_nesting) if len(left) else None
         if template is None:
             left = left[1:]
             continue
-        if found is None:
-            found = _Pass.over(payloads)
-            found.slots = slots
-        left = found.read(left, template)
-    if found is None:
+        if scan_pass is None:
+            scan_pass = _Pass.over(payloads)
+            scan_pass.slots = slots
+        left = scan_pass.read(left, template)
+    if scan_pass is None:
         return None
-    good = (found.template != _NONE) & _sound(found, traced)
+    good = (scan_pass.template != _NONE) & _sound(scan_pass, traced)
     rows = np.flatnonzero(good)
     numbers = np.asarray(at, dtype=np.int64)[rows]
-    return TemplateScan(rows, np.flatnonzero(~good), _events(found, rows, numbers.tolist(), traced=traced))
+    return TemplateScan(rows, np.flatnonzero(~good), _events(scan_pass, rows, numbers.tolist(), traced=traced))
 
 
 def _sound(found: _Pass, traced: bool) -> _Bools:

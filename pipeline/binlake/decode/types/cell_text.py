@@ -39,9 +39,9 @@ def text_of(values: pa.Array) -> pa.Array:
         starts = _sums(np.where(special, _ESCAPE_BYTES, 1))
         out = np.empty(int(starts[-1]), dtype=np.uint8)
         out[starts[:-1][~special]] = data[~special]
-        at, escaped = starts[:-1][special], data[special]
+        escape_starts, escaped = starts[:-1][special], data[special]
         for place, part in enumerate((_BACKSLASH, _X, _HEX_DIGITS[escaped >> 4], _HEX_DIGITS[escaped & 0xF])):
-            out[at + place] = part
+            out[escape_starts + place] = part
         data, bounds = out, starts[bounds]
     texts = _array(pa.string(), data, bounds, values)
     for text, instead in zip(_KEY_PARTS, _ESCAPED_PARTS, strict=True):
@@ -55,16 +55,16 @@ def bytes_of(texts: pa.Array) -> pa.Array:
     Raises ValueError for a text that ``text_of`` does not write.
     """
     data, bounds = bytes_and_bounds(texts)
-    at = np.flatnonzero(data == _BACKSLASH)
-    if (~_PLAIN[np.delete(data, at)]).any() or pc.any(pc.is_in(texts, pa.array(_KEY_PARTS))).as_py():
+    escape_starts = np.flatnonzero(data == _BACKSLASH)
+    if (~_PLAIN[np.delete(data, escape_starts)]).any() or pc.any(pc.is_in(texts, pa.array(_KEY_PARTS))).as_py():
         raise ValueError("a text with characters that its form escapes")
-    if len(at):
-        value = _escaped(texts, data, bounds, at)
+    if len(escape_starts):
+        value = _escaped(texts, data, bounds, escape_starts)
         kept = np.ones(len(data), dtype=bool)
         for place in range(1, _ESCAPE_BYTES):
-            kept[at + place] = False
+            kept[escape_starts + place] = False
         out = data.copy()
-        out[at] = value
+        out[escape_starts] = value
         data, bounds = out[kept], _sums(kept)[bounds]
     return _array(pa.binary(), data, bounds, texts)
 

@@ -255,10 +255,10 @@ def read_date(text: str) -> date:
 
 
 def _read_time(text: str) -> time:
-    found = _TIME_OF_DAY.fullmatch(text)
-    if found is None:
+    time_match = _TIME_OF_DAY.fullmatch(text)
+    if time_match is None:
         raise ValueError("no time of day")
-    return time.fromisoformat(found[1]).replace(microsecond=_micros(found[2]))
+    return time.fromisoformat(time_match[1]).replace(microsecond=_micros(time_match[2]))
 
 
 def read_moment(text: str, zoned: bool) -> datetime:
@@ -266,13 +266,13 @@ def read_moment(text: str, zoned: bool) -> datetime:
 
     ``zoned``: whether the column's values are moments in UTC; a text without a zone is in UTC then. Raises ValueError.
     """
-    found = _MOMENT.fullmatch(text)
-    if found is None:
+    moment_match = _MOMENT.fullmatch(text)
+    if moment_match is None:
         read_date(text)
-        found = _MOMENT.fullmatch(f"{text} 00:00:00")
-        assert found is not None
-    day, at, fraction, zone = found.groups()
-    moment = datetime.fromisoformat(f"{day} {at}").replace(microsecond=_micros(fraction))
+        moment_match = _MOMENT.fullmatch(f"{text} 00:00:00")
+        assert moment_match is not None
+    day, time_of_day, fraction, zone = moment_match.groups()
+    moment = datetime.fromisoformat(f"{day} {time_of_day}").replace(microsecond=_micros(fraction))
     if zone is None:
         return moment.replace(tzinfo=UTC) if zoned else moment
     if not zoned:

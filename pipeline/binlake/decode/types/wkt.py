@@ -99,11 +99,11 @@ class _Tokens:
     def take(self) -> str:
         """The current token; the one after it becomes ``next``."""
         taken = self.next
-        found = _TOKEN.match(self._text, self._at)
-        if found is None and self._text[self._at :].strip():
+        token_match = _TOKEN.match(self._text, self._at)
+        if token_match is None and self._text[self._at :].strip():
             raise ValueError("no well-known text")
-        self.next = found.group(1) if found else None
-        self._at = found.end() if found else len(self._text)
+        self.next = token_match.group(1) if token_match else None
+        self._at = token_match.end() if token_match else len(self._text)
         return taken or ""
 
     def expect(self, token: str) -> None:

@@ -66,8 +66,8 @@ def _zeros_in(array: pa.Array) -> pa.Array | None:
     """Which texts are zero dates; None if there are none."""
     if not pa.types.is_string(array.type):
         return None
-    found = pc.fill_null(pc.match_substring_regex(array, _ZERO_PART), False)
-    return found if pc.any(found).as_py() else None
+    zero_mask = pc.fill_null(pc.match_substring_regex(array, _ZERO_PART), False)
+    return zero_mask if pc.any(zero_mask).as_py() else None
 
 
 def _texts(dates: pa.Array) -> pa.Array:

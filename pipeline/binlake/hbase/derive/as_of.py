@@ -45,8 +45,8 @@ def wide_rows_as_of(
     """The wide rows at that moment, by the declaration of now. Arguments and errors as ``visible_cells``; cells that
     have no place in a wide row are left out."""
     for cells in visible_cells(table, rule, moment, rows):
-        found = pc.unique(cells.column(ROW)).cast(pa.string())
-        yield wide_rows(cells, found, wide).upserts
+        row_keys = pc.unique(cells.column(ROW)).cast(pa.string())
+        yield wide_rows(cells, row_keys, wide).upserts
 
 
 def _slices(table: HudiTable) -> Iterator[pa.Table]:

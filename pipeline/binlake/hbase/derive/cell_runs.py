@@ -101,8 +101,8 @@ class CellRun:
         same = pc.equal(self.directory.column(ROW).take(pa.array(stretch)), asked.rows.take(pa.array(owner)))
         kept = np.asarray(same.to_numpy(zero_copy_only=False), dtype=np.bool_)
         owner, stretch = owner[kept], stretch[kept]
-        at, cell = _spread(starts[stretch], ends[stretch] - starts[stretch])
-        return FoundCells(owner[at], self.cells.take(pa.array(cell)))
+        range_indices, cell = _spread(starts[stretch], ends[stretch] - starts[stretch])
+        return FoundCells(owner[range_indices], self.cells.take(pa.array(cell)))
 
     def all_cells(self) -> pa.Table:
         """The cells in the columns of ``STORED_SCHEMA``, in their order."""

@@ -117,15 +117,15 @@ class _Comparison:
         right = self._right(cells, rows, now_ms())
         self.found.rows += len(right)
         keys = right.column(self.pair.declared.key.name).combine_chunks()
-        at = self._place(keys)
-        differs = ~self._same(right, at)
-        missing = at < 0
+        places = self._place(keys)
+        differs = ~self._same(right, places)
+        missing = places < 0
         if differs.any():  # a row whose cells have expired since the last sweep is as it was then
             before = self._right(cells, rows, self.swept_ms)
             was = pc.index_in(keys, value_set=before.column(self.pair.declared.key.name).combine_chunks())
             known = was.is_valid().to_numpy(zero_copy_only=False) & ~missing
-            same = np.zeros(len(at), dtype=np.bool_)
-            same[known] = self._same(before.take(was.filter(pa.array(known))), at[known])
+            same = np.zeros(len(places), dtype=np.bool_)
+            same[known] = self._same(before.take(was.filter(pa.array(known))), places[known])
             self.found.unswept += int((differs & same).sum())
             differs &= ~same
         self._tell(keys, missing, differs & ~missing)
@@ -149,9 +149,9 @@ class _Comparison:
 
     def _place(self, keys: pa.Array) -> Places:
         """Where keys are stored, -1 for nowhere."""
-        at: Places = pc.fill_null(pc.index_in(keys, value_set=self._keys), -1).to_numpy().astype(np.int64)
-        self._met[at[at >= 0]] = True
-        return at
+        places: Places = pc.fill_null(pc.index_in(keys, value_set=self._keys), -1).to_numpy().astype(np.int64)
+        self._met[places[places >= 0]] = True
+        return places
 
     def _same(self, rows: pa.Table, at: Places) -> Mask:
         """Whether rows are as stored there; False for -1."""
@@ -171,5 +171,5 @@ def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Mask:
         return np.array([repr(a) == repr(b) for a, b in pairs], dtype=np.bool_)
     same = pc.fill_null(pc.equal(one, other), False)
     same = pc.or_(same, pc.and_(pc.is_null(one, nan_is_null=True), pc.is_null(other, nan_is_null=True)))
-    found: Mask = same.to_numpy()
-    return found
+    equal_mask: Mask = same.to_numpy()
+    return equal_mask

@@ -142,15 +142,15 @@ class Deriver:
         if not anew and known is not None and known.until is not None and known.fingerprint != pair.fingerprint:
             anew = "the declaration of the wide table has changed"
         since = known.until if known is not None and not anew else None
-        found = touched_since(cells.table, since, self.pool)
-        if found is None:
+        touched_rows = touched_since(cells.table, since, self.pool)
+        if touched_rows is None:
             return run.done
-        run.order = max(run.order, int(found.until.completed))
-        run.done = dataclasses.replace(run.done, source_ms=found.source_ms)
-        if found.rows is None:
-            self._every_row(run, dataclasses.replace(found, why=anew or found.why))
+        run.order = max(run.order, int(touched_rows.until.completed))
+        run.done = dataclasses.replace(run.done, source_ms=touched_rows.source_ms)
+        if touched_rows.rows is None:
+            self._every_row(run, dataclasses.replace(touched_rows, why=anew or touched_rows.why))
         else:
-            self._rows(run, found)
+            self._rows(run, touched_rows)
         return run.done
 
     def _begin(self, pair: DerivedPair, cells: LakeTable) -> DerivationRun:
@@ -244,14 +244,16 @@ class Deriver:
         upserts = pa.concat_tables([nothing, *(table for table, _ in made)])
         key = nothing.schema.field(pair.declared.key.name)
         gone = pa.concat_arrays([pa.array([], key.type), *(keys for _, keys in made)])
-        found = accepted(change_batch(pair, upserts, gone, run.order), pair, wide)
+        accepted_changes = accepted(change_batch(pair, upserts, gone, run.order), pair, wide)
         report = wide.report(pair.wide)
         parcels: Sequence[Parcel] = ()
-        if found is not None:
-            counts = dataclasses.replace(found.counts, read=len(upserts) + len(gone))
-            report = TaskTableReport(found.schema, found.target, found.columns, counts=counts)
+        if accepted_changes is not None:
+            counts = dataclasses.replace(accepted_changes.counts, read=len(upserts) + len(gone))
+            report = TaskTableReport(
+                accepted_changes.schema, accepted_changes.target, accepted_changes.columns, counts=counts
+            )
             report.oldest_ms, report.newest_ms = run.done.source_ms or (0, 0)
-            parcels = found.parcels
+            parcels = accepted_changes.parcels
         table_input = TableInput(report, NO_RANGES, parcels, notes=CommitNotes(derived=note))
         outcome = write_and_commit(wide, table_input, stream, 0, self.pool, self.services)
         if outcome.instant is None:

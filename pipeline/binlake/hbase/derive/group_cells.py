@@ -122,8 +122,8 @@ def from_disk(directory: Path, table: str, name: str, piece: FileSlice) -> Group
         piece: the slice.
     """
     base, logs = files_of(piece)
-    found = [(path, manifest) for path in _paths(directory, name) if (manifest := read_manifest(path)) is not None]
-    mine = [(path, manifest) for path, manifest in found if manifest.table == table]
+    manifests = [(path, manifest) for path in _paths(directory, name) if (manifest := read_manifest(path)) is not None]
+    mine = [(path, manifest) for path, manifest in manifests if manifest.table == table]
     kept = GroupCells(base)
     if base is not None:
         kept.files = _opened(path for path, manifest in mine if manifest.base == base)[:1]

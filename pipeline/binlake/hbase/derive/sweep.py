@@ -43,8 +43,8 @@ def expired_rows(table: HudiTable, rule: CellsRule, since_ms: int, until_ms: int
     condition = _expiring(rule, since_ms, until_ms)
     if condition is None:
         return pa.array([], pa.string())
-    found = TableReader(table).read(condition=condition, columns=[ROW])
-    rows = [pc.unique(batch.column(0)).cast(pa.string()) for batch in found]
+    batches = TableReader(table).read(condition=condition, columns=[ROW])
+    rows = [pc.unique(batch.column(0)).cast(pa.string()) for batch in batches]
     return pc.unique(pa.chunked_array(rows, pa.string()))
 
 
@@ -97,7 +97,7 @@ def _expiring(rule: CellsRule, since_ms: int, until_ms: int) -> Filter | None:
     parts = []
     for family in rule.families:
         if family.ttl_ms is not None:
-            begin, end = ((at - family.ttl_ms) * rule.ticks_per_ms for at in (since_ms, until_ms))
+            begin, end = ((moment_ms - family.ttl_ms) * rule.ticks_per_ms for moment_ms in (since_ms, until_ms))
             if end in _LONGS:
                 begin = max(begin, _LONGS.start)
                 parts.append(And((Eq(FAMILY, family.name), Ge(TIMESTAMP, begin), Lt(TIMESTAMP, end))))

@@ -59,11 +59,11 @@ def newest_moment(table: HudiTable) -> CellsMoment | None:
     timeline = table.timeline
     newest = next((write for write in timeline.newest_first() if _writes_rows(table, write)), None)
     restores = timeline.completed_actions({RESTORE})
-    found = max([*([newest] if newest else []), *restores], key=_completed, default=None)
-    if found is None:
+    latest_instant = max([*([newest] if newest else []), *restores], key=_completed, default=None)
+    if latest_instant is None:
         return None
     pending = tuple(i.requested_time for i in timeline.pending() if i.action in WRITE_ACTIONS)
-    return CellsMoment(found.requested_time, _completed(found), pending)
+    return CellsMoment(latest_instant.requested_time, _completed(latest_instant), pending)
 
 
 def touched_since(table: HudiTable, since: CellsMoment | None, pool: Executor) -> TouchedRows | None:

@@ -83,10 +83,10 @@ def _parsed(messages: list[bytes]) -> dict[str, pa.Array]:
         table = pj.read_json(pa.BufferReader(texts), reading, _SHAPES[0])
     except pa.ArrowException:
         table = pj.read_json(pa.BufferReader(texts), reading, _SHAPES[1])
-    found = table.column("m").combine_chunks()
-    if len(found) != len(messages):
+    structs = table.column("m").combine_chunks()
+    if len(structs) != len(messages):
         raise RefusedCellError(Reason.UNKNOWN_MESSAGE, "the message is no JSON object")
-    fields = {field.name: column for field, column in zip(found.type, found.flatten(), strict=True)}
+    fields = {field.name: column for field, column in zip(structs.type, structs.flatten(), strict=True)}
     for name in _REQUIRED:
         require(fields[name].is_valid(), Reason.UNKNOWN_MESSAGE, f"the message has no {name}")
     return fields | {name: fields[name].cast(pa.int64()) for name in _NUMBERS}

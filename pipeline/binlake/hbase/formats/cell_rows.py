@@ -114,9 +114,9 @@ def cell_table(
 def require(good: pa.Array, reason: Reason, what: str, shown: pa.Array | None = None) -> None:
     """Raise Refused for the first cell that is not good; ``shown``: a column whose value the message shows."""
     if len(good) and not pc.all(good).as_py():
-        at = pc.index(good, pa.scalar(False)).as_py()
-        value = "" if shown is None else f": {str(shown[at].as_py())[:100]}"
-        place = f" (cell {at} of {len(good)}, from 0)" if len(good) > 1 else ""
+        index = pc.index(good, pa.scalar(False)).as_py()
+        value = "" if shown is None else f": {str(shown[index].as_py())[:100]}"
+        place = f" (cell {index} of {len(good)}, from 0)" if len(good) > 1 else ""
         raise RefusedCellError(reason, f"{what}{value}{place}")
 
 
@@ -139,12 +139,12 @@ class OneCellReader:
     def read(self, chunk: DecodeChunk) -> None:
         """Take the records of a chunk; settle the tombstones."""
         values, tried = chunk.records.values, list[int]()
-        for at in chunk.live():
-            if self.sign in (values[at] or b""):
-                tried.append(at)
+        for index in chunk.live():
+            if self.sign in (values[index] or b""):
+                tried.append(index)
             else:
-                self.refuse(at, Fault(Reason.UNKNOWN_MESSAGE, f"the message has no {self.sign.decode()}"))
-        for portion in portions([len(values[at] or b"") for at in tried], self.most):
+                self.refuse(index, Fault(Reason.UNKNOWN_MESSAGE, f"the message has no {self.sign.decode()}"))
+        for portion in portions([len(values[index] or b"") for index in tried], self.most):
             self._take(tried[portion])
         if chunk.tombstones:
             chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
@@ -156,10 +156,10 @@ class OneCellReader:
 def portions(sizes: Sequence[int], most: int) -> Iterator[slice]:
     """Things of some sizes in parts of at most ``most``; a part of one may have more."""
     start = size = 0
-    for at, one in enumerate(sizes):
-        if at > start and size + one > most:
-            yield slice(start, at)
-            start, size = at, 0
+    for index, one in enumerate(sizes):
+        if index > start and size + one > most:
+            yield slice(start, index)
+            start, size = index, 0
         size += one
     if len(sizes):
         yield slice(start, len(sizes))

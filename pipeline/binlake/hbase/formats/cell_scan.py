@@ -92,34 +92,34 @@ def scanned_table(topic: str) -> SourceTable | None:
 def read(chunk: DecodeChunk, source: SourceTable) -> None:
     """Decode a chunk of records of scans of one table."""
     lines, messages = list[int](), list[int]()
-    for at in chunk.live():
-        (lines if (chunk.records.values[at] or b"").lstrip()[:1] == b"{" else messages).append(at)
-    for found in (_lines(chunk, source, lines), _messages(chunk, source, messages)):
-        faults = _faults(chunk, source, found)
-        for at, fault in faults.items():
-            chunk.refuse(at, fault, source)
-        cells = found.without(list(faults)) if faults else found
+    for index in chunk.live():
+        (lines if (chunk.records.values[index] or b"").lstrip()[:1] == b"{" else messages).append(index)
+    for scanned_cells in (_lines(chunk, source, lines), _messages(chunk, source, messages)):
+        faults = _faults(chunk, source, scanned_cells)
+        for index, fault in faults.items():
+            chunk.refuse(index, fault, source)
+        cells = scanned_cells.without(list(faults)) if faults else scanned_cells
         if len(cells):
             add_cells(chunk, source, _rows(chunk, source, cells))
 
 
 def _lines(chunk: DecodeChunk, source: SourceTable, chosen: list[int]) -> ScannedCells:
     """The cells of lines. A line that is no row of a scan is refused."""
-    found = list[_Found]()
-    for at in chosen:
-        value = chunk.records.values[at] or b""
+    cell_entries = list[_Found]()
+    for index in chosen:
+        value = chunk.records.values[index] or b""
         row = _row_of(value)
         if isinstance(row, _ScanRow):
-            found += [(at, row.row, *cell[:3], CellKind.PUT.value, cell[3]) for cell in row.cells]
+            cell_entries += [(index, row.row, *cell[:3], CellKind.PUT.value, cell[3]) for cell in row.cells]
         elif isinstance(row, _RawRow):
-            found += [(at, row.row, *cell) for cell in row.cells]
+            cell_entries += [(index, row.row, *cell) for cell in row.cells]
         else:
             fault = json_fault(value, chunk.options.max_nesting)
-            chunk.refuse(at, fault or Fault(Reason.UNKNOWN_MESSAGE, f"no row of a scan: {row}"), source)
+            chunk.refuse(index, fault or Fault(Reason.UNKNOWN_MESSAGE, f"no row of a scan: {row}"), source)
             continue
         if not row.cells:
             chunk.decoded.count_filtered(source, "empty")
-    columns = list(zip(*found, strict=True)) or [()] * len(_FOUND)
+    columns = list(zip(*cell_entries, strict=True)) or [()] * len(_FOUND)
     at_, rows, families, qualifiers, stamps, kinds, values = (
         pa.array(column, type_) for column, type_ in zip(columns, _FOUND, strict=True)
     )
@@ -139,9 +139,9 @@ def _row_of(line: bytes) -> _ScanRow | _RawRow | str:
 
 def _messages(chunk: DecodeChunk, source: SourceTable, chosen: list[int]) -> ScannedCells:
     """The cells of ``Result`` messages. A message that is none is refused."""
-    cells, bad = read_results([chunk.records.values[at] or b"" for at in chosen], chosen)
-    for at in bad:
-        chunk.refuse(at, Fault(Reason.UNKNOWN_MESSAGE, "neither a JSON object nor a Result of HBase"), source)
+    cells, bad = read_results([chunk.records.values[index] or b"" for index in chosen], chosen)
+    for index in bad:
+        chunk.refuse(index, Fault(Reason.UNKNOWN_MESSAGE, "neither a JSON object nor a Result of HBase"), source)
     return cells
 
 
@@ -156,9 +156,9 @@ def _faults(chunk: DecodeChunk, source: SourceTable, cells: ScannedCells) -> dic
         (pc.and_(_marks(cells), marked), Reason.BAD_VALUE, _BY_SEQUENCE),
     )
     return {
-        int(at): Fault(reason, detail)
+        int(index): Fault(reason, detail)
         for bad, reason, detail in reversed(checks)
-        for at in np.unique(cells.at[np.asarray(bad)])
+        for index in np.unique(cells.at[np.asarray(bad)])
     }
 
 

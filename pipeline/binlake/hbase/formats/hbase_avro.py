@@ -97,20 +97,20 @@ def _long(data: _U8, at: int, end: int) -> tuple[int, int]:
 def _scan(data: _U8, bounds: _I64, starts: _I64, lengths: _I64, timestamps: _I64, deletes: _U8) -> int:
     """Fills the places of the fields of each message. Returns the first message that is no event; _BAD for none."""
     for one in range(len(bounds) - 1):
-        at, end = bounds[one], bounds[one + 1]
+        cursor, end = bounds[one], bounds[one + 1]
         for field in range(starts.shape[0]):
-            length, at = _long(data, at, end)
-            if at == _BAD or length < 0 or length > end - at:
+            length, cursor = _long(data, cursor, end)
+            if cursor == _BAD or length < 0 or length > end - cursor:
                 return one
-            starts[field, one], lengths[field, one] = at, length
-            at += length
+            starts[field, one], lengths[field, one] = cursor, length
+            cursor += length
             if field == 0:
-                timestamps[one], at = _long(data, at, end)
-                if at == _BAD or at >= end or data[at] > 1:
+                timestamps[one], cursor = _long(data, cursor, end)
+                if cursor == _BAD or cursor >= end or data[cursor] > 1:
                     return one
-                deletes[one] = data[at]
-                at += 1
-        if at != end:
+                deletes[one] = data[cursor]
+                cursor += 1
+        if cursor != end:
             return one
     return _BAD
 

@@ -106,10 +106,10 @@ def _count_cells(data: _Bytes, bounds: _Longs, out: _Longs) -> int:
     """The cells of all messages, those of damaged ones at most."""
     count = 0
     for message in range(len(bounds) - 1):
-        at, end = bounds[message], bounds[message + 1]
-        while 0 <= at < end:
-            at = _field(data, at, end, out)
-            count += at >= 0 and out[1] == _CELL_TAG
+        cursor, end = bounds[message], bounds[message + 1]
+        while 0 <= cursor < end:
+            cursor = _field(data, cursor, end, out)
+            count += cursor >= 0 and out[1] == _CELL_TAG
     return count
 
 
@@ -120,16 +120,16 @@ def _read_cells(data: _Bytes, bounds: _Longs, places: _Longs, out: _Longs) -> _L
     ends = np.empty(len(bounds) - 1, dtype=np.int64)
     count = 0
     for message in range(len(bounds) - 1):
-        at, end, first = bounds[message], bounds[message + 1], count
-        while 0 <= at < end:
-            at = _field(data, at, end, out)
-            if at >= 0 and out[1] == _CELL_TAG:
-                good = _cell(data, out[2], at, places[count], out)
+        cursor, end, first = bounds[message], bounds[message + 1], count
+        while 0 <= cursor < end:
+            cursor = _field(data, cursor, end, out)
+            if cursor >= 0 and out[1] == _CELL_TAG:
+                good = _cell(data, out[2], cursor, places[count], out)
                 places[count, _MESSAGE] = message
                 count += 1
-                at = at if good else _BAD
-        count = count if at >= 0 else first
-        ends[message] = count if at >= 0 else _BAD
+                cursor = cursor if good else _BAD
+        count = count if cursor >= 0 else first
+        ends[message] = count if cursor >= 0 else _BAD
     return ends
 
 
@@ -155,5 +155,5 @@ def read_results(messages: Sequence[bytes], at: Sequence[int]) -> tuple[ScannedC
     )
     stamps = np.ascontiguousarray(places[:, _TIMESTAMP])
     kinds = pa.array(texts, pa.string()).take(pa.array(type_of))
-    found = ScannedCells(names[places[:, _MESSAGE]], row, family, qualifier, stamps, kinds, value)
-    return found, names[ends == _BAD].tolist()
+    scanned_cells = ScannedCells(names[places[:, _MESSAGE]], row, family, qualifier, stamps, kinds, value)
+    return scanned_cells, names[ends == _BAD].tolist()

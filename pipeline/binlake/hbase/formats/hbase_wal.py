@@ -108,7 +108,7 @@ class _Entries:
 
 def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
-    at, entries = _entries(chunk)
+    indices, entries = _entries(chunk)
     by_name: dict[str, list[int]] = {}
     for i, entry in enumerate(entries):
         by_name.setdefault(entry.key.tablename, []).append(i)
@@ -116,55 +116,55 @@ def read(chunk: DecodeChunk) -> None:
         source = store_table(name)
         if source is None:
             for i in chosen:
-                chunk.refuse(at[i], Fault(Reason.UNKNOWN_TABLE, f"{name[:100]!r} is no name of a table"))
+                chunk.refuse(indices[i], Fault(Reason.UNKNOWN_TABLE, f"{name[:100]!r} is no name of a table"))
         elif source in chunk.options.ignored_tables:
             chunk.decoded.count_filtered(source, IGNORED, len(chosen))
         else:
-            found = _in_range(chunk, source, [(at[i], entries[i]) for i in chosen])
-            for part in portions([len(memoryview(cells)) for cells in found.cells], _PORTION_BYTES):
-                _decode(chunk, found.part(part))
+            storable_entries = _in_range(chunk, source, [(indices[i], entries[i]) for i in chosen])
+            for part in portions([len(memoryview(cells)) for cells in storable_entries.cells], _PORTION_BYTES):
+                _decode(chunk, storable_entries.part(part))
     if chunk.tombstones:
         chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
 
 
 def _entries(chunk: DecodeChunk) -> tuple[list[int], list[_Entry]]:
     """The records that are WAL entries: their indices, and the entries. All others are settled."""
-    at: list[int] = []
+    indices: list[int] = []
     entries: list[_Entry] = []
     values = chunk.records.values
     for i in chunk.live():
         value = values[i] or b""
         try:
             entries.append(_ENTRY(value))
-            at.append(i)
+            indices.append(i)
         except _BAD as error:
             if not reject_invalid(chunk, i, value, EventFormat.HBASE_WAL):
                 reason = Reason.NO_POSITION if "sequenceId" in str(error) else Reason.UNKNOWN_MESSAGE
                 chunk.refuse(i, Fault(reason, f"no WAL entry: {error}"))
-    payloads = [values[i] or b"" for i in at]
+    payloads = [values[i] or b"" for i in indices]
     doubled = set(with_duplicate_members(payloads, entries, _MEMBERS, lambda entry: (entry.edit.cells,)))
     for i in doubled:
-        chunk.refuse(at[i], Fault(Reason.DUPLICATE_KEY, "a member of the entry occurs twice"))
-    once = [i for i in range(len(at)) if i not in doubled] if doubled else range(len(at))
-    return [at[i] for i in once], [entries[i] for i in once]
+        chunk.refuse(indices[i], Fault(Reason.DUPLICATE_KEY, "a member of the entry occurs twice"))
+    once = [i for i in range(len(indices)) if i not in doubled] if doubled else range(len(indices))
+    return [indices[i] for i in once], [entries[i] for i in once]
 
 
 def _in_range(chunk: DecodeChunk, source: SourceTable, found: Sequence[tuple[int, _Entry]]) -> _Entries:
     """The entries whose sequence id and write time can be stored; the others are refused."""
-    at = np.array([i for i, _ in found], dtype=np.int64)
+    indices = np.array([i for i, _ in found], dtype=np.int64)
     sequences = np.array([entry.key.sequenceId for _, entry in found], dtype=np.int64)
     written = np.array([entry.key.writeTime for _, entry in found], dtype=np.int64)
     ordered = (sequences >= 0) & (sequences < 1 << order.OFFSET_BITS)
     timely = (written >= 0) & (written <= _LAST_MS)
     for i in np.flatnonzero(~ordered).tolist():
         fault = Fault(Reason.ORDER_OUT_OF_RANGE, f"sequenceId {sequences[i]} does not fit the ordering value")
-        chunk.refuse(int(at[i]), fault, source)
+        chunk.refuse(int(indices[i]), fault, source)
     for i in np.flatnonzero(ordered & ~timely).tolist():
         fault = Fault(Reason.BAD_VALUE, f"writeTime {written[i]} is no time in milliseconds")
-        chunk.refuse(int(at[i]), fault, source)
+        chunk.refuse(int(indices[i]), fault, source)
     good = ordered & timely
     cells = [entry.edit.cells for (_, entry), fine in zip(found, good.tolist(), strict=True) if fine]
-    return _Entries(source, at[good], sequences[good], written[good], cells)
+    return _Entries(source, indices[good], sequences[good], written[good], cells)
 
 
 def _decode(chunk: DecodeChunk, portion: _Entries) -> None:
@@ -177,9 +177,9 @@ def _decode(chunk: DecodeChunk, portion: _Entries) -> None:
             chunk.decoded.count_filtered(portion.source, _NO_CELLS, empty)
 
     def refuse(number: int, fault: Fault) -> None:
-        at = int(portion.at[number])
-        of_text = json_fault(chunk.records.values[at] or b"", chunk.options.max_nesting)
-        chunk.refuse(at, of_text or fault, portion.source)
+        index = int(portion.at[number])
+        of_text = json_fault(chunk.records.values[index] or b"", chunk.options.max_nesting)
+        chunk.refuse(index, of_text or fault, portion.source)
 
     in_halves(len(portion.at), take, refuse)
 

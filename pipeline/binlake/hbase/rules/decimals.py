@@ -35,9 +35,9 @@ def decode_decimals(values: pa.Array, precision: int, scale: int) -> ConvertedVa
     places: list[Int64s] = [np.flatnonzero(bad)]
     for stored in np.unique(scales):
         same = long_enough[scales == stored]
-        found = _of_one_scale(values.take(pa.array(same)), int(stored), kind)
-        bad[same[found.bad]] = True
-        parts.append(found.values)
+        conversion = _of_one_scale(values.take(pa.array(same)), int(stored), kind)
+        bad[same[conversion.bad]] = True
+        parts.append(conversion.values)
         places.append(same)
     back = np.argsort(np.concatenate(places), kind="stable")
     return ConvertedValues(pa.concat_arrays(parts).take(pa.array(back)), bad)

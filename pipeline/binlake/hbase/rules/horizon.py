@@ -72,8 +72,8 @@ class _CellAges:
     def old(self) -> Bools:
         """The cells that a read as of the horizon, or any later time, has to count; bool of n."""
         timeless = ~self.put & ~self.families.keep_deleted[self.cut.family]
-        found: Bools = self.written & (self.early | timeless)
-        return found
+        old_mask: Bools = self.written & (self.early | timeless)
+        return old_mask
 
 
 def needed(cells: pa.Table, rule: CellsRule, horizon_ms: int) -> pa.BooleanArray:
@@ -119,9 +119,9 @@ def _hidden(aged: _CellAges, among: Bools) -> Bools:
     expired = (cut.timestamp < families.oldest[cut.family]) & (newer >= families.min_versions[cut.family])
     surplus = newer >= families.versions[cut.family]
     hidden &= ~(masked.astype(np.bool_) & families.keep_deleted[cut.family]) | expired | surplus
-    found = np.zeros(len(among), dtype=np.bool_)
-    found[among] = hidden
-    return found
+    hidden_mask = np.zeros(len(among), dtype=np.bool_)
+    hidden_mask[among] = hidden
+    return hidden_mask
 
 
 def _newer_values(cut: OrderedCells) -> Longs:
@@ -142,8 +142,8 @@ def _markers_gone(aged: _CellAges, gone: Bools) -> Bools:
     used = np.zeros(len(gone), dtype=np.uint8)
     kept = (~gone).astype(np.uint8)
     mark_used(cut.group, cut.column, cut.timestamp, cut.kind, cut.start, order, kept, used)
-    found: Bools = aged.written & ~aged.put & (aged.early | aged.by_sequence) & (used == 0)
-    return found
+    gone_mask: Bools = aged.written & ~aged.put & (aged.early | aged.by_sequence) & (used == 0)
+    return gone_mask
 
 
 def _waiting(aged: _CellAges) -> Bools:

@@ -89,13 +89,13 @@ def mark_used(
     first = 0
     while first < len(group):
         after = end_of(group, first)
-        at = first
-        while at < after and kind[at] <= DELETE_FAMILY_VERSION:
-            at += 1
-        if at > first:
-            _of_family(timestamp, kind, order, kept, first, at, after, used)
-        while at < after:
-            end = end_of(column, at)
-            _in_column(timestamp, kind, start, order, kept, at, end, used)
-            at = end
+        position = first
+        while position < after and kind[position] <= DELETE_FAMILY_VERSION:
+            position += 1
+        if position > first:
+            _of_family(timestamp, kind, order, kept, first, position, after, used)
+        while position < after:
+            end = end_of(column, position)
+            _in_column(timestamp, kind, start, order, kept, position, end, used)
+            position = end
         first = after

@@ -194,15 +194,15 @@ def mask(
         markers = first
         while markers < after and kind[markers] <= DELETE_FAMILY_VERSION:
             markers += 1
-        at = markers
-        while at < after:
-            end = end_of(column, at)
-            if by_sequence[family[at]]:
-                kept = versions[family[at]]
-                _mask_by_sequence(timestamp, kind, start, order, first, markers, at, end, kept, masked)
+        position = markers
+        while position < after:
+            end = end_of(column, position)
+            if by_sequence[family[position]]:
+                kept = versions[family[position]]
+                _mask_by_sequence(timestamp, kind, start, order, first, markers, position, end, kept, masked)
             else:
-                _mask_column(timestamp, kind, start, first, markers, at, end, masked)
-            at = end
+                _mask_column(timestamp, kind, start, first, markers, position, end, masked)
+            position = end
         first = after
 
 
@@ -219,12 +219,12 @@ def show(
     shown: Bytes,
 ) -> None:
     """Sets ``shown`` (uint8 of n, zeros) to 1 for the values that a read has. Masked values are no versions."""
-    at = 0
-    while at < len(column):
-        end = end_of(column, at)
-        rule = family[at]
+    position = 0
+    while position < len(column):
+        end = end_of(column, position)
+        rule = family[position]
         count = 0
-        for one in range(at, end):
+        for one in range(position, end):
             if kind[one] != PUT or masked[one]:
                 continue
             count += 1
@@ -232,4 +232,4 @@ def show(
                 break
             if count <= min_versions[rule] or timestamp[one] >= oldest[rule]:
                 shown[one] = 1
-        at = end
+        position = end

@@ -63,14 +63,14 @@ def newest_cells(cells: pa.Table, rows: pa.Array) -> Newest:
         raise ValueError("cells of rows that were not asked for")
     family, families = _sorted_codes(cells.column(FAMILY))
     qualifier, qualifiers = _sorted_codes(cells.column(QUALIFIER))
-    at = row.to_numpy().astype(np.int64)
-    column = (at * max(1, len(families)) + family) * max(1, len(qualifiers)) + qualifier
+    row_indices = row.to_numpy().astype(np.int64)
+    column = (row_indices * max(1, len(families)) + family) * max(1, len(qualifiers)) + qualifier
     order = np.lexsort((cells.column(TIMESTAMP).to_numpy(), column))
     ordered = column[order]
     last = np.ones(len(order), dtype=bool)
     last[:-1] = ordered[1:] != ordered[:-1]
     cell = order[last]
-    return Newest(cell, at[cell], family[cell], qualifier[cell], families, qualifiers)
+    return Newest(cell, row_indices[cell], family[cell], qualifier[cell], families, qualifiers)
 
 
 def _sorted_codes(names: pa.ChunkedArray) -> tuple[Int64s, pa.Array]:
@@ -91,17 +91,17 @@ NOWHERE: Final = -1
 def place_of_columns(newest: Newest, columns: Sequence[WideColumn]) -> Int64s:
     """For each of m cells the place in ``columns`` of the column that holds it, or NOWHERE."""
     table = np.full((len(newest.families), len(newest.qualifiers)), NOWHERE, dtype=np.int64)
-    families = {name: at for at, name in enumerate(newest.families.to_pylist())}
+    families = {name: index for index, name in enumerate(newest.families.to_pylist())}
     names = bytes_of(newest.qualifiers)
     numbered = sorted(enumerate(columns), key=lambda item: _rank(item[1]))
-    for at, column in numbered:
+    for index, column in numbered:
         family = families.get(column.family or "")
         if family is None:
             continue
         if column.qualifier is None:
-            table[family, mask_of(pc.starts_with(names, column.prefix))] = at
-        elif (found := pc.index(newest.qualifiers, column.qualifier).as_py()) >= 0:
-            table[family, found] = at
+            table[family, mask_of(pc.starts_with(names, column.prefix))] = index
+        elif (qualifier_index := pc.index(newest.qualifiers, column.qualifier).as_py()) >= 0:
+            table[family, qualifier_index] = index
     return table[newest.family, newest.qualifier]
 
 

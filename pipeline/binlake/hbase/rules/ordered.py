@@ -89,8 +89,8 @@ class FamilyRules:
 
     def of(self, cells: pa.Table) -> Longs:
         """The index of each cell's family, int64 of n."""
-        found: Longs = pc.index_in(cells[FAMILY].combine_chunks(), self.names).to_numpy().astype(np.int64)
-        return found
+        family_indices: Longs = pc.index_in(cells[FAMILY].combine_chunks(), self.names).to_numpy().astype(np.int64)
+        return family_indices
 
 
 def family_rules(cells: pa.Table, rule: CellsRule, now_ms: int) -> FamilyRules:
@@ -127,8 +127,17 @@ def ordered(cells: pa.Table, families: FamilyRules) -> OrderedCells:
     column = _numbered(group, qualifier, len(words.dictionary) + 1)
     timestamp = cells[TIMESTAMP].combine_chunks().to_numpy()
     order = cells[ORDER].combine_chunks().cast(pa.int64()).to_numpy()
-    at = np.lexsort((kind, ~timestamp, column))
-    return OrderedCells(at, group[at], column[at], family[at], timestamp[at], kind[at], start[at], order[at])
+    permutation = np.lexsort((kind, ~timestamp, column))
+    return OrderedCells(
+        permutation,
+        group[permutation],
+        column[permutation],
+        family[permutation],
+        timestamp[permutation],
+        kind[permutation],
+        start[permutation],
+        order[permutation],
+    )
 
 
 def _oldest(family: FamilyRule, rule: CellsRule, now_ms: int) -> int:
@@ -146,21 +155,21 @@ def _numbered(group: Longs, qualifier: Longs, qualifiers: int) -> Longs:
 def _kinds(texts: pa.Array) -> tuple[Longs, Longs]:
     """The number of each kind, and where a range starts."""
     words = texts.dictionary_encode()
-    found, starts = _words(words.dictionary)
-    at = words.indices.to_numpy()
-    return found[at], starts[at]
+    kind_numbers, starts = _words(words.dictionary)
+    codes = words.indices.to_numpy()
+    return kind_numbers[codes], starts[codes]
 
 
 def _words(kinds: pa.Array) -> tuple[Longs, Longs]:
     head = CellKind.DELETE_RANGE + ":"
     ranged = pc.starts_with(kinds, head)
     names = pc.if_else(ranged, CellKind.DELETE_RANGE.value, kinds)
-    found = pc.index_in(names, pa.array([kind.value for kind in _KINDS], pa.string()))
+    kind_numbers = pc.index_in(names, pa.array([kind.value for kind in _KINDS], pa.string()))
     start = pc.if_else(ranged, pc.utf8_slice_codeunits(kinds, len(head)), "0")
-    if found.null_count:
+    if kind_numbers.null_count:
         raise CorruptDataError(
             "a cell is of a kind that is not known",
-            kind=kinds.filter(found.is_null())[0].as_py(),
+            kind=kinds.filter(kind_numbers.is_null())[0].as_py(),
             do_next="the table of cells was written by another version or program; read it with that one",
         )
-    return found.to_numpy().astype(np.int64), start.cast(pa.int64()).to_numpy()
+    return kind_numbers.to_numpy().astype(np.int64), start.cast(pa.int64()).to_numpy()

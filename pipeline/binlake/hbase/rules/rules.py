@@ -46,11 +46,11 @@ def visible(cells: pa.Table, rule: CellsRule, moment: Moment) -> pa.BooleanArray
         CorruptDataError: a cell's kind is not known.
     """
     families = family_rules(cells, rule, moment.now_ms)
-    found = np.zeros(len(cells), dtype=np.bool_)
+    visible_mask = np.zeros(len(cells), dtype=np.bool_)
     cut = ordered(cells, families)
     cut = cut.chosen(_read(cut, rule, moment, families))
-    found[cut.at] = shown_of(cut, families, masked_of(cut, families))
-    return pa.array(found)
+    visible_mask[cut.at] = shown_of(cut, families, masked_of(cut, families))
+    return pa.array(visible_mask)
 
 
 def masked_of(cut: OrderedCells, families: FamilyRules) -> Bytes:

@@ -112,11 +112,11 @@ def wide_rows(cells: pa.Table, rows: pa.Array, rule: WideRule) -> WideRows:
     places = place_of_columns(held.newest, rule.columns)
     columns = [keys.values.filter(pa.array(kept))]
     faults = [key_faults(rows.filter(pa.array(lost)), rule.key)]
-    for at, column in enumerate(rule.columns[1:], 1):
+    for place, column in enumerate(rule.columns[1:], 1):
         if column.is_timestamp:
             columns.append(_timestamps(held))
         else:
-            made, fault = _column(held.where(places == at), column)
+            made, fault = _column(held.where(places == place), column)
             columns.append(made)
             faults += fault
     if rule.undeclared == "quarantine":

@@ -124,13 +124,13 @@ def wide_column(name: str, declared: str, default: Storage | None = None) -> Wid
 
     Raises DeclarationError.
     """
-    found = _DECLARED.fullmatch(declared)
-    if found is None:
+    declaration_match = _DECLARED.fullmatch(declared)
+    if declaration_match is None:
         raise DeclarationError(_FORM)
-    place = _place(found["place"])
-    type_ = _type(found["type"], place)
-    precision, scale = _digits(type_, found["precision"], found["scale"])
-    as_text = _as_text(found["storage"], place, type_, default)
+    place = _place(declaration_match["place"])
+    type_ = _type(declaration_match["type"], place)
+    precision, scale = _digits(type_, declaration_match["precision"], declaration_match["scale"])
+    as_text = _as_text(declaration_match["storage"], place, type_, default)
     return WideColumn(
         name, place.family, place.qualifier, type_, as_text, precision, scale, place.prefix, place.is_timestamp
     )
@@ -180,10 +180,10 @@ def _digits(type_: CellType, precision: str | None, scale: str | None) -> tuple[
         return MAX_DIGITS, 0
     if precision is None:
         raise DeclarationError("a decimal needs its digits, as decimal(12,2): a value with more of them is none")
-    found = int(precision), int(scale or 0)
-    if not 1 <= found[0] <= MAX_DIGITS or found[1] > found[0]:
+    digits = int(precision), int(scale or 0)
+    if not 1 <= digits[0] <= MAX_DIGITS or digits[1] > digits[0]:
         raise DeclarationError(f"a decimal has 1 to {MAX_DIGITS} digits, and no more of them behind the point")
-    return found
+    return digits
 
 
 def _as_text(spelled: str | None, place: _CellPlace, type_: CellType, default: Storage | None) -> bool:

@@ -72,5 +72,5 @@ class WideSettings(Section):
 
     def parsed(self) -> tuple[WideColumn, ...]:
         """The columns, the row key first."""
-        found = [wide_column(name, text, self.storage) for name, text in self.columns.items()]
-        return tuple(sorted(found, key=lambda column: not column.is_key))
+        wide_columns = [wide_column(name, text, self.storage) for name, text in self.columns.items()]
+        return tuple(sorted(wide_columns, key=lambda column: not column.is_key))

@@ -152,10 +152,10 @@ class CsvRows:
         """The line in which a row begins, from 1; None if the file has no such line."""
         try:
             with _lines(self.given, file) as text:
-                rows, before, at = csv.reader(text), 0, -2
+                rows, before, row_index = csv.reader(text), 0, -2
                 for fields in rows:
-                    at += bool(fields)
-                    if at == row:
+                    row_index += bool(fields)
+                    if row_index == row:
                         return before + 1
                     before = rows.line_num
         except _UNREADABLE:

@@ -106,7 +106,7 @@ def differences(before: Sequence[FileInfo], now: Sequence[FileInfo]) -> list[str
 def _split(text: str) -> tuple[str, str]:
     """The longest directory without a pattern, and the path below it."""
     *directories, name = text.split("/")
-    first = next((at for at, part in enumerate(directories) if _GLOB.search(part)), len(directories))
+    first = next((index for index, part in enumerate(directories) if _GLOB.search(part)), len(directories))
     root = "/".join(directories[:first])
     if text.startswith("/") and not root:
         root = "/"
@@ -115,9 +115,9 @@ def _split(text: str) -> tuple[str, str]:
 
 def _matching(storage: Storage, pattern: str) -> Iterator[FileInfo]:
     if not _GLOB.search(pattern):
-        found = storage.stat(pattern) if pattern else None
-        if found is not None:
-            yield found
+        exact_file = storage.stat(pattern) if pattern else None
+        if exact_file is not None:
+            yield exact_file
         else:
             yield from (file for file in storage.walk(pattern) if _kind(file.path) and not _hidden(file.path))
         return

@@ -63,10 +63,10 @@ def portions(pieces: Iterable[Piece], most_rows: int) -> Iterator[InputPortion]:
     """Pieces in order, cut into portions of at most ``most_rows`` rows, but at least one piece."""
     held: list[Piece] = []
     number = first = rows = 0
-    for at, piece in enumerate(pieces):
+    for index, piece in enumerate(pieces):
         if held and rows + piece.rows > most_rows:
             yield InputPortion(number, first, tuple(held))
-            number, first, held, rows = number + 1, at, [], 0
+            number, first, held, rows = number + 1, index, [], 0
         held.append(piece)
         rows += piece.rows
     if held:

@@ -64,9 +64,9 @@ class PortionCommitter:
     def count(self, portion: InputPortion) -> PortionCommit:
         """What a commit would write; changes nothing."""
         self._started = monotonic_s()
-        found = self._assignment()
-        result = self.workers.run(self._plan(found, None, self._schema(found)), portion)
-        return self._portion_commit(portion, found, result, None)
+        assignment = self._assignment()
+        result = self.workers.run(self._plan(assignment, None, self._schema(assignment)), portion)
+        return self._portion_commit(portion, assignment, result, None)
 
     def commit(self, portion: InputPortion, recorded: RecordedBackfill) -> PortionCommit:
         """Commit a portion. If another writer has overtaken the instant, it is written again.
@@ -85,26 +85,26 @@ class PortionCommitter:
             return self._attempt(portion, recorded)
 
     def _attempt(self, portion: InputPortion, recorded: RecordedBackfill) -> PortionCommit:
-        found, table = self._settled(), self.table
-        schema = self._schema(found)
+        assignment, table = self._settled(), self.table
+        schema = self._schema(assignment)
         context = table.begin(schema)
         with table.undone_on_error(context.instant):
-            result = self.workers.run(self._plan(found, context, schema), portion)
-            notes = CommitNotes(backfill=replace(recorded, group=found.group.name))
+            result = self.workers.run(self._plan(assignment, context, schema), portion)
+            notes = CommitNotes(backfill=replace(recorded, group=assignment.group.name))
             record = CommitRecord(
                 self.stream, portion.number, _counts(result.counts), table.source, table.origin, notes=notes
             )
             table.commit(context, result.written, record)
-        return self._portion_commit(portion, found, result, context.instant)
+        return self._portion_commit(portion, assignment, result, context.instant)
 
     def _assignment(self) -> Assignment:
         return assign(self.table.merging, value_columns(self.table), self.rows.written, self.request.group)
 
     def _settled(self) -> Assignment:
         """The columns' group; the table's properties name it from now on. Writers look at them before each commit."""
-        found = self._assignment()
-        self.table.become(found.merging)
-        return found
+        assignment = self._assignment()
+        self.table.become(assignment.merging)
+        return assignment
 
     def _schema(self, found: Assignment) -> pa.Schema:
         fields = [column.field for column in self.rows.columns]

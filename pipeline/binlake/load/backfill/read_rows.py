@@ -86,8 +86,8 @@ def _rows(storage: Storage, plan: RowPlan, number: int, piece: Piece) -> tuple[p
             f"the input file cannot be read: {error}", do_next="restore the file, then run the same command", path=where
         ) from error
     counts = RowCounts(read=given.num_rows)
-    at = np.arange(given.num_rows, dtype=np.int64) + (number << 32)
-    given = given.append_column(AT, pa.array(at))
+    positions = np.arange(given.num_rows, dtype=np.int64) + (number << 32)
+    given = given.append_column(AT, pa.array(positions))
     if plan.where is not None:
         given = _kept(given, plan, where)
         counts.filtered = counts.read - given.num_rows
@@ -106,14 +106,14 @@ def _rows(storage: Storage, plan: RowPlan, number: int, piece: Piece) -> tuple[p
 
 def _kept(given: pa.Table, plan: RowPlan, where: str) -> pa.Table:
     assert plan.where is not None
-    found = compute(given.select(list(plan.needed)), [condition(plan.where)], plan.target.source)
-    if found.bad:
+    evaluation = compute(given.select(list(plan.needed)), [condition(plan.where)], plan.target.source)
+    if evaluation.bad:
         raise BadInputError(
-            f"--where cannot be evaluated for {len(found.bad)} rows: {found.why}",
+            f"--where cannot be evaluated for {len(evaluation.bad)} rows: {evaluation.why}",
             do_next="correct the condition",
             path=where,
         )
-    return given.filter(pc.fill_null(found.columns.column(0), False))
+    return given.filter(pc.fill_null(evaluation.columns.column(0), False))
 
 
 def _converted(given: pa.Table, column: ReadColumn, key: Sequence[ReadColumn], where: str) -> pa.ChunkedArray:

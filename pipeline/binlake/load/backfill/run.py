@@ -106,18 +106,18 @@ class Backfill:
         goes on from there.
         """
         self.request.check()
-        found = self._found()
-        state = self._state(found)
-        with StreamLease(state, f"{backfill_stream(self.settings.name)} of {found.name}"):
+        catalog_entry = self._found()
+        state = self._state(catalog_entry)
+        with StreamLease(state, f"{backfill_stream(self.settings.name)} of {catalog_entry.name}"):
             own = locking(self.settings.locking, f"stream {backfill_stream(self.settings.name)}")
-            table = LakeTable.open(found.storage, _rules(found), own)
+            table = LakeTable.open(catalog_entry.storage, _rules(catalog_entry), own)
             plans = state.sub(self.request.name(given.text))
             options = self.settings.state_options()
-            declared = self._declared(found)
-            work = WorkPlanner(table, found.source, self.request, given, plans, options, declared).left()
+            declared = self._declared(catalog_entry)
+            work = WorkPlanner(table, catalog_entry.source, self.request, given, plans, options, declared).left()
             if work is None:
-                return BackfillReport(found.name, self.request.columns, held=True)
-            report = self._carry_out(table, found, work)
+                return BackfillReport(catalog_entry.name, self.request.columns, held=True)
+            report = self._carry_out(table, catalog_entry, work)
             if not report.stopped:
                 StoredPlan.forget(plans)
             return report
@@ -125,18 +125,18 @@ class Backfill:
     def dry_run(self, given: Input, scratch: Storage) -> BackfillReport:
         """What ``run`` would write; changes nothing. ``scratch``: for the rows of inputs that are no Parquet files."""
         self.request.check()
-        found = self._found()
-        table = LakeTable.look(found.storage, _rules(found))
-        declared = self._declared(found)
-        work = WorkPlanner(table, found.source, self.request, given, scratch, {}, declared).whole()
-        return self._carry_out(table, found, work, dry=True)
+        catalog_entry = self._found()
+        table = LakeTable.look(catalog_entry.storage, _rules(catalog_entry))
+        declared = self._declared(catalog_entry)
+        work = WorkPlanner(table, catalog_entry.source, self.request, given, scratch, {}, declared).whole()
+        return self._carry_out(table, catalog_entry, work, dry=True)
 
     def _found(self) -> CatalogTable:
         lake = self.settings.lake
         root = self.root or open_storage(lake.uri, lake.storage_options())
-        found = catalog_table(self.settings, root, self.table)
-        refuse_of_store(found.rules, TableOperation.BACKFILL, found.name)
-        return found
+        catalog_entry = catalog_table(self.settings, root, self.table)
+        refuse_of_store(catalog_entry.rules, TableOperation.BACKFILL, catalog_entry.name)
+        return catalog_entry
 
     def _declared(self, found: CatalogTable) -> tuple[str, ...]:
         declared = self.settings.source.schemas.get(str(found.source))

@@ -78,9 +78,9 @@ def newest_of(table: HudiTable, name: str) -> RecordedBackfill | None:
     Raises CorruptDataError, StorageError.
     """
     for instant in reversed(table.timeline.completed()):
-        found = RecordReader.of_commit(table.timeline.commit_metadata(instant).extra).backfill
-        if found is not None and found.name == name:
-            return found
+        portion = RecordReader.of_commit(table.timeline.commit_metadata(instant).extra).backfill
+        if portion is not None and portion.name == name:
+            return portion
     if RecordReader.newest_of(table).backfill is None:
         return None  # the table never had a backfill: its history need not be read
     recorded = (RecordReader.of_commit(body.extra).backfill for _, body in sorted(all_commits(table), key=_time))

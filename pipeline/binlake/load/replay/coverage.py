@@ -185,26 +185,26 @@ def with_hours(hours: DumpHours, uri: str, span: tuple[int, int]) -> DumpHours:
 
 def united(ranges: Iterable[tuple[int, int]]) -> Hours:
     """Hour ranges in order; ranges that touch are joined."""
-    found: Hours = []
+    hours: Hours = []
     for first, end in sorted(ranges):
-        if found and first <= found[-1][1]:
-            found[-1] = found[-1][0], max(end, found[-1][1])
+        if hours and first <= hours[-1][1]:
+            hours[-1] = hours[-1][0], max(end, hours[-1][1])
         else:
-            found.append((first, end))
-    return found
+            hours.append((first, end))
+    return hours
 
 
 def fewer(ranges: Hours, most: int) -> Hours:
     """At most ``most`` ranges: the ranges with the smallest gaps are joined."""
-    gaps = sorted(range(1, len(ranges)), key=lambda at: ranges[at][0] - ranges[at - 1][1])
+    gaps = sorted(range(1, len(ranges)), key=lambda index: ranges[index][0] - ranges[index - 1][1])
     filled = set(gaps[: max(0, len(ranges) - most)])
-    found: Hours = []
-    for at, (first, end) in enumerate(ranges):
-        if at in filled:
-            found[-1] = found[-1][0], end
+    hours: Hours = []
+    for index, (first, end) in enumerate(ranges):
+        if index in filled:
+            hours[-1] = hours[-1][0], end
         else:
-            found.append((first, end))
-    return found
+            hours.append((first, end))
+    return hours
 
 
 def portions(files: Sequence[DumpFile], most_bytes: int, bytes_of: Mapping[str, int]) -> Iterator[DumpPortion]:

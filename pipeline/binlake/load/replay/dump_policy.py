@@ -126,12 +126,12 @@ class DumpPolicy:
         """The tables that will have a commit, with rows or without: tables with rows, and existing tables."""
         report = outcome.report
         truncated = {c.source for c in report.controls if c.kind is ControlKind.TRUNCATE}
-        found = set()
+        sources = set()
         for source in {*report.tables, *truncated}:
             path = self._settings.table_rules(source).path
             if path in outcome.parcels or path in outcome.written or self._table(source) is not None:
-                found.add(source)
-        return frozenset(found)
+                sources.add(source)
+        return frozenset(sources)
 
     def _open_hinted(self, files: Iterable[DumpFile]) -> None:
         """Open the tables that paths name, so that the first plan has them. The records decide, not the paths."""

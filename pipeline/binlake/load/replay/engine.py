@@ -77,12 +77,12 @@ class LocalEngine:
 
 def shared_out(files: Sequence[DumpFile], tasks: int) -> list[list[DumpFile]]:
     """Whole files distributed over at most ``tasks`` tasks: the largest first, each to the task with the least work."""
-    heap: list[tuple[int, int]] = [(0, at) for at in range(max(1, min(tasks, len(files))))]
+    heap: list[tuple[int, int]] = [(0, task_index) for task_index in range(max(1, min(tasks, len(files))))]
     shares: list[list[DumpFile]] = [[] for _ in heap]
     for file in sorted(files, key=lambda f: (-record_bytes(f), f.path)):
-        size, at = heapq.heappop(heap)
-        shares[at].append(file)
-        heapq.heappush(heap, (size + record_bytes(file) + 1, at))
+        size, task_index = heapq.heappop(heap)
+        shares[task_index].append(file)
+        heapq.heappush(heap, (size + record_bytes(file) + 1, task_index))
     return [sorted(share) for share in shares if share]
 
 

@@ -197,7 +197,7 @@ class _QuarantineReplay:
     # -- the decision for each record -------------------------------------------------------------------------------
 
     def _split(self, records: Sequence[QuarantineEntry]) -> _Split:
-        found = _Split()
+        split = _Split()
         source_of: dict[tuple[str, int, int], SourceTable] = {}
         topics = {held.topic for held in records}
         schemas, ddl = self._registry.schemas_for(topics), self._ddl.consult(self._ledger.tables, topics)
@@ -211,16 +211,16 @@ class _QuarantineReplay:
             for control in decoded.controls:
                 if control.kind is ControlKind.TRUNCATE and self._settings.selects(control.origin or control.source):
                     source_of[control.topic, control.partition, control.offset] = control.source
-            found.failed |= {(q.topic, q.partition, q.offset): q for q in decoded.quarantined}
+            split.failed |= {(q.topic, q.partition, q.offset): q for q in decoded.quarantined}
         for held in records:
             source = source_of.get(held.place)
-            if held.place in found.failed:
+            if held.place in split.failed:
                 continue
             if source is None:
-                found.filtered.append(held)
+                split.filtered.append(held)
             else:
-                found.by_table.setdefault(source, []).append(held)
-        return found
+                split.by_table.setdefault(source, []).append(held)
+        return split
 
     def _is_left_to_stream(self, source: SourceTable, held: QuarantineEntry) -> bool:
         """Whether the stream will deliver a record itself: its position is not past it, or the table is behind."""
@@ -240,9 +240,9 @@ class _QuarantineReplay:
         self._done.left_to_stream += len(records) - len(mine)
         table = self._lake.get(self._rules_of(source))
         known = replayed_records(table.table) if table is not None else {}
-        found = [held for held in mine if (held.name, held.digest) in known]
-        changed = [held.replayed(now_ms(), known[held.name, held.digest], str(source)) for held in found]
-        self._done.found += len(found)
+        replayed_entries = [held for held in mine if (held.name, held.digest) in known]
+        changed = [held.replayed(now_ms(), known[held.name, held.digest], str(source)) for held in replayed_entries]
+        self._done.found += len(replayed_entries)
         mine = [held for held in mine if (held.name, held.digest) not in known]
         forgets = table is not None and table.keyless is None and not table.table.config.kind.appends
         if table is not None and forgets and not self._even_too_old:

@@ -157,13 +157,13 @@ def held_records(
         return []
     table = HudiTable.open(storage)
     names = [n for n in COLUMNS.names if n in table.schema.names and (payload or n not in _PAYLOAD)]
-    found = [
+    entries = [
         held
         for piece in table.file_slices()
         for row in read_file_slice(table, piece, columns=names).to_pylist()
         if selection.takes(held := _held(row, seal))
     ]
-    return sorted(found, key=lambda held: held.place)
+    return sorted(entries, key=lambda held: held.place)
 
 
 def named(text: str) -> str:

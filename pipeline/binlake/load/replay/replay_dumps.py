@@ -182,10 +182,10 @@ class _DumpReplay:
 
     def _begun(self, coverage: DumpCoverage) -> list[DumpPortion]:
         """The portions that were begun and whose files are unchanged."""
-        found = {file.path: file for file in self._report.found}
+        files_by_path = {file.path: file for file in self._report.found}
         begun = []
         for portion in coverage.open:
-            here = [found.get(file.path) or self._stat(file) for file in portion.files]
+            here = [files_by_path.get(file.path) or self._stat(file) for file in portion.files]
             if all(file is None or file.identity in coverage.identities for file in here):
                 continue  # their present content was replayed since
             if all(a is not None and a.identity == b.identity for a, b in zip(here, portion.files, strict=True)):

@@ -136,8 +136,8 @@ def _traces(records: RawRecords, options: DecodeOptions) -> TraceOf:
 
     def trace(offset: int) -> Trace:
         if offset not in known:
-            at = int(np.searchsorted(records.offsets, offset))
-            known[offset] = trace_of(records.values[at], options)
+            index = int(np.searchsorted(records.offsets, offset))
+            known[offset] = trace_of(records.values[index], options)
         return known[offset]
 
     return trace
@@ -154,23 +154,23 @@ class _TableRows:
     trace: TraceOf
 
     def changes(self, keys: pa.Array | None) -> Iterator[RowChange]:
-        rows, befores = self.rows, {int(at): n for n, at in enumerate(self.rows.before_at)}
+        rows, befores = self.rows, {int(row_index): n for n, row_index in enumerate(self.rows.before_at)}
         mine = self._among(rows.images, keys)
         if rows.before is not None:
             mine[rows.before_at[self._among(rows.before, keys)]] = True
         chosen = np.flatnonzero(mine).tolist()
         meta = rows.rows.select(META_NAMES).take(pa.array(chosen, pa.int64())).to_pylist()
         images = self._images(rows.rows, chosen)
-        olds = [befores[at] for at in chosen if at in befores]
+        olds = [befores[row_index] for row_index in chosen if row_index in befores]
         before_images = (
             dict(zip(olds, self._images(rows.before.rows, olds), strict=True)) if rows.before is not None else {}
         )
-        for at, said, image in zip(chosen, meta, images, strict=True):
-            n = befores.get(at)
+        for row_index, said, image in zip(chosen, meta, images, strict=True):
+            n = befores.get(row_index)
             before = None if n is None else before_images[n]
             old = None if n is None or rows.before is None else _place_of(rows.before, n)
             yield from self._change(
-                said, image, before, _place_of(rows.images, at), old, removed=bool(rows.removed[at])
+                said, image, before, _place_of(rows.images, row_index), old, removed=bool(rows.removed[row_index])
             )
 
     def _among(self, images: Images, keys: pa.Array | None) -> Mask:

@@ -36,15 +36,15 @@ def look_into_kafka(histories: Sequence[RowHistory], log: CommitLog, kafka: Kafk
     wanted: list[OffsetRange] = [one for commit in commits for one in commit.ranges]
     reached = reach(kafka.records, wanted, kafka.most)
     keys = pa.array(sorted({history.key for history in histories}), pa.string())
-    found: dict[tuple[str, str], list[RowChange]] = {}
+    changes_by_row: dict[tuple[str, str], list[RowChange]] = {}
     keyless = False
     for chunk in kafka.records.read(reached.there):
         for change in kafka.reader.read(chunk, keys={kafka.source: keys}):
             if isinstance(change, RowChange):
-                found.setdefault((change.path, change.key), []).append(change)
+                changes_by_row.setdefault((change.path, change.key), []).append(change)
             keyless |= isinstance(change, NoRow) and change.why == KEYLESS
     for history in histories:
-        _add_events(history, found.get((history.path, history.key), ()), log)
+        _add_events(history, changes_by_row.get((history.path, history.key), ()), log)
         if keyless:
             history.notes.append("which events made this row: the table has no key, so events name no row")
         for ranges, why in ((reached.gone, "Kafka no longer has"), (reached.left, "--kafka-records left out")):
@@ -60,10 +60,10 @@ def _add_events(history: RowHistory, changes: Sequence[RowChange], log: CommitLo
         by_commit.setdefault(commit.instant if commit is not None else "", []).append(change)
     for instant, mine in by_commit.items():
         newest = mine[-1]
-        at = _line_of(history, instant, newest)
-        if at is not None:
-            history.lines[at] = replace(history.lines[at], record=_record(newest))
-        for change in mine[:-1] if at is not None else mine:
+        line_index = _line_of(history, instant, newest)
+        if line_index is not None:
+            history.lines[line_index] = replace(history.lines[line_index], record=_record(newest))
+        for change in mine[:-1] if line_index is not None else mine:
             history.lines.append(_event_line(change, newest, log.commits.get(instant), history))
     history.lines.sort(key=rank)
 
@@ -71,13 +71,15 @@ def _add_events(history: RowHistory, changes: Sequence[RowChange], log: CommitLo
 def _line_of(history: RowHistory, instant: str, newest: RowChange) -> int | None:
     """The version that a commit made of the newest of its events; else the one that a later replay made of it."""
     ops = {operation(newest.after), "delete"} if newest.removed else {operation(newest.after)}
-    found = [
-        at
-        for at, line in enumerate(history.lines)
+    candidates = [
+        index
+        for index, line in enumerate(history.lines)
         if line.kind is LineKind.VERSION and line.order == newest.order and line.op in ops and line.commit is not None
     ]
-    mine = [at for at in found if _instant(history.lines[at]) == instant]
-    later = [at for at in found if _kind(history.lines[at]) in _REPLAYS and history.lines[at].record is None]
+    mine = [index for index in candidates if _instant(history.lines[index]) == instant]
+    later = [
+        index for index in candidates if _kind(history.lines[index]) in _REPLAYS and history.lines[index].record is None
+    ]
     return next(iter([*mine, *later]), None)
 
 

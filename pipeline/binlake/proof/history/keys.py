@@ -34,8 +34,8 @@ class RowKey:
 
     def buckets(self, table: HudiTable) -> Callable[[str], Collection[int]] | None:
         """Partition path -> the buckets of it that may hold the row; None if all may."""
-        found = self.lookup.buckets(table.config) if self.lookup is not None else None
-        return found.of if found is not None else None
+        row_buckets = self.lookup.buckets(table.config) if self.lookup is not None else None
+        return row_buckets.of if row_buckets is not None else None
 
 
 def row_key(text: str, table: HudiTable) -> RowKey:
@@ -66,8 +66,8 @@ def row_key(text: str, table: HudiTable) -> RowKey:
     row = pa.table({name: pa.array([values[name].as_py()], values[name].type) for name in fields})
     plain = {name: value.as_py() for name, value in values.items()}
     part = And(tuple(Eq(name, value) for name, value in plain.items()))
-    found = key_lookup(part, table.config, table.schema)
-    return RowKey(plain, found if found is not None else KeyLookup(record_keys(row, fields)))
+    lookup = key_lookup(part, table.config, table.schema)
+    return RowKey(plain, lookup if lookup is not None else KeyLookup(record_keys(row, fields)))
 
 
 def _how(fields: tuple[str, ...]) -> str:

@@ -42,7 +42,7 @@ def changes_in_lake(tables: Mapping[SourceTable, OpenTable], selection: ChangeSe
             "the lake stores the positions of changes, but no transactions and no times",
             do_next="give --from-position and --to-position alone, or take the before images from Kafka",
         )
-    found = Changes()
+    lake_changes = Changes()
     for source, opened in tables.items():
         opened.table.table.config.kind.refuse(TableOperation.REVERT, str(source))
         if opened.table.keyless is not None:
@@ -53,13 +53,13 @@ def changes_in_lake(tables: Mapping[SourceTable, OpenTable], selection: ChangeSe
         rows = [row for files in group_files(opened.table.table) for row in _rows(source, opened, files, first, last)]
         if rows:
             _refuse_incomplete(source, opened, first)
-        found.rows += rows
-    if not found.rows:
+        lake_changes.rows += rows
+    if not lake_changes.rows:
         raise BadInputError(
             f"no stored version is selected: {selection}", do_next="check the positions with binlake why"
         )
-    refuse_without_images([change for row in found.rows for change in row.changes])
-    return found
+    refuse_without_images([change for row in lake_changes.rows for change in row.changes])
+    return lake_changes
 
 
 def _rows(source: SourceTable, opened: OpenTable, files: GroupFiles, first: int, last: int) -> list[RowChanges]:
@@ -74,13 +74,13 @@ def _rows(source: SourceTable, opened: OpenTable, files: GroupFiles, first: int,
             by_key.setdefault(row[KEY], []).append(row)
     completed = {instant: commit.completed for instant, commit in opened.log.commits.items()}
     oldest = files.base_files[0].name.instant if files.base_files else None
-    found = []
+    row_changes = []
     for key, mine in by_key.items():
         versions = versions_of(mine, files.partition_path, files.newest_paths, completed)
         changes = _changes(source, versions, oldest, first, last)
         if changes:
-            found.append(RowChanges(source, files.partition_path, key, tuple(changes)))
-    return found
+            row_changes.append(RowChanges(source, files.partition_path, key, tuple(changes)))
+    return row_changes
 
 
 def _changes(
@@ -89,17 +89,17 @@ def _changes(
     """The changes of one row. ``oldest``: the instant of the oldest base file that is kept."""
     ordered = sorted((v for v in versions if v.order is not None), key=lambda v: (v.order or 0, v.completed))
     changes = []
-    for at, version in enumerate(ordered):
+    for index, version in enumerate(ordered):
         order = version.order or 0
         if not first <= order <= last:
             continue
-        before = ordered[at - 1] if at else None
+        before = ordered[index - 1] if index else None
         known = before is not None or (oldest is not None and oldest < version.instant)
         was = before.values if before is not None else None
         if was is None and version.values is None:
             continue  # a delete of a row that was not there
         place = ("", 0, -1, 0, NO_TRACE)
-        changes.append(RowChange(source, version.path, version.key, was, version.values, known, order, at, *place))
+        changes.append(RowChange(source, version.path, version.key, was, version.values, known, order, index, *place))
     return changes
 
 
@@ -125,9 +125,9 @@ def _refuse_incomplete(source: SourceTable, opened: OpenTable, first: int) -> No
 
 def _instants_from(opened: OpenTable, first: int) -> set[str]:
     """The commits that stored a version from an ordering value on."""
-    found: set[str] = set()
+    instants: set[str] = set()
     for files in group_files(opened.table.table):
         rows = stored_versions(opened.table.table, files)
         pairs = zip(rows.column("ordering").to_pylist(), rows.column("instant").to_pylist(), strict=True)
-        found |= {instant for order, instant in pairs if order is None or order >= first}
-    return found
+        instants |= {instant for order, instant in pairs if order is None or order >= first}
+    return instants

@@ -48,8 +48,8 @@ def with_pasts(
             offsets=describe(reached.left),
         )
     keys = _keys(wanted)
-    found = (c for chunk in records.read(reached.there) for c in reader.read(chunk, keys=keys))
-    pasts = _pasts(found, wanted, whole=not reached.gone)
+    changes = (c for chunk in records.read(reached.there) for c in reader.read(chunk, keys=keys))
+    pasts = _pasts(changes, wanted, whole=not reached.gone)
     return [replace(row, past=pasts.get(_place(row))) for row in rows]
 
 

@@ -29,13 +29,13 @@ def quarantined_records(
     """
     selection = QuarantineSelection(tables=frozenset({table}), replayed=True)
     seal = Seal(settings.quarantine.secret())
-    found, unknown = [], 0
+    matches, unknown = [], 0
     for held in held_records(root.sub(settings.quarantine_path), selection, seal, payload=True):
         images = [image for image in _images(held) if _names(image, key)]
         if any(_matches(image, key) for image in images):
-            found.append(held)
+            matches.append(held)
         unknown += not images
-    return found, unknown
+    return matches, unknown
 
 
 def _images(held: QuarantineEntry) -> Iterator[Mapping[str, Any]]:

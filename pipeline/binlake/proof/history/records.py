@@ -77,14 +77,14 @@ def reach(records: Records, ranges: Iterable[OffsetRange], most: int) -> Reach:
 
 def merged(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
     """The ranges without overlaps, ascending by topic, partition and offset."""
-    found: list[OffsetRange] = []
+    disjoint_ranges: list[OffsetRange] = []
     for one in sorted((r for r in ranges if len(r)), key=_place):
-        last = found[-1] if found else None
+        last = disjoint_ranges[-1] if disjoint_ranges else None
         if last is not None and (last.topic, last.partition) == (one.topic, one.partition) and one.start <= last.end:
-            found[-1] = OffsetRange(last.topic, last.partition, last.start, max(last.end, one.end))
+            disjoint_ranges[-1] = OffsetRange(last.topic, last.partition, last.start, max(last.end, one.end))
         else:
-            found.append(one)
-    return found
+            disjoint_ranges.append(one)
+    return disjoint_ranges
 
 
 def _some(of: OffsetRange, start: int, end: int) -> list[OffsetRange]:

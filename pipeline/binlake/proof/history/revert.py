@@ -185,14 +185,16 @@ def _presents(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges]) -> d
     paths = sorted({path for path, _ in wanted})
     groups = {
         table.rows.place_of(files.newest): files
-        for files in group_files(table.table, lambda path: {b for at, b in wanted if at == path}, paths)
+        for files in group_files(
+            table.table, lambda path: {b for wanted_path, b in wanted if wanted_path == path}, paths
+        )
     }
-    found: dict[tuple[str, str], Present] = {}
+    presents: dict[tuple[str, str], Present] = {}
     for place, mine in wanted.items():
         current = _current(table, log, groups[place], [row.key for row in mine]) if place in groups else {}
         for row in mine:
-            found[row.path, row.key] = _present(table, log, row, current.get(row.key))
-    return found
+            presents[row.path, row.key] = _present(table, log, row, current.get(row.key))
+    return presents
 
 
 def _buckets(table: LakeTable, rows: Sequence[RowChanges]) -> list[int]:

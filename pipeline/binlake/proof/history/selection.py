@@ -64,8 +64,8 @@ class ChangeSelection:
         ids = [name.encode() for name in self.transactions]
         if not ids:
             return list(range(len(records)))
-        marks, found = [*ids, _INCREMENTAL], enumerate(records.values)
-        return [at for at, value in found if value is not None and any(mark in value for mark in marks)]
+        marks, numbered_values = [*ids, _INCREMENTAL], enumerate(records.values)
+        return [index for index, value in numbered_values if value is not None and any(mark in value for mark in marks)]
 
     def __str__(self) -> str:
         parts = [f"transaction {name}" for name in sorted(self.transactions)]
@@ -103,10 +103,10 @@ class Chooser:
 
     def narrowed(self, records: RawRecords) -> RawRecords:
         """The records of a chunk that may hold selected changes, and the first few, which show where it begins."""
-        at = self.selection.may_be_in(records)
-        if len(at) == len(records):
+        indices = self.selection.may_be_in(records)
+        if len(indices) == len(records):
             return records
-        return records.select(sorted({*at, *range(min(_FIRST, len(records)))}))
+        return records.select(sorted({*indices, *range(min(_FIRST, len(records)))}))
 
     @property
     def cut(self) -> set[str]:
@@ -148,15 +148,15 @@ class Chooser:
         """
         self._note_lowest(batch)
         columns = (batch.rows.column(name).to_pylist() for name in ("__order", "__source_ms", "__offset"))
-        found = np.zeros(len(batch.rows), dtype=bool)
-        for at, (order, millis, offset) in enumerate(zip(*columns, strict=True)):
+        selected = np.zeros(len(batch.rows), dtype=bool)
+        for index, (order, millis, offset) in enumerate(zip(*columns, strict=True)):
             said = trace(offset)
             if said.op == SNAPSHOT_ROW:
-                found[at] = OrderPlace.of(order).kind is OrderKind.BINLOG
+                selected[index] = OrderPlace.of(order).kind is OrderKind.BINLOG
                 continue
             self.untimed += self.selection.needs_times and not millis
-            found[at] = self.selection.takes(order, millis, said.names)
+            selected[index] = self.selection.takes(order, millis, said.names)
             transaction = said.transaction or said.gtid
             if transaction is not None:
-                (self.inside if found[at] else self.outside).add(transaction)
-        return found
+                (self.inside if selected[index] else self.outside).add(transaction)
+        return selected

@@ -52,12 +52,12 @@ def undo_in_past(
         columns = by_column and present.reverted  # the record of a revert by columns does not say which went back
         return _left(present, Obstacle.NOT_AS_RECORDED) if done.changes_row and not columns else done
     stands = row.stands
-    first = min((at for at in range(stands) if row.names[at] in chosen), default=None)
+    first = min((index for index in range(stands) if row.names[index] in chosen), default=None)
     if first is None:
         return Undone(present.values, present.values, done_before=True)
     run = range(first, stands)
-    between = any(row.names[at] not in chosen and at not in row.undone for at in run)
-    taken = [row.changes[at] for at in run if row.names[at] in chosen or not between]
+    between = any(row.names[index] not in chosen and index not in row.undone for index in run)
+    taken = [row.changes[index] for index in run if row.names[index] in chosen or not between]
     if stands < len(row.changes):
         present = replace(present, stands=row.changes[stands - 1].order)
     done = undo(taken, present, by_column=by_column)
@@ -128,9 +128,9 @@ def _undone(changes: Sequence[RowChange], instants: Sequence[str], reverts: Sequ
     undone: frozenset[int] = frozenset()
     for revert in reverts:
         seen = sum(instant < revert.instant for instant in instants)
-        chosen = {at for at in range(seen) if not changes[at].trace.names.isdisjoint(revert.transactions)}
+        chosen = {index for index in range(seen) if not changes[index].trace.names.isdisjoint(revert.transactions)}
         stands = _first_of_end(seen, undone)
-        wanted = {at for at in chosen if at < stands}
+        wanted = {index for index in chosen if index < stands}
         if wanted and min(wanted) - 1 not in undone and set(range(min(wanted), stands)) <= undone | wanted:
             undone |= wanted
     return undone

@@ -114,13 +114,13 @@ def _ranges(logs: Iterable[CommitLog], selection: ChangeSelection) -> list[Offse
 
 def _ahead(records: Records, tables: Mapping[SourceTable, OpenTable], stream: str) -> Ranges:
     """The records after the tables' positions, of which an unfinished batch may have applied some tables' share."""
-    found = []
+    ranges = []
     for topic, partition, offset in {p for o in tables.values() for p in o.table.standing(stream).places()}:
         low, high = records.held(topic, partition)
         start = max(low, offset)
         if start < high:
-            found.append(OffsetRange(topic, partition, start, min(high, start + _AHEAD)))
-    return Ranges(reach(records, found, _AHEAD * max(1, len(found))).there)
+            ranges.append(OffsetRange(topic, partition, start, min(high, start + _AHEAD)))
+    return Ranges(reach(records, ranges, _AHEAD * max(1, len(ranges))).there)
 
 
 @dataclass
@@ -135,14 +135,14 @@ class _ChangeCollector:
 
     def take(self, chunk: RawRecords) -> None:
         """Add the selected changes of a chunk."""
-        for found in self.reader.read(self.chooser.narrowed(chunk), self.chooser.rows):
-            if isinstance(found, RowChange) and found.trace.op == SNAPSHOT_ROW:
-                place = found.source, found.path, found.key
-                self.reread[place] = max(found.order, self.reread.get(place, -1))
-            elif isinstance(found, RowChange):
-                self.changes.append(found)
-            elif self._takes(found):
-                self.others.append(found)
+        for change in self.reader.read(self.chooser.narrowed(chunk), self.chooser.rows):
+            if isinstance(change, RowChange) and change.trace.op == SNAPSHOT_ROW:
+                place = change.source, change.path, change.key
+                self.reread[place] = max(change.order, self.reread.get(place, -1))
+            elif isinstance(change, RowChange):
+                self.changes.append(change)
+            elif self._takes(change):
+                self.others.append(change)
 
     def _takes(self, found: NoRow) -> bool:
         selection, trace = self.chooser.selection, found.trace
@@ -155,13 +155,13 @@ class _ChangeCollector:
         rows: dict[tuple[SourceTable, str, str], list[RowChange]] = {}
         for change in {_identity(change): change for change in self.changes}.values():
             rows.setdefault((change.source, change.path, change.key), []).append(change)
-        found = Changes(not_applied=self.others)
-        found.rows = [
+        changes_by_row = Changes(not_applied=self.others)
+        changes_by_row.rows = [
             RowChanges(*place, tuple(sorted(mine, key=lambda change: change.rank)), self.reread.get(place))
             for place, mine in rows.items()
         ]
-        found.transactions = {c.trace.transaction or c.trace.gtid or "" for c in self.changes} - {""}
-        return found
+        changes_by_row.transactions = {c.trace.transaction or c.trace.gtid or "" for c in self.changes} - {""}
+        return changes_by_row
 
 
 def _check_reached(reached: Reach, collected: _ChangeCollector, logs: Sequence[CommitLog]) -> None:

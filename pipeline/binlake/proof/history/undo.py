@@ -136,9 +136,9 @@ def _undone_from(changes: Sequence[RowChange], present: Present) -> int:
     again. No event of the source has one of these. They leave the row as it was before the first change that they undo.
     """
     if present.reverted and follows(present, (changes[-1].order, present.reread)):
-        for at, change in enumerate(changes):
+        for index, change in enumerate(changes):
             if is_as(present.values, change.before):
-                return at
+                return index
     return len(changes)
 
 

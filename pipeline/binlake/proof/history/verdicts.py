@@ -70,45 +70,47 @@ def versions_of(
 
     A version that a compaction has copied is one version in several files; so is a delete that it has kept.
     """
-    found: dict[tuple[Any, ...], Version] = {}
+    versions: dict[tuple[Any, ...], Version] = {}
     for row in sorted(rows, key=lambda row: str(row["instant"])):
         values = None if row["deleted"] else {n: v for n, v in row.items() if n not in VERSION_NAMES}
         key, order, instant, file = row[RECORD_KEY_FIELD], row["ordering"], row["instant"], row["file"]
         stands = file in newest or file.startswith(TOMBSTONES_PATH)
         restated = values is None and order not in (None, WRITER_ORDER)
         same = (key, order) if restated else (key, order, instant, values is None)
-        known = found.get(same)
+        known = versions.get(same)
         if known is None:
             when = completed.get(instant, instant)
-            found[same] = Version(key, path, instant, when, order, values, (file,), stands)
+            versions[same] = Version(key, path, instant, when, order, values, (file,), stands)
         else:
             files = tuple(dict.fromkeys((*known.files, file)))
-            found[same] = replace(known, files=files, standing=known.standing or stands)
-    return sorted(found.values(), key=lambda version: (version.completed, version.instant))
+            versions[same] = replace(known, files=files, standing=known.standing or stands)
+    return sorted(versions.values(), key=lambda version: (version.completed, version.instant))
 
 
 def verdicts(versions: Sequence[Version]) -> list[VersionVerdict]:
     """The verdict on each version of one record key, in the order of the commits."""
-    found: list[VersionVerdict | None] = [None] * len(versions)
+    outcomes: list[VersionVerdict | None] = [None] * len(versions)
     current: int | None = None
     how = "it is the only version"
-    for at, version in enumerate(versions):
+    for index, version in enumerate(versions):
         if current is None:
-            current = at
+            current = index
             continue
         held = versions[current]
         reason = _beats(version, held)
         if reason is None:
             text = f"it came late: the version of commit {held.instant} has a higher ordering value"
-            found[at] = VersionVerdict(Fate.LATE, text, held.instant)
+            outcomes[index] = VersionVerdict(Fate.LATE, text, held.instant)
             continue
         verb = "deleted" if version.values is None else "replaced"
-        found[current] = VersionVerdict(Fate.REPLACED, f"{verb} by commit {version.instant}: {reason}", version.instant)
-        current, how = at, f"it won over commit {held.instant}: {reason}"
+        outcomes[current] = VersionVerdict(
+            Fate.REPLACED, f"{verb} by commit {version.instant}: {reason}", version.instant
+        )
+        current, how = index, f"it won over commit {held.instant}: {reason}"
     if current is not None:
         gone = versions[current].values is None
-        found[current] = VersionVerdict(Fate.DELETED if gone else Fate.LIVE, how)
-    return [verdict for verdict in found if verdict is not None]
+        outcomes[current] = VersionVerdict(Fate.DELETED if gone else Fate.LIVE, how)
+    return [verdict for verdict in outcomes if verdict is not None]
 
 
 def _beats(new: Version, held: Version) -> str | None:

@@ -46,7 +46,7 @@ def row_histories(
     Raises CorruptDataError, UnsupportedError, StorageError, and the errors of Kafka.
     """
     refuse_merged(table)
-    found: list[RowHistory] = []
+    histories: list[RowHistory] = []
     for files in group_files(table, key.buckets(table), partitions):
         rows = _rows(table, files, key)
         names = pc.unique(rows.column(RECORD_KEY_FIELD)).to_pylist()
@@ -54,10 +54,10 @@ def row_histories(
             continue  # another partition holds the row
         for name in names or ([key.lookup.keys[0].as_py()] if key.lookup is not None else []):
             mine = rows.filter(pc.equal(rows.column(RECORD_KEY_FIELD), name)).to_pylist()
-            found.append(_history(name, mine, files, log))
-    if kafka is not None and found:
-        look_into_kafka(found, log, kafka)
-    return found
+            histories.append(_history(name, mine, files, log))
+    if kafka is not None and histories:
+        look_into_kafka(histories, log, kafka)
+    return histories
 
 
 def _rows(table: HudiTable, files: GroupFiles, key: RowKey) -> pa.Table:
@@ -111,15 +111,15 @@ def _version_line(version: Version, verdict: VersionVerdict, log: CommitLog) -> 
 
 def _with_changes(lines: Sequence[Line]) -> list[Line]:
     """The lines with the columns that differ from the version before, in the source's order."""
-    found, before = [], None
+    compared_lines, before = [], None
     for line in sorted(lines, key=rank):
         values = line.values
         if values is not None and before is not None:
-            found.append(replace(line, changed=tuple(n for n, v in values.items() if before.get(n) != v)))
+            compared_lines.append(replace(line, changed=tuple(n for n, v in values.items() if before.get(n) != v)))
         else:
-            found.append(line)
+            compared_lines.append(line)
         before = values
-    return found
+    return compared_lines
 
 
 def _ddl_lines(versions: Sequence[Version], log: CommitLog) -> list[Line]:

@@ -108,10 +108,12 @@ def plan_columns(
     by_lake_name = {_stored(c.name, lake): c for c in described.columns}
     keyed = record_key != (ROW_FIELD,)
     key = [name for name in record_key if keyed and not (shard is not None and name == lake_name(shard.column))]
-    found = {c.name: _decided(c, lake, rules, source, in_key=_stored(c.name, lake) in key) for c in described.columns}
+    decisions = {
+        c.name: _decided(c, lake, rules, source, in_key=_stored(c.name, lake) in key) for c in described.columns
+    }
     for name in key:
         column = by_lake_name.get(name)
-        why = found[column.name] if column is not None else ColumnNote(name, "the source has no such column", True)
+        why = decisions[column.name] if column is not None else ColumnNote(name, "the source has no such column", True)
         if isinstance(why, ColumnNote):
             raise UnsupportedError(
                 f"the lake table's key cannot be compared: {why}",
@@ -120,8 +122,8 @@ def plan_columns(
             )
     order = [by_lake_name[name].name for name in key]
     compared = [*order, *(c.name for c in described.columns if c.name not in order)]
-    columns = tuple(c for name in compared if isinstance(c := found[name], ComparedColumn))
-    notes = [n for n in found.values() if isinstance(n, ColumnNote)]
+    columns = tuple(c for name in compared if isinstance(c := decisions[name], ComparedColumn))
+    notes = [n for n in decisions.values() if isinstance(n, ColumnNote)]
     return ColumnPlan(columns, len(key), (*notes, *_only_in_lake(by_lake_name, lake, rules, shard)), shard)
 
 

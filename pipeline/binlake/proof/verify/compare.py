@@ -117,9 +117,9 @@ def compare(source: SourceRows, lake: LakeRows, order: int) -> Comparison:
     doubtful, standing = newer.doubtful() if plan.keys else changed[:0], np.empty(0, dtype=np.int64)
     too_many = _too_many(lake_sums, source_sums, differing)
     if (differing.any() or len(doubtful)) and not too_many:
-        found = KnownRows.joined(list(_of_interest(lake.all(), order, differing, bits, doubtful)), plan)
-        is_late = is_in(found.keys, changed)  # of a table without a key: equal older rows
-        found_lake, late = found.where(~is_late), found.where(is_late)
+        candidates = KnownRows.joined(list(_of_interest(lake.all(), order, differing, bits, doubtful)), plan)
+        is_late = is_in(candidates.keys, changed)  # of a table without a key: equal older rows
+        found_lake, late = candidates.where(~is_late), candidates.where(is_late)
         standing = _unsure(found_lake, late, lake)
         found_source = _source_of_ranges(source, differing, bits, changed)
         found_source, found_lake = _without_equals(found_source, found_lake)
@@ -205,9 +205,9 @@ def _source_of_ranges(source: SourceRows, differing: Flags, bits: int, changed: 
         return rows.where(~is_in(rows.keys, changed))
     keys = [rows.where(~is_in(rows.keys, changed)) for rows in _of_ranges(source.keys(), differing, bits)]
     wanted = pa.concat_tables([rows.rows for rows in keys])
-    found = source.of_keys(wanted)
+    fetched_rows = source.of_keys(wanted)
     mine = np.unique(np.concatenate([rows.keys for rows in keys]))
-    return found.where(is_in(found.keys, mine))
+    return fetched_rows.where(is_in(fetched_rows.keys, mine))
 
 
 def _without_equals(source: KnownRows, lake: KnownRows) -> tuple[KnownRows, KnownRows]:

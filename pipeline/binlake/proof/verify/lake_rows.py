@@ -80,8 +80,8 @@ class LakeRows:
                 return
             yield from self._read(everything, [piece for name, piece in known.items() if name in chosen])
         named = In(RECORD_KEY_FIELD, tuple(self._record_keys(keys).to_pylist()))
-        found = self._planned([*self._conditions(), named])
-        yield from self._read(found, [piece for piece in found.slices if _name(piece) not in chosen])
+        scan = self._planned([*self._conditions(), named])
+        yield from self._read(scan, [piece for piece in scan.slices if _name(piece) not in chosen])
 
     def _planned(self, conditions: list[Filter]) -> ScanPlan:
         columns = dict.fromkeys(
@@ -110,14 +110,14 @@ class LakeRows:
 
     def _conditions(self) -> list[Filter]:
         name = self.plan.key[0].lake_name
-        found: list[Filter] = []
+        filters: list[Filter] = []
         if self.portion.low is not None:
-            found.append(Ge(name, self.portion.low))
+            filters.append(Ge(name, self.portion.low))
         if self.portion.high is not None:
-            found.append(Lt(name, self.portion.high))
+            filters.append(Lt(name, self.portion.high))
         if self.plan.shard is not None:
-            found.append(Eq(lake_name(self.plan.shard.column), self.plan.shard.value))
-        return found
+            filters.append(Eq(lake_name(self.plan.shard.column), self.plan.shard.value))
+        return filters
 
     def _record_keys(self, keys: pa.Table) -> pa.Array:
         """The record keys as the lake spells them."""

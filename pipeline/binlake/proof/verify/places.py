@@ -90,8 +90,8 @@ class RightPlaces:
             return np.zeros(rows.num_rows, dtype=np.bool_)
         values = rows.select(list(layout.fields))
         alike = all(len(pc.unique(column)) == 1 for column in values.columns)
-        found = layout.paths(values.slice(0, 1) if alike else values)
-        return np.broadcast_to(_unlike(found, pa.repeat(pa.scalar(path), len(found))), rows.num_rows)
+        expected_paths = layout.paths(values.slice(0, 1) if alike else values)
+        return np.broadcast_to(_unlike(expected_paths, pa.repeat(pa.scalar(path), len(expected_paths))), rows.num_rows)
 
 
 def _unlike(one: pa.Array | pa.ChunkedArray, other: pa.Array) -> Flags:

@@ -200,7 +200,7 @@ def change_batch(check: TableCheck, rows: KnownRows, stored: KnownRows, order: i
     columns = [readers[c.name].column for c in check.described.columns if c.name in readers]
     schema = pa.schema([pa.field(c.name, c.lake_type) for c in columns])
     kept = is_in(stored.keys, np.sort(rows.keys))
-    place = {key: at for at, key in enumerate(rows.keys.tolist())}
+    place = {key: index for index, key in enumerate(rows.keys.tolist())}
     again = np.array([place[key] for key in stored.keys[kept].tolist()], dtype=np.int64)  # one for each stored row
     new = np.setdiff1d(np.arange(len(rows), dtype=np.int64), again)
     upserts = _as_schema(rows.rows, schema).take(pa.array(np.concatenate([again, new])))

@@ -230,13 +230,13 @@ def _aside(lake: KnownRows) -> bool:
 def _cells(source: KnownRows, lake: KnownRows) -> Iterator[Cell]:
     """The cells in which a row of the source differs from a row of the lake, of several from the first that does."""
     for number in range(len(lake) if len(source) else 0):
-        found = []
+        differences = []
         for name in source.rows.column_names:
             one, other = source.rows.column(name)[0].as_py(), lake.rows.column(name)[number].as_py()
             if one != other or repr(one) != repr(other):  # 0.0 equals -0.0, but is not the same value
-                found.append(Cell(name, _text(one), _text(other)))
-        if found:
-            yield from found
+                differences.append(Cell(name, _text(one), _text(other)))
+        if differences:
+            yield from differences
             return
 
 

@@ -117,7 +117,7 @@ def _renewed(check: TableCheck, old: KnownRows, order: int) -> Ulongs:
     lake = check.lake()
     if not (len(old) and lake.reader.table.config.kind.looks_up):
         return old.keys[:0]
-    found = lake.of_keys(old.rows.select(check.key))
+    lake_parts = lake.of_keys(old.rows.select(check.key))
     return np.unique(
-        np.concatenate([old.keys[:0], *(p.keys[p.orders >= order] for p in found if p.orders is not None)])
+        np.concatenate([old.keys[:0], *(p.keys[p.orders >= order] for p in lake_parts if p.orders is not None)])
     )

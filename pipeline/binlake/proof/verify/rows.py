@@ -115,5 +115,5 @@ def is_in(keys: Ulongs, wanted: Ulongs) -> Flags:
     """Whether each key hash is one of ``wanted``, which is ascending; bool array of n."""
     if not len(wanted):
         return np.zeros(len(keys), dtype=np.bool_)
-    at = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
-    return np.asarray(wanted[at] == keys, dtype=np.bool_)
+    positions = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
+    return np.asarray(wanted[positions] == keys, dtype=np.bool_)

@@ -131,11 +131,11 @@ def _states(look: Look) -> dict[int, State]:
 
 
 def _digests_by_key(rows: KnownRows) -> dict[int, tuple[tuple[int, int], ...]]:
-    found: dict[int, tuple[tuple[int, int], ...]] = {}
+    key_digests: dict[int, tuple[tuple[int, int], ...]] = {}
     digests = zip(rows.keys.tolist(), rows.digests.low.tolist(), rows.digests.high.tolist(), strict=True)
     for key, low, high in digests:
-        found[key] = tuple(sorted((*found.get(key, ()), (low, high))))
-    return found
+        key_digests[key] = tuple(sorted((*key_digests.get(key, ()), (low, high))))
+    return key_digests
 
 
 def _newer(look: Look) -> set[int]:

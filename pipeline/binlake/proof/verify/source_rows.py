@@ -60,12 +60,12 @@ class SourceRows:
 
         ``keys``: the key columns of n rows, in canonical types.
         """
-        found: list[KnownRows] = []
+        parts: list[KnownRows] = []
         for start in range(0, keys.num_rows, _KEYS_AT_ONCE):
             some = keys.slice(start, _KEYS_AT_ONCE)
-            found += self._read(self.plan.columns, f" WHERE {self._is_one_of(some)}")
-        self.fetched += sum(map(len, found))
-        rows = KnownRows.joined(found, self.plan)
+            parts += self._read(self.plan.columns, f" WHERE {self._is_one_of(some)}")
+        self.fetched += sum(map(len, parts))
+        rows = KnownRows.joined(parts, self.plan)
         once = np.zeros(len(rows), dtype=np.bool_)
         once[np.unique(rows.keys, return_index=True)[1]] = True
         return rows.where(once)

@@ -179,10 +179,10 @@ class TableCheck:
         name, bound = quoted(first.name), low
         while True:
             where = "" if bound is None else f" WHERE {name} >= {bound}"
-            found = self.connection.rows(
+            boundary_rows = self.connection.rows(
                 f"SELECT {name} FROM {self.described.sql_name}{where} ORDER BY {name} LIMIT 1 OFFSET {most}"  # noqa: S608
             )
-            after = int(found[0][0] or 0) if found else None
+            after = int(boundary_rows[0][0] or 0) if boundary_rows else None
             if after is not None and after == bound:
                 after += 1  # so many rows share the first key column
             yield KeyRange(bound, after)
@@ -252,16 +252,16 @@ class TableCheck:
             order = position.order(self.settings.source)
             covered = self.coverage.reach(self.table, order, proven=proven)
             self.refuse_renamed(order)
-            found = compare(source, self.lake(portion), order)
-        if self.learn_impossible(found.newer):
+            comparison = compare(source, self.lake(portion), order)
+        if self.learn_impossible(comparison.newer):
             return self._compared(source, portion, result, proven=proven)
-        self.doubtful |= self.groups.of(found.doubtful)
-        self.newest = max(self.newest, found.newest)
-        result.source_rows, result.changed_since = found.source_rows, found.changed_since
-        result.ranges, result.ranges_differing = found.ranges, found.ranges_differing
-        result.wrong += [found.too_many] if found.too_many else []
-        changed = found.changed if self.plan.keys else found.changed.slice(0, 0)
-        return Look(position, order, found.source, found.lake, covered, not self.plan.keys), changed
+        self.doubtful |= self.groups.of(comparison.doubtful)
+        self.newest = max(self.newest, comparison.newest)
+        result.source_rows, result.changed_since = comparison.source_rows, comparison.changed_since
+        result.ranges, result.ranges_differing = comparison.ranges, comparison.ranges_differing
+        result.wrong += [comparison.too_many] if comparison.too_many else []
+        changed = comparison.changed if self.plan.keys else comparison.changed.slice(0, 0)
+        return Look(position, order, comparison.source, comparison.lake, covered, not self.plan.keys), changed
 
     def learn_impossible(self, orders: Longs) -> bool:
         """Note which ordering values of stored rows lie behind the end of the server's binlog, where the stream has
@@ -329,14 +329,16 @@ class TableCheck:
         rows = source or self._source()
         with snapshot(self.connection, replica=self.options.replica) as position:
             order = position.order(self.settings.source)
-            found = rows.of_keys(keys)
+            source_rows = rows.of_keys(keys)
         covered = self.coverage.reach(self.table, order, proven=True)
         self.refuse_renamed(order)
         wanted = KnownRows.of(keys, self.plan).keys
         wanted.sort()
         held = [part.where(is_in(part.keys, wanted)) for part in self.lake().of_keys(keys, self.doubtful)]
         stored = KnownRows.joined(held, self.plan)
-        return Look(position, order, found.where(is_in(found.keys, wanted)), stored, covered, not self.plan.keys)
+        return Look(
+            position, order, source_rows.where(is_in(source_rows.keys, wanted)), stored, covered, not self.plan.keys
+        )
 
     def _equal_now(self, look: Look, source: SourceRows) -> int:
         """How many keys of a look do not differ any more."""

@@ -96,8 +96,10 @@ class RowRemoval:
             chosen &= pc.fill_null(mine, False).to_numpy()
         orders = np.asarray(event_orders(rows, table.merging).to_numpy(zero_copy_only=False), dtype=np.int64)
         astray = RightPlaces(table.table.config).astray(rows, piece) | np.isin(orders, self.impossible)
-        at = np.flatnonzero(chosen)
-        return _SliceRows(piece, known.keys[at], np.stack([astray[at].astype(np.int64), ~orders[at]]), at)
+        positions = np.flatnonzero(chosen)
+        return _SliceRows(
+            piece, known.keys[positions], np.stack([astray[positions].astype(np.int64), ~orders[positions]]), positions
+        )
 
     def _stored(self, piece: FileSlice) -> pa.Table:
         """All rows of a slice, in an order that is the same each time."""

@@ -62,8 +62,8 @@ class DeletedKeys:
         """
         if not len(self.keys):
             return np.zeros(len(orders), dtype=np.bool_)
-        at = np.asarray(pc.fill_null(pc.index_in(keys, value_set=self.keys), -1).to_numpy(), dtype=np.int64)
-        return np.asarray((at >= 0) & (orders < self.orders[at]), dtype=np.bool_)
+        positions = np.asarray(pc.fill_null(pc.index_in(keys, value_set=self.keys), -1).to_numpy(), dtype=np.int64)
+        return np.asarray((positions >= 0) & (orders < self.orders[positions]), dtype=np.bool_)
 
     @staticmethod
     def write(storage: Storage, file_id: str, instant: str, deletes: pa.Table) -> None:

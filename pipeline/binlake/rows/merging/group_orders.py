@@ -121,11 +121,11 @@ def group_events(rows: pa.Table, merging: Merging) -> ColumnGroupEvents:
     if GROUP in rows.column_names:
         codes += np.asarray(rows.column(GROUP).to_numpy(), dtype=np.int64)
     keep = newest(rows, codes, len(ranked) * count)
-    at = np.full(len(ranked) * count, -1, dtype=np.int64)
-    at[codes[keep]] = np.arange(len(keep))
-    at = np.ascontiguousarray(at.reshape(-1, count).T)
+    positions = np.full(len(ranked) * count, -1, dtype=np.int64)
+    positions[codes[keep]] = np.arange(len(keep))
+    positions = np.ascontiguousarray(positions.reshape(-1, count).T)
     keys = encoded.dictionary.take(pa.array(ranked)).cast(pa.string())
-    return ColumnGroupEvents(rows.take(pa.array(keep)), keys, at, records(rows))
+    return ColumnGroupEvents(rows.take(pa.array(keep)), keys, positions, records(rows))
 
 
 def asked(merging: Merging) -> tuple[str, ...]:

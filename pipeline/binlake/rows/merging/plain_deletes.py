@@ -48,9 +48,11 @@ def _complete(table: HudiTable, file_id: str, group: ColumnGroup) -> None:
         rows = decode(table.storage.read(info.path), info.path)
         if group.order_field in rows.column_names:
             continue
-        at = np.asarray(pc.fill_null(pc.index_in(rows.column(RECORD_KEY_FIELD), value_set=deleted.keys), -1).to_numpy())
+        positions = np.asarray(
+            pc.fill_null(pc.index_in(rows.column(RECORD_KEY_FIELD), value_set=deleted.keys), -1).to_numpy()
+        )
         own = rows.column(ORDER_FIELD).to_numpy()
-        highest = np.where(at >= 0, deleted.orders[at], own) if len(deleted.orders) else own
+        highest = np.where(positions >= 0, deleted.orders[positions], own) if len(deleted.orders) else own
         table.storage.write(info.path, encode(rows.append_column(group.order_field, _group_orders(pa.array(highest)))))
 
 

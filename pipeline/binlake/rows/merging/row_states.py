@@ -53,10 +53,10 @@ class SliceRowStates:
         if set(columns) <= set(self._longs):
             return self._from_memory(file_id, keys, columns)
         live, dead = self.live(file_id, columns), self.dead(file_id, columns)
-        at, dead_at = _found(keys, live), _found(keys, dead)
-        index = np.where(at >= 0, at, np.where(dead_at >= 0, dead_at + len(live), -1))
+        live_positions, dead_at = _found(keys, live), _found(keys, dead)
+        index = np.where(live_positions >= 0, live_positions, np.where(dead_at >= 0, dead_at + len(live), -1))
         rows = pa.concat_tables([live, dead]).select(list(columns)).take(pa.array(index, mask=index < 0))
-        return KeyStates(at >= 0, rows)
+        return KeyStates(live_positions >= 0, rows)
 
     @property
     def _longs(self) -> tuple[str, ...]:
@@ -96,8 +96,8 @@ class SliceRowStates:
         rows, gone = self._reader(self._longs).read_further(further, known)
         if len(gone):
             dead = self.dead(file_id, self.merging.hidden_fields)
-            at = _found(gone, dead)
-            orders = dead.drop_columns([RECORD_KEY_FIELD]).take(pa.array(at, mask=at < 0))
+            positions = _found(gone, dead)
+            orders = dead.drop_columns([RECORD_KEY_FIELD]).take(pa.array(positions, mask=positions < 0))
             self._put(index, orders.add_column(0, RECORD_KEY_FIELD, gone))
         self._put(index, self._with_plain_order(rows))
 
@@ -143,8 +143,8 @@ class SliceRowStates:
             return rows
         order = rows.column(ORDER_FIELD)
         plain = pc.if_else(pc.less(order, WRITER_ORDER), order, pa.scalar(None, pa.int64()))
-        at = rows.column_names.index(first)
-        return rows.set_column(at, first, pc.coalesce(rows.column(first), plain))
+        column_index = rows.column_names.index(first)
+        return rows.set_column(column_index, first, pc.coalesce(rows.column(first), plain))
 
 
 def _table(names: Sequence[str], values: Int64s) -> pa.Table:

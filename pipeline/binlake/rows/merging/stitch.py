@@ -172,8 +172,8 @@ def _common(events: ColumnGroupEvents, touched: Int64s, field: pa.Field) -> pa.C
     column = column_of(events.rows, field)
     given = np.append(valid(column), False)
     index = np.full(len(touched), -1, dtype=np.int64)
-    for at in events.at[:, touched]:
-        index = np.where(given[at], at, index)
+    for positions in events.at[:, touched]:
+        index = np.where(given[positions], positions, index)
     return column.take(pa.array(index, mask=index < 0))
 
 

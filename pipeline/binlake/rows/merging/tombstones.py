@@ -129,8 +129,8 @@ def decode(data: bytes, path: str) -> pa.Table:
     """The rows of a file of tombstones. Raises CorruptDataError."""
     try:
         rows = pa.ipc.open_file(data).read_all()
-        at = rows.column_names.index(INSTANT)
-        return rows.set_column(at, INSTANT, rows.column(at).cast(pa.string()))
+        column_index = rows.column_names.index(INSTANT)
+        return rows.set_column(column_index, INSTANT, rows.column(column_index).cast(pa.string()))
     except (pa.ArrowException, ValueError) as error:
         raise CorruptDataError(
             f"a file of tombstones cannot be read: {error}",

@@ -58,7 +58,11 @@ def group_truncates(truncates: Truncates, merging: Merging) -> GroupTruncates:
     named = dict(truncates.groups)
     first = merging.groups[0].name
     named[first] = max(named.get(first, -1), truncates.whole)
-    return {at: named[group.name] for at, group in enumerate(merging.groups) if named.get(group.name, -1) >= 0}
+    return {
+        group_index: named[group.name]
+        for group_index, group in enumerate(merging.groups)
+        if named.get(group.name, -1) >= 0
+    }
 
 
 def without_truncated_events(rows: pa.Table, truncates: GroupTruncates, merging: Merging) -> pa.Table:
@@ -66,8 +70,8 @@ def without_truncated_events(rows: pa.Table, truncates: GroupTruncates, merging:
     row these become deletes."""
     groups = rows.column(GROUP).to_numpy() if GROUP in rows.column_names else np.zeros(len(rows), dtype=np.int8)
     until = np.full(len(rows), -1, dtype=np.int64)
-    for at, order in truncates.items():
-        until[groups == at] = order
+    for group_index, order in truncates.items():
+        until[groups == group_index] = order
     gone = np.asarray(rows.column("__order").to_numpy() <= until)
     hides = hiding(merging)[groups]
     return as_deletes(rows, gone & hides, until).filter(pa.array(~gone | hides))
@@ -84,13 +88,15 @@ def group_deletes(stored: pa.Table, truncates: GroupTruncates, merging: Merging)
     """
     own = (ORDER_FIELD, *merging.hidden_fields)
     kept = [name for name in stored.column_names if name not in own]
-    found = []
-    for at, order in truncates.items():
-        orders = _orders(stored, at, merging)
+    deletes = []
+    for group_index, order in truncates.items():
+        orders = _orders(stored, group_index, merging)
         gone = stored.select(kept).filter(pa.array((orders >= 0) & (orders <= order)))
         events = _events(gone, np.full(len(gone), order, dtype=np.int64))
-        found.append(events.append_column(pa.field(GROUP, pa.int8()), pa.array(np.full(len(gone), at, dtype=np.int8))))
-    return pa.concat_tables(found)
+        deletes.append(
+            events.append_column(pa.field(GROUP, pa.int8()), pa.array(np.full(len(gone), group_index, dtype=np.int8)))
+        )
+    return pa.concat_tables(deletes)
 
 
 def _orders(stored: pa.Table, at: int, merging: Merging) -> npt.NDArray[np.int64]:
@@ -134,8 +140,8 @@ class StatesAfterTruncate:
         if not len(self.gone):
             return known
         stays = ~np.asarray(pc.is_in(keys, value_set=self.gone).to_numpy(zero_copy_only=False), dtype=np.bool_)
-        at = pa.array(np.arange(len(keys)), mask=~stays)
-        return KeyStates(known.alive & stays, known.rows.take(at))
+        positions = pa.array(np.arange(len(keys)), mask=~stays)
+        return KeyStates(known.alive & stays, known.rows.take(positions))
 
 
 def with_truncated(write: FileGroupWrite, gone: pa.Array) -> FileGroupWrite:

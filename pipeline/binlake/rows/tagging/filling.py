@@ -87,15 +87,15 @@ class InsertDistribution:
         new = self._new_sizes(max(left, 0))
         if len(counts) + len(new) > 1:
             rows = rows[np.asarray(pc.sort_indices(keys.take(pa.array(rows))).to_numpy(), dtype=np.int64)]
-        chunks, at = list[FileGroupFill](), 0
+        chunks, offset = list[FileGroupFill](), 0
         for file_id, room in counts:
-            if at < len(rows):
-                chunks.append(FileGroupFill(path, file_id, rows[at : at + room], is_new=False))
-                at += room
+            if offset < len(rows):
+                chunks.append(FileGroupFill(path, file_id, rows[offset : offset + room], is_new=False))
+                offset += room
         for number, count in enumerate(new):
             file_id = new_file_id(self.table_name, self.instant, path, str(number))
-            chunks.append(FileGroupFill(path, file_id, rows[at : at + count], is_new=True))
-            at += count
+            chunks.append(FileGroupFill(path, file_id, rows[offset : offset + count], is_new=True))
+            offset += count
         return chunks
 
     def _room(self, file: SmallFile) -> int:
@@ -125,12 +125,12 @@ def small_files(
         touched: file ids of the file groups that the commit changes.
         rewrites: whether changes rewrite base files.
     """
-    found: dict[str, list[SmallFile]] = {}
+    files_by_path: dict[str, list[SmallFile]] = {}
     for piece in slices:
         if piece.base_file is not None and not piece.log_files and piece.base_size < sizes.small_bytes:
             file = SmallFile(piece.file_id, piece.base_size, rewrites and piece.file_id in touched)
-            found.setdefault(piece.partition_path, []).append(file)
-    return found
+            files_by_path.setdefault(piece.partition_path, []).append(file)
+    return files_by_path
 
 
 def stored_row_bytes(timeline: Timeline) -> float | None:

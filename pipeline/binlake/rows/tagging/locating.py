@@ -56,23 +56,23 @@ class StoredOrders:
             keys: string array of n.
             file_ids: string array of n without nulls.
         """
-        found = np.full(len(keys), UNREAD, dtype=np.int64)
+        orders = np.full(len(keys), UNREAD, dtype=np.int64)
         groups = file_ids.dictionary_encode()
         codes = np.asarray(groups.indices.to_numpy(), dtype=np.int64)
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(groups.dictionary) + 1))
         places = [order[low:high] for low, high in itertools.pairwise(bounds)]
         names = groups.dictionary.to_pylist()
-        asked = [(name, keys.take(pa.array(at))) for name, at in zip(names, places, strict=True)]
-        for at, values in zip(places, self.pool.map(self._of_group, asked), strict=True):
-            found[at] = values
-        return found
+        asked = [(name, keys.take(pa.array(positions))) for name, positions in zip(names, places, strict=True)]
+        for positions, values in zip(places, self.pool.map(self._of_group, asked), strict=True):
+            orders[positions] = values
+        return orders
 
     def _of_group(self, asked: tuple[str, pa.Array]) -> Int64s:
         file_id, keys = asked
         rows = SliceReader(self.storage, _SCHEMA, ORDER_FIELD, self.timeline).read(self.slices[file_id])
-        at = pc.index_in(keys, value_set=rows.column(RECORD_KEY_FIELD).combine_chunks())
-        orders = rows.column(ORDER_FIELD).combine_chunks().take(at)
+        positions = pc.index_in(keys, value_set=rows.column(RECORD_KEY_FIELD).combine_chunks())
+        orders = rows.column(ORDER_FIELD).combine_chunks().take(positions)
         return np.asarray(pc.fill_null(orders, UNREAD).to_numpy(), dtype=np.int64)
 
 

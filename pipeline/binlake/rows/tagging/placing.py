@@ -61,16 +61,16 @@ def placed(events: KeyEvents, where: Whereabouts, *, is_global: bool) -> EventPl
         where: their rows.
         is_global: whether a record key names a row of the whole table.
     """
-    found = np.asarray(where.file_ids.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    located = np.asarray(where.file_ids.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
     deletes, fresh = events.deletes, events.orders >= where.orders
-    elsewhere = np.zeros_like(found)
+    elsewhere = np.zeros_like(located)
     if is_global:
-        elsewhere = found & ~deletes & ~same_paths(where.partition_paths, events.paths)
+        elsewhere = located & ~deletes & ~same_paths(where.partition_paths, events.paths)
     moved = elsewhere & fresh
     return EventPlaces(
-        np.flatnonzero(found & ~elsewhere & fresh),
+        np.flatnonzero(located & ~elsewhere & fresh),
         np.flatnonzero(moved),
-        np.flatnonzero(~found & ~deletes | moved),
+        np.flatnonzero(~located & ~deletes | moved),
         np.flatnonzero(deletes & fresh & ~events.truncated),
     )
 

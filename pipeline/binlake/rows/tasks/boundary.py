@@ -139,16 +139,16 @@ def _attempts(marks: Sequence[Mark]) -> list[_Attempt]:
     """The attempts in the order of their BEGIN. The BEGIN of the first attempt may lie before the ranges: then some of
     its rows do too, and the batch takes the rows that are there. All BEGIN and END records of a transaction are in one
     partition, because their key is the transaction's id."""
-    found: dict[int, list[_Attempt]] = {}
+    attempts_by_partition: dict[int, list[_Attempt]] = {}
     for mark in sorted(marks, key=lambda mark: (mark.partition, mark.offset)):
-        mine, end = found.setdefault(mark.partition, []), mark.offset + 1
+        mine, end = attempts_by_partition.setdefault(mark.partition, []), mark.offset + 1
         if mark.counts is None:
             mine.append(_Attempt(mark.transaction, mark.timestamp_ms, mark.partition, end))
         elif mine and mine[-1].transaction == mark.transaction and mine[-1].counts is None:
             mine[-1].counts, mine[-1].end, mine[-1].end_ms = dict(mark.counts), end, mark.timestamp_ms
         else:
             mine.append(_Attempt(mark.transaction, 0, mark.partition, end, mark.timestamp_ms, {}))
-    return sorted((a for mine in found.values() for a in mine), key=lambda attempt: attempt.begin_ms)
+    return sorted((a for mine in attempts_by_partition.values() for a in mine), key=lambda attempt: attempt.begin_ms)
 
 
 def _apart(attempts: Sequence[_Attempt], at: int) -> int:
@@ -171,20 +171,20 @@ def _complete_run(
 
     END does not count the events that a torn attempt sent before; these events must be there as well.
     """
-    newest = {attempt.transaction: at for at, attempt in enumerate(attempts)}
+    newest = {attempt.transaction: index for index, attempt in enumerate(attempts)}
     torn = set(passed.torn)
-    for at, attempt in enumerate(attempts):
+    for index, attempt in enumerate(attempts):
         if attempt.counts is not None:
-            complete = all(rows.has_all(at, table, n) for table, n in attempt.counts.items() if table in wanted)
+            complete = all(rows.has_all(index, table, n) for table, n in attempt.counts.items() if table in wanted)
             complete = complete and (attempt.transaction not in torn or reached(attempt.begin_ms))
-        elif newest[attempt.transaction] > at:
+        elif newest[attempt.transaction] > index:
             torn.add(attempt.transaction)
             complete = True
         else:
-            nothing = at + 1 < len(attempts) and not rows.any_of(attempt.transaction)
-            complete = nothing and reached(attempts[at + 1].begin_ms)
+            nothing = index + 1 < len(attempts) and not rows.any_of(attempt.transaction)
+            complete = nothing and reached(attempts[index + 1].begin_ms)
         if not complete or attempt.begin_ms >= horizon_ms:
-            return _apart(attempts, at)
+            return _apart(attempts, index)
     return len(attempts)
 
 
@@ -192,9 +192,11 @@ def _settled(
     attempts: Sequence[_Attempt], taken: int, passed: TransactionProgress
 ) -> tuple[frozenset[str], frozenset[str]]:
     """The transactions that are whole with the taken attempts, and those that are still torn."""
-    newest = {attempt.transaction: at for at, attempt in enumerate(attempts)}
+    newest = {attempt.transaction: index for index, attempt in enumerate(attempts)}
     whole = frozenset(a.transaction for a in attempts[:taken] if a.counts is not None)
-    again = {a.transaction for at, a in enumerate(attempts[:taken]) if a.counts is None and newest[a.transaction] > at}
+    again = {
+        a.transaction for index, a in enumerate(attempts[:taken]) if a.counts is None and newest[a.transaction] > index
+    }
     return whole, (passed.torn | again) - whole
 
 
@@ -208,8 +210,8 @@ class _AttemptRows:
     def __init__(self, members: Sequence[Members], attempts: Sequence[_Attempt], passed: TransactionProgress) -> None:
         self._passed = passed
         self._listed: dict[str, list[int]] = {}
-        for at, attempt in enumerate(attempts):
-            self._listed.setdefault(attempt.transaction, []).append(at)
+        for index, attempt in enumerate(attempts):
+            self._listed.setdefault(attempt.transaction, []).append(index)
         self._attempts = attempts
         self._attempt_of = {id(part): self._assigned(part) for part in members}
         self._orders: dict[tuple[int, str], set[int]] = {}
@@ -224,9 +226,9 @@ class _AttemptRows:
         bounds = np.searchsorted(part.codes[by_code], np.arange(len(part.kinds) + 1))
         for code, (transaction, _) in enumerate(part.kinds):
             mine = by_code[bounds[code] : bounds[code + 1]]
-            for at in self._listed.get(transaction, ()):
-                begin_ms, end_ms = self._attempts[at].begin_ms, self._attempts[at].end_ms
-                attempt[mine[part.timestamps_ms[mine] >= begin_ms]] = at
+            for index in self._listed.get(transaction, ()):
+                begin_ms, end_ms = self._attempts[index].begin_ms, self._attempts[index].end_ms
+                attempt[mine[part.timestamps_ms[mine] >= begin_ms]] = index
                 if end_ms is not None:
                     attempt[mine[part.timestamps_ms[mine] > end_ms]] = _AFTER
         return attempt
@@ -261,24 +263,24 @@ class _AttemptRows:
         A connector that died left rows of a torn attempt before the rows that it sent afterwards. These later rows can
         be taken only together with a whole attempt at the torn transaction.
         """
-        found = []
+        attempt_indices = []
         for place in {(part.topic, part.partition) for part in members}:
             mine = [(p, w) for p, w in zip(members, held, strict=True) if (p.topic, p.partition) == place]
             firsts = [int(part.offsets[waits][0]) for part, waits in mine if waits.any()]
             for part, _ in mine if firsts else ():
                 attempt = self._attempt_of[id(part)][part.offsets >= min(firsts)]
-                found += attempt[(attempt >= 0) & (attempt < taken)].tolist()
-        return min(found, default=None)
+                attempt_indices += attempt[(attempt >= 0) & (attempt < taken)].tolist()
+        return min(attempt_indices, default=None)
 
 
 def _oldest(members: Sequence[Members], held: Sequence[npt.NDArray[np.bool_]]) -> str | None:
     """The transaction of the oldest row that is held back."""
-    found = [
-        (int(part.timestamps_ms[at]), part.kinds[part.codes[at]][0])
+    oldest_rows = [
+        (int(part.timestamps_ms[index]), part.kinds[part.codes[index]][0])
         for part, waits in zip(members, held, strict=True)
-        for at in np.flatnonzero(waits)[:1]
+        for index in np.flatnonzero(waits)[:1]
     ]
-    return min(found)[1] if found else None
+    return min(oldest_rows)[1] if oldest_rows else None
 
 
 def _until(planned: OffsetRange, until: int | None) -> OffsetRange:

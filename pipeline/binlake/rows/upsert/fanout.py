@@ -30,14 +30,14 @@ def fan_out(decoded: DecodedRecords, tables: TablesSettings) -> DecodedRecords:
 
 def destination(source: SourceTable, tables: TablesSettings) -> SourceTable:
     """The name of a source table in the lake; its own name where it is left out."""
-    found = tables.destination(source) if tables.selects(source) else None
-    return SourceTable(found.database, found.table) if found is not None else source
+    lake_table = tables.destination(source) if tables.selects(source) else None
+    return SourceTable(lake_table.database, lake_table.table) if lake_table is not None else source
 
 
 def part_of(origin: SourceTable, tables: TablesSettings) -> Part | None:
     """What a source table is of a lake table that several feed; None for a lake table of its own."""
-    found = tables.destination(origin) if tables.fans_out else None
-    return found.part if found is not None else None
+    lake_table = tables.destination(origin) if tables.fans_out else None
+    return lake_table.part if lake_table is not None else None
 
 
 def shard_of(origin: SourceTable, tables: TablesSettings) -> ShardRule | None:
@@ -48,12 +48,12 @@ def shard_of(origin: SourceTable, tables: TablesSettings) -> ShardRule | None:
 
 def truncates_of(controls: Iterable[Control], tables: TablesSettings) -> dict[SourceTable, Truncates]:
     """The effect of the TRUNCATEs among the (routed) records on each lake table."""
-    found: dict[SourceTable, Truncates] = {}
+    truncates: dict[SourceTable, Truncates] = {}
     for control in controls:
         if control.kind is ControlKind.TRUNCATE:
             part = part_of(control.origin or control.source, tables)
-            found[control.source] = found.get(control.source, NOTHING_TRUNCATED).with_one(control.order, part)
-    return found
+            truncates[control.source] = truncates.get(control.source, NOTHING_TRUNCATED).with_one(control.order, part)
+    return truncates
 
 
 @dataclass(frozen=True)

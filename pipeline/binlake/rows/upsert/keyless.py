@@ -120,13 +120,13 @@ class KeylessState:
         """
         paid = np.zeros(len(digests), dtype=bool)
         by_digest: dict[str, list[int]] = {}
-        for at in np.flatnonzero(~removed).tolist():
-            by_digest.setdefault(digests[at], []).append(at)
+        for index in np.flatnonzero(~removed).tolist():
+            by_digest.setdefault(digests[index], []).append(index)
         for debt in sorted(self.debts):
             mine = by_digest.get(debt[0], [])
-            found = next((at for at in mine if not paid[at] and _takes(debt[1], orders[at])), None)
-            if found is not None:
-                paid[found] = True
+            row_index = next((index for index in mine if not paid[index] and _takes(debt[1], orders[index])), None)
+            if row_index is not None:
+                paid[row_index] = True
                 self.debts.remove(debt)
         return paid
 
@@ -181,15 +181,15 @@ def _events(events: pa.Table, marks: list[str]) -> Iterator[_Event]:
     columns = [events.column(n).to_numpy() for n in names]
     partitions = events.column("__partition").to_numpy()
     ops = events.column("__op").to_numpy()
-    for at in np.lexsort(columns[::-1]).tolist():
-        order, row, offset = int(columns[0][at]), int(columns[1][at]), int(columns[3][at])
+    for index in np.lexsort(columns[::-1]).tolist():
+        order, row, offset = int(columns[0][index]), int(columns[1][index]), int(columns[3][index])
         place = order & ((1 << FILE_BITS + POSITION_BITS) - 1)
         streamed = place >> POSITION_BITS and place != offset  # neither a snapshot row nor ordered by Kafka's offset
-        key = f"{order}-{row}" if streamed else f"k{int(partitions[at])}-{offset}" + (f"-{row}" if row else "")
-        comes = bool(ops[at] == Op.UPSERT)
-        content = int(marks[at][:_MARK_DIGITS], 16) + 1
+        key = f"{order}-{row}" if streamed else f"k{int(partitions[index])}-{offset}" + (f"-{row}" if row else "")
+        comes = bool(ops[index] == Op.UPSERT)
+        content = int(marks[index][:_MARK_DIGITS], 16) + 1
         half = (order, row, content << 1 | int(comes)) if streamed else None
-        yield _Event(at, marks[at], comes, bool(ops[at] != MOVED_AWAY), order, row, key, half)
+        yield _Event(index, marks[index], comes, bool(ops[index] != MOVED_AWAY), order, row, key, half)
 
 
 def resolve(

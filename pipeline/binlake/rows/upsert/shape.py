@@ -182,8 +182,10 @@ def _replaced(batch: ChangeBatch, column: Column, mask: MaskRule) -> ChangeBatch
     columns = tuple(replace(c, lake_type=kind, wire="") if c is column else c for c in batch.schema.columns)
 
     def table(rows: pa.Table) -> pa.Table:
-        at = rows.column_names.index(column.name)
-        return rows.set_column(at, pa.field(column.name, kind), _mask(rows.column(at).combine_chunks(), mask))
+        column_index = rows.column_names.index(column.name)
+        return rows.set_column(
+            column_index, pa.field(column.name, kind), _mask(rows.column(column_index).combine_chunks(), mask)
+        )
 
     before = None if batch.before is None else table(batch.before)
     return replace(batch, schema=replace(batch.schema, columns=columns), rows=table(batch.rows), before=before)

@@ -172,14 +172,16 @@ def _check_without_key(merging: Merging, kind: TableKind, source: SourceTable) -
 
 def _placing(column: str, names: Mapping[str, str], source: SourceTable) -> str:
     """The lake name of a column that the key or the partitioning names, without regard to case."""
-    found = names.get(column) or next((lake for name, lake in names.items() if name.lower() == column.lower()), None)
-    if found is None:
+    stored_name = names.get(column) or next(
+        (lake for name, lake in names.items() if name.lower() == column.lower()), None
+    )
+    if stored_name is None:
         raise UnsupportedError(
             f"column {column!r} is named by the key or the partitioning but the table does not have it",
             do_next="correct tables.overrides for this table",
             table=str(source),
         )
-    return found
+    return stored_name
 
 
 def differing_keys(known: pa.Schema, incoming: pa.Schema, key: Iterable[str]) -> str | None:

@@ -66,11 +66,11 @@ class Truncates:
 
     def order_at(self, rows: pa.Table) -> npt.NDArray[np.int64]:
         """For each row the ordering value of the TRUNCATE that may remove it, -1 for none."""
-        at = np.full(len(rows), self.whole, dtype=np.int64)
+        orders = np.full(len(rows), self.whole, dtype=np.int64)
         for (column, value), until in self.shards.items():
             mine = pc.fill_null(pc.equal(rows.column(column), value), False).to_numpy()
-            at = np.where(mine, np.maximum(at, until), at)
-        return at
+            orders = np.where(mine, np.maximum(orders, until), orders)
+        return orders
 
     def order_for(self, row: Mapping[str, object]) -> int:
         """As ``order_at`` for one row, by its columns."""
@@ -112,8 +112,10 @@ def as_deletes(rows: pa.Table, gone: _Flags, until: npt.NDArray[np.int64] | int)
         "__order": np.where(gone, until, orders),
     }
     for name, values in changed.items():
-        at = rows.column_names.index(name)
-        rows = rows.set_column(at, rows.schema.field(at), pa.array(values, rows.schema.field(at).type))
+        column_index = rows.column_names.index(name)
+        rows = rows.set_column(
+            column_index, rows.schema.field(column_index), pa.array(values, rows.schema.field(column_index).type)
+        )
     return rows
 
 

@@ -50,8 +50,8 @@ class DdlEntry:
 
     def restatements(self) -> list[Restatement]:
         """The effects on rows before the statement."""
-        found = [Restatement(*self.deleted, (), deletes=True)] if self.deleted is not None else []
-        return [*found, Restatement(self.order, self.seconds, self.steps)] if self.steps else found
+        deletions = [Restatement(*self.deleted, (), deletes=True)] if self.deleted is not None else []
+        return [*deletions, Restatement(self.order, self.seconds, self.steps)] if self.steps else deletions
 
     @property
     def key(self) -> tuple[int, str]:

@@ -85,12 +85,12 @@ def _evaluate(tree: exp.Expression, rows: pa.Table, text: str) -> pa.Array:
     try:
         cursor.execute("SET TimeZone = 'UTC'")
         cursor.register("__rows", _wide(rows))
-        found = cursor.sql(f"SELECT ({sql}) AS v FROM __rows").to_arrow_table()  # noqa: S608 - built from a tree of known nodes
+        result_table = cursor.sql(f"SELECT ({sql}) AS v FROM __rows").to_arrow_table()  # noqa: S608 - built from a tree of known nodes
     except duckdb.Error as error:
         raise _not_known(text, str(error).splitlines()[0]) from error
     finally:
         cursor.close()
-    values = found.column("v").combine_chunks()
+    values = result_table.column("v").combine_chunks()
     return values.cast(_PLAIN.get(values.type, values.type))
 
 

@@ -43,8 +43,8 @@ class DdlPlan:
 
 def name_at(names: Sequence[Name], order: int) -> Name | None:
     """The meaning of a name after the statements up to an ordering value; None before its first change."""
-    at = bisect.bisect_right(names, order, key=lambda name: name.since)
-    return names[at - 1] if at else None
+    index = bisect.bisect_right(names, order, key=lambda name: name.since)
+    return names[index - 1] if index else None
 
 
 @dataclass
@@ -59,8 +59,8 @@ def named(decoded: DecodedRecords, plan: DdlPlan) -> NamedRecords:
     """Remove records of shadow tables, and give records of renamed tables the table's first name."""
     if not (plan.names or plan.shadows):
         return NamedRecords(decoded)
-    found = NamedRecords(DecodedRecords(filtered=dict(decoded.filtered), inferred=decoded.inferred))
-    mine = found.decoded
+    named_records = NamedRecords(DecodedRecords(filtered=dict(decoded.filtered), inferred=decoded.inferred))
+    mine = named_records.decoded
     mine.unknown_columns = {s: names for s, names in decoded.unknown_columns.items() if s not in plan.shadows}
     for record in decoded.quarantined:
         if record.source in plan.shadows:
@@ -73,8 +73,8 @@ def named(decoded: DecodedRecords, plan: DdlPlan) -> NamedRecords:
         if batch.schema.source in plan.shadows:
             mine.count_filtered(batch.schema.source, SHADOW_TABLE, len(np.unique(batch.rows.column("__offset"))))
         else:
-            _take_batch(batch, plan.names.get(batch.schema.source, ()), found)
-    return found
+            _take_batch(batch, plan.names.get(batch.schema.source, ()), named_records)
+    return named_records
 
 
 def _take_control(control: Control, plan: DdlPlan, mine: DecodedRecords) -> None:
@@ -106,8 +106,8 @@ def _parted(batch: ChangeBatch, names: Sequence[Name]) -> Iterator[tuple[Name | 
     said."""
     places = RowPlaces.incoming(batch.rows)
     changes = np.zeros(len(batch.rows), dtype=np.int64)
-    for at, name in enumerate(names, 1):
-        changes[~places.before(name.since, name.seconds)[0]] = at
-    for at in np.unique(changes).tolist():
-        mask = changes == at
-        yield names[at - 1] if at else None, batch if mask.all() else rows_where(batch, mask)
+    for number, name in enumerate(names, 1):
+        changes[~places.before(name.since, name.seconds)[0]] = number
+    for number in np.unique(changes).tolist():
+        mask = changes == number
+        yield names[number - 1] if number else None, batch if mask.all() else rows_where(batch, mask)

@@ -160,10 +160,10 @@ def _like(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _as_texts(rows: pa.Table, texts: Iterable[str]) -> pa.Table:
     for name in texts:
-        at = place_of(rows, name)
-        if at is not None and pa.types.is_integer(rows.schema.field(at).type):
-            field = pa.field(rows.column_names[at], pa.string())
-            rows = rows.set_column(at, field, rows.column(at).cast(pa.string()))
+        column_index = place_of(rows, name)
+        if column_index is not None and pa.types.is_integer(rows.schema.field(column_index).type):
+            field = pa.field(rows.column_names[column_index], pa.string())
+            rows = rows.set_column(column_index, field, rows.column(column_index).cast(pa.string()))
     return rows
 
 

@@ -125,9 +125,13 @@ class SnapshotPlaces:
         if not self.runs:
             return RowPlaces.unknown(orders)
         firsts, lasts, lows, highs = (np.array(column, dtype=np.int64) for column in zip(*self.runs, strict=True))
-        at = np.searchsorted(firsts, orders, side="right") - 1
-        known = (at >= 0) & (orders <= lasts[at])
-        return RowPlaces(orders, np.where(known, lows[at], UNKNOWN_PLACE), np.where(known, highs[at], UNKNOWN_PLACE))
+        run_indices = np.searchsorted(firsts, orders, side="right") - 1
+        known = (run_indices >= 0) & (orders <= lasts[run_indices])
+        return RowPlaces(
+            orders,
+            np.where(known, lows[run_indices], UNKNOWN_PLACE),
+            np.where(known, highs[run_indices], UNKNOWN_PLACE),
+        )
 
     def to_json(self) -> list[Run]:
         """As commits record it."""
@@ -145,16 +149,16 @@ NO_SNAPSHOTS = SnapshotPlaces()
 def _united(runs: Iterable[Run]) -> tuple[Run, ...]:
     """Ascending runs without overlap: those that overlap, or follow one another with one and the same place, are
     united; of too many, the older half is united by pairs."""
-    found: list[Run] = []
+    united_runs: list[Run] = []
     for run in runs:
-        if found and (run[0] <= found[-1][1] or (found[-1][2:] == run[2:] and run[2] == run[3])):
-            found[-1] = _union(found[-1], run)
+        if united_runs and (run[0] <= united_runs[-1][1] or (united_runs[-1][2:] == run[2:] and run[2] == run[3])):
+            united_runs[-1] = _union(united_runs[-1], run)
         else:
-            found.append(run)
-    while len(found) > _MOST_RUNS:
-        old, new = found[: _MOST_RUNS // 2], found[_MOST_RUNS // 2 :]
-        found = [_union(*pair) for pair in zip(old[::2], old[1::2], strict=True)] + new
-    return tuple(found)
+            united_runs.append(run)
+    while len(united_runs) > _MOST_RUNS:
+        old, new = united_runs[: _MOST_RUNS // 2], united_runs[_MOST_RUNS // 2 :]
+        united_runs = [_union(*pair) for pair in zip(old[::2], old[1::2], strict=True)] + new
+    return tuple(united_runs)
 
 
 def _union(one: Run, other: Run) -> Run:

@@ -30,8 +30,8 @@ IN_PLACE = "swapped in from "
 
 def shadowed(source: SourceTable) -> SourceTable | None:
     """The table whose shadow would have this name; None for a name of another form."""
-    found = _SHADOW.fullmatch(source.table)
-    return SourceTable(source.database, found[1]) if found else None
+    shadow_match = _SHADOW.fullmatch(source.table)
+    return SourceTable(source.database, shadow_match[1]) if shadow_match else None
 
 
 def swaps(old: SourceTable, new: SourceTable) -> bool:

@@ -50,11 +50,13 @@ def stepped(rows: pa.Table, steps: Sequence[Step], sure: Mask, unsure: Mask) -> 
 
 
 def _without(rows: pa.Table, name: str, mask: Mask) -> pa.Table:
-    at = place_of(rows, name)
-    if at is None:
+    column_index = place_of(rows, name)
+    if column_index is None:
         return rows
-    field = rows.schema.field(at)
-    return rows.set_column(at, field, pc.if_else(pa.array(mask), pa.scalar(None, field.type), rows.column(at)))
+    field = rows.schema.field(column_index)
+    return rows.set_column(
+        column_index, field, pc.if_else(pa.array(mask), pa.scalar(None, field.type), rows.column(column_index))
+    )
 
 
 def place_of(rows: pa.Table, name: str) -> int | None:
@@ -64,21 +66,21 @@ def place_of(rows: pa.Table, name: str) -> int | None:
 
 def _fill(rows: pa.Table, step: Fill, sure: Mask, unsure: Mask) -> pa.Table:
     constant = _constant(step.column)
-    at = place_of(rows, step.column.name)
-    if at is None:
+    column_index = place_of(rows, step.column.name)
+    if column_index is None:
         if not constant.is_valid:
             return rows
         values = pc.if_else(pa.array(sure | unsure), constant, pa.nulls(len(rows), constant.type))
         return rows.append_column(pa.field(step.column.name, constant.type), values)
-    present = rows.column(at)
+    present = rows.column(column_index)
     mask = sure
     if unsure.any() and not step.column.nullable:
         mask = sure | (unsure & present.is_null().to_numpy())
     if not mask.any():
         return rows
     constant, present = _one_type(constant, present)
-    field = rows.schema.field(at).with_type(present.type)
-    return rows.set_column(at, field, pc.if_else(pa.array(mask), constant, present))
+    field = rows.schema.field(column_index).with_type(present.type)
+    return rows.set_column(column_index, field, pc.if_else(pa.array(mask), constant, present))
 
 
 def _one_type(constant: pa.Scalar, present: pa.ChunkedArray) -> tuple[pa.Scalar, pa.ChunkedArray]:
@@ -101,17 +103,17 @@ def as_type(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _convert(rows: pa.Table, step: Convert, mask: Mask) -> pa.Table:
-    at = place_of(rows, step.column.name)
+    column_index = place_of(rows, step.column.name)
     new = step.column.type
-    if at is None or new is None or not mask.any():
+    if column_index is None or new is None or not mask.any():
         return rows
-    present = rows.column(at)
+    present = rows.column(column_index)
     if present.type == new.lake_type and step.old is not None and step.old.lake_type != new.lake_type:
         return rows  # read after the statement, or stored in the new type
     kind = _common(present.type, new.lake_type)
     values = _without_nulls(converted_values(step, present), step.column).cast(kind)
     merged = pc.if_else(pa.array(mask), values, as_type(present, kind))
-    return rows.set_column(at, rows.schema.field(at).with_type(kind), merged)
+    return rows.set_column(column_index, rows.schema.field(column_index).with_type(kind), merged)
 
 
 def converted_values(step: Convert, present: pa.ChunkedArray) -> pa.Array:
@@ -130,22 +132,22 @@ def _compute(rows: pa.Table, step: Compute, mask: Mask) -> pa.Table:
     if new is None or not mask.any():
         return rows
     values = computed(step.expression, new, rows, step.session)
-    at = place_of(rows, step.column.name)
-    if at is None:
+    column_index = place_of(rows, step.column.name)
+    if column_index is None:
         values = pc.if_else(pa.array(mask), values, pa.scalar(None, values.type))
         return rows.append_column(pa.field(step.column.name, values.type), values)
-    kind = _common(rows.column(at).type, values.type)
-    merged = pc.if_else(pa.array(mask), values.cast(kind), as_type(rows.column(at), kind))
-    return rows.set_column(at, rows.schema.field(at).with_type(kind), merged)
+    kind = _common(rows.column(column_index).type, values.type)
+    merged = pc.if_else(pa.array(mask), values.cast(kind), as_type(rows.column(column_index), kind))
+    return rows.set_column(column_index, rows.schema.field(column_index).with_type(kind), merged)
 
 
 def sent_otherwise(rows: pa.Table, step: Compute) -> str | None:
     """The first row whose sent value is not the computed one, in words; None if there is none. Nulls that were sent do
     not count: a deleted row may come without its values."""
-    at, new = place_of(rows, step.column.name), step.column.type
-    if at is None or new is None:
+    column_index, new = place_of(rows, step.column.name), step.column.type
+    if column_index is None or new is None:
         return None
-    sent = as_type(rows.column(at), new.lake_type).combine_chunks()
+    sent = as_type(rows.column(column_index), new.lake_type).combine_chunks()
     own = computed(step.expression, new, rows, step.session)
     wrong = pc.and_(sent.is_valid(), pc.invert(pc.fill_null(pc.equal(sent, own), False)))
     if not pc.any(wrong).as_py():
@@ -169,26 +171,26 @@ def _without_nulls(values: pa.Array, column: ColumnDefinition) -> pa.Array:
 
 
 def _copy(rows: pa.Table, original: pa.Table, step: Copy, sure: Mask, unsure: Mask) -> pa.Table:
-    source, at = place_of(original, step.old), place_of(rows, step.new)
-    if source is None and at is None:
+    source, target = place_of(original, step.old), place_of(rows, step.new)
+    if source is None and target is None:
         return rows
     if source is not None:
         values = original.column(source)
     elif sure.all():  # rows from before the old column: an earlier column that had the new name is not this one
-        return rows.remove_column(at)
+        return rows.remove_column(target)
     else:
-        values = pa.chunked_array([pa.nulls(len(rows), rows.schema.field(at).type)])
+        values = pa.chunked_array([pa.nulls(len(rows), rows.schema.field(target).type)])
     kind = copied_type(values.type, step.column)
     if kind is None:
         return rows
-    present = rows.column(at) if at is not None else pa.chunked_array([pa.nulls(len(rows), kind)])
+    present = rows.column(target) if target is not None else pa.chunked_array([pa.nulls(len(rows), kind)])
     mask = sure | (unsure & present.is_null().to_numpy())
     kind = _common(present.type, kind)
     copied = pc.if_else(pa.array(mask), as_type(values, kind), as_type(present, kind))
     field = pa.field(step.new, kind)
-    if at is None:
+    if target is None:
         return rows.append_column(field, copied)
-    return rows.set_column(at, rows.schema.field(at).with_type(kind), copied)
+    return rows.set_column(target, rows.schema.field(target).with_type(kind), copied)
 
 
 def copied_type(old: pa.DataType, column: ColumnDefinition | None) -> pa.DataType | None:

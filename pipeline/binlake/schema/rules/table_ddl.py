@@ -65,28 +65,28 @@ def judge_table(
     waiting: dict[tuple[int, str], list[Effect]] = {}
     for effect in effects:  # a statement may have several: CREATE OR REPLACE, ALTER with RENAME
         waiting.setdefault((effect.event.order, effect.event.digest), []).append(effect)
-    found, opened = JudgedDdl(), list[Refusal]()
+    judged_ddl, opened = JudgedDdl(), list[Refusal]()
     for key in sorted({*known, *waiting}):
         entry, mine = known.get(key), waiting.get(key, [])
         if entry is not None and not (entry.is_refusal and mine):
             _take_over(entry, state)
             _note_partitions(mine, state)
-        elif not all(_is_repeated(effect, [*known.values(), *found.news], state) for effect in mine):
+        elif not all(_is_repeated(effect, [*known.values(), *judged_ddl.news], state) for effect in mine):
             before, unchanged = entry, copy.copy(state)
             entry = _judged(source, mine, state)
             if entry.rewrite is not None and entry.rewrite.held and entry.order > reached:
-                found.held = entry
+                judged_ddl.held = entry
                 state.schema, state.key = unchanged.schema, unchanged.key
                 break
             _note_partitions(mine, state)
             if entry != before:
-                found.news.append(entry)
+                judged_ddl.news.append(entry)
         if entry is not None:
-            found.entries.append(entry)
+            judged_ddl.entries.append(entry)
         seconds = entry.seconds if entry is not None else mine[0].event.seconds
-        _note_refusals(key[0], seconds, state, opened, found)
-    found.refusals += opened
-    return found
+        _note_refusals(key[0], seconds, state, opened, judged_ddl)
+    judged_ddl.refusals += opened
+    return judged_ddl
 
 
 def _is_repeated(effect: Effect, known: Iterable[DdlEntry], state: TableSchemaState) -> bool:

@@ -62,8 +62,8 @@ def _at_time(column: ColumnDefinition, session: Session) -> ColumnDefinition:
     """The column with the statement's time as a constant default."""
     if session.seconds is None:
         raise UnsupportedError(f"DEFAULT {column.expression} is the statement's time, which the log does not give")
-    found = _NOW.fullmatch(column.expression.strip())
-    if found is not None and int(found[1] or 0) > 0:
+    now_match = _NOW.fullmatch(column.expression.strip())
+    if now_match is not None and int(now_match[1] or 0) > 0:
         raise UnsupportedError(f"DEFAULT {column.expression} has fractions of a second, and the log has whole seconds")
     base = column.type.base if column.type is not None else ""
     if base == "timestamp":

@@ -73,8 +73,8 @@ def fits(
     if placed and not _keeps_place(column, name, common, order, state, judged):
         refuse(name, f"key or partition column {what}", order, state, judged)
         return False
-    at = state.schema.get_field_index(name)
-    state.schema = state.schema.set(at, state.schema.field(at).with_type(common))
+    field_index = state.schema.get_field_index(name)
+    state.schema = state.schema.set(field_index, state.schema.field(field_index).with_type(common))
     return True
 
 

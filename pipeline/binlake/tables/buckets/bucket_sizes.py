@@ -115,14 +115,14 @@ def proposed(table: HudiTable, target_bytes: int, slices: Iterable[FileSlice] | 
 def _proposed(ring: HashingMetadata, sizes: dict[int, int], target_bytes: int) -> list[BucketChange]:
     path, count = ring.partition_path, len(ring.nodes)
     splits = [BucketChange(path, (n,)) for n in range(count) if sizes.get(n, 0) > SPLIT_OVER * target_bytes]
-    spare, merges, at = count - ring.num_buckets, list[BucketChange](), 0
-    while at + 1 < count and spare > 0:
-        end, total = at, sizes.get(at, 0)
-        while end + 1 < count and spare > end - at and total + sizes.get(end + 1, 0) <= MERGE_UNDER * target_bytes:
+    spare, merges, start = count - ring.num_buckets, list[BucketChange](), 0
+    while start + 1 < count and spare > 0:
+        end, total = start, sizes.get(start, 0)
+        while end + 1 < count and spare > end - start and total + sizes.get(end + 1, 0) <= MERGE_UNDER * target_bytes:
             end += 1
             total += sizes.get(end, 0)
-        if end > at:
-            merges.append(BucketChange(path, tuple(range(at, end + 1))))
-            spare -= end - at
-        at = end + 1
+        if end > start:
+            merges.append(BucketChange(path, tuple(range(start, end + 1))))
+            spare -= end - start
+        start = end + 1
     return [*splits, *merges]

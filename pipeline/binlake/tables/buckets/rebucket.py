@@ -219,9 +219,9 @@ class Mover:
             rows = all_rows(self.table.storage, file_id)
             if rows is None:
                 continue
-            found = buckets_of(self.wanted, rows.column(RECORD_KEY_FIELD), context.key_fields, path)
-            for bucket in np.unique(found).tolist():
-                rows_of.setdefault((path, bucket), []).append(rows.filter(pa.array(found == bucket)))
+            row_buckets = buckets_of(self.wanted, rows.column(RECORD_KEY_FIELD), context.key_fields, path)
+            for bucket in np.unique(row_buckets).tolist():
+                rows_of.setdefault((path, bucket), []).append(rows.filter(pa.array(row_buckets == bucket)))
         made = {(result.partition_path, result.file_id) for result in self._results()}
         for (path, bucket), parts in rows_of.items():
             file_id = context.file_id(path, bucket)
@@ -234,17 +234,17 @@ class Mover:
         """Partition path and id of each file group that is moved, those that have nothing but deleted rows too: a
         copy-on-write table of an earlier version wrote no file for them."""
         hudi, units_moved = self.table.table, [done.unit for done in self.moved.values()]
-        found = [(unit.partition_path, source.file_id) for unit in units_moved for source in unit.sources]
+        file_groups = [(unit.partition_path, source.file_id) for unit in units_moved for source in unit.sources]
         if hudi.config.kind.hashes:
-            return found
+            return file_groups
         slices = hudi.file_slices()
         with_files, former = {piece.file_id for piece in slices}, hudi.config.bucketing
         folders = [name for name in self.table.storage.list_dirs(TOMBSTONES_PATH) if name not in with_files]
         for path in {"", *(piece.partition_path for piece in slices)} if folders else ():
             if former.count(path) != self.wanted.count(path):
                 ids = {self.table.names.of(path, bucket) for bucket in range(former.count(path))}
-                found += [(path, name) for name in folders if name in ids]
-        return found
+                file_groups += [(path, name) for name in folders if name in ids]
+        return file_groups
 
     def _results(self) -> list[WriteResult]:
         return [*(result for done in self.moved.values() for result in done.results), *self.begun]

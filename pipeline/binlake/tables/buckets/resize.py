@@ -65,15 +65,15 @@ def resize(
 def resizes(table: LakeTable, wanted: Sequence[BucketChange]) -> list[Resize]:
     """The changes of the rings. Raises ConfigError for buckets that cannot be split or merged, UnsupportedError for a
     table without hash rings."""
-    bucketing, taken, found = rings_of(table), set[tuple[str, int]](), list[Resize]()
+    bucketing, taken, ring_changes = rings_of(table), set[tuple[str, int]](), list[Resize]()
     for one in wanted:
         ring = bucketing.ring(one.partition_path)
         places = {(one.partition_path, bucket) for bucket in one.buckets}
         if not places or max(one.buckets) >= len(ring.nodes) or len(places) < len(one.buckets) or places & taken:
             raise _impossible(table, one, f"the partition has the buckets 0 to {len(ring.nodes) - 1}, each once")
         taken |= places
-        found.append(_resize(table, ring, one))
-    return found
+        ring_changes.append(_resize(table, ring, one))
+    return ring_changes
 
 
 def _resize(table: LakeTable, ring: HashingMetadata, wanted: BucketChange) -> Resize:

@@ -89,11 +89,11 @@ class PartitionBuckets:
         """See Bucketing."""
         counts = np.array([self.count(path) for path in partition_paths.dictionary.to_pylist()], dtype=np.int64)
         of_row = counts[partition_paths.indices.to_numpy()] if len(counts) else np.empty(0, dtype=np.int64)
-        found = np.zeros(len(record_keys), dtype=np.int32)
+        row_buckets = np.zeros(len(record_keys), dtype=np.int32)
         for count in np.unique(of_row).tolist():
             rows = np.flatnonzero(of_row == count)
-            found[rows] = bucket_ids(record_keys.take(pa.array(rows)), key_fields, count)
-        return found
+            row_buckets[rows] = bucket_ids(record_keys.take(pa.array(rows)), key_fields, count)
+        return row_buckets
 
     def of(self, partition_path: str) -> SimpleBuckets:
         """See Bucketing."""
@@ -101,8 +101,8 @@ class PartitionBuckets:
 
     def count(self, partition_path: str) -> int:
         """See Bucketing."""
-        found = (count for rule, count in self.rules if re.search(rule, partition_path))
-        return next(found, self.default)
+        counts = (count for rule, count in self.rules if re.search(rule, partition_path))
+        return next(counts, self.default)
 
     def file_id(self, table_name: str, partition_path: str, bucket: int) -> str:
         """See Bucketing."""

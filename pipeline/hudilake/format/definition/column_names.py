@@ -24,19 +24,19 @@ def known_as(column: str, known: Iterable[str]) -> str | None:
     MySQL and the readers of the lake ignore the case of column names.
     """
     name = lake_name(column)
-    wanted, found = name.lower(), None
+    wanted, lake_match = name.lower(), None
     for one in known:
         if one == name:
             return one
         if one.lower() == wanted:
-            found = one
-    return found
+            lake_match = one
+    return lake_match
 
 
 def respelled(column: str, lake: str) -> str:
     """A source column's name in the letters' case of its lake name ``lake`` (one that ``known_as`` gave)."""
-    at, signs = len(lake) - sum(len(_in_avro(sign)) for sign in column), []
+    position, signs = len(lake) - sum(len(_in_avro(sign)) for sign in column), []
     for sign in column:
-        signs.append(lake[at] if _in_avro(sign) == sign else sign)
-        at += len(_in_avro(sign))
+        signs.append(lake[position] if _in_avro(sign) == sign else sign)
+        position += len(_in_avro(sign))
     return "".join(signs)

@@ -103,7 +103,7 @@ class HashingMetadata:
         try:
             values = json.loads(data)
             nodes = sorted(map(_node, values["nodes"]), key=lambda node: node.value)
-            found = cls(
+            metadata = cls(
                 partition_path=str(values["partitionPath"]),
                 instant=str(values["instant"]),
                 num_buckets=int(values["numBuckets"]),
@@ -115,7 +115,7 @@ class HashingMetadata:
             raise _unreadable(path, f"{type(error).__name__}: {error}") from error
         if not nodes or any(node.tag != "NORMAL" or node.file_id_prefix is None for node in nodes):
             raise _unreadable(path, "a node has no file group")
-        return found
+        return metadata
 
     def resized(self, instant: str, children: Sequence[Node]) -> HashingMetadata:
         """The metadata after a resize: the children take the places of nodes, or remove them."""
@@ -158,9 +158,9 @@ class HashingMetadata:
 
     def buckets(self, places: Int32s) -> Int32s:
         """The number of the node of each of n places: the first node at or after it, else the first of all."""
-        found = np.searchsorted(np.array([node.value for node in self.nodes], dtype=np.int32), places)
-        found[found == len(self.nodes)] = 0
-        return found.astype(np.int32)
+        indexes = np.searchsorted(np.array([node.value for node in self.nodes], dtype=np.int32), places)
+        indexes[indexes == len(self.nodes)] = 0
+        return indexes.astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -189,13 +189,13 @@ class ConsistentBuckets:
         paths, codes = partition_paths.dictionary.to_pylist(), partition_paths.indices.to_numpy()
         if len(paths) == 1:
             return self.ring(paths[0]).buckets(places)
-        found = np.empty(len(record_keys), dtype=np.int32)
+        numbers = np.empty(len(record_keys), dtype=np.int32)
         order = np.argsort(codes, kind="stable")
         bounds = np.searchsorted(codes[order], np.arange(len(paths) + 1))
         for number, path in enumerate(paths):
             rows = order[bounds[number] : bounds[number + 1]]
-            found[rows] = self.ring(path).buckets(places[rows])
-        return found
+            numbers[rows] = self.ring(path).buckets(places[rows])
+        return numbers
 
     def of(self, partition_path: str) -> ConsistentBuckets:
         """See Bucketing."""

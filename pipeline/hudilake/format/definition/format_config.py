@@ -20,7 +20,7 @@ class FormatConfig(Section):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            mistakes = [": ".join((*map(str, found["loc"]), found["msg"])) for found in error.errors()]
+            mistakes = [": ".join((*map(str, detail["loc"]), detail["msg"])) for detail in error.errors()]
             raise ConfigError(
                 f"{type(self).__name__} is not valid: {'; '.join(mistakes)}", do_next="correct the settings"
             ) from error

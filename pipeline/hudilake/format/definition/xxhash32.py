@@ -31,9 +31,9 @@ def xxhash32(texts: pa.Array) -> Uint32s:
         texts: string or large_string array of n values; null hashes like the empty text.
     """
     body, offsets = utf8_of(texts)
-    found = np.empty(len(texts), dtype=np.uint64)
-    _hash_all(body, offsets, found)
-    return found.astype(np.uint32)
+    hashes = np.empty(len(texts), dtype=np.uint64)
+    _hash_all(body, offsets, hashes)
+    return hashes.astype(np.uint32)
 
 
 def utf8_of(texts: pa.Array) -> tuple[_Bytes, _Longs]:
@@ -88,17 +88,17 @@ def _stripes(data: _Bytes, at: int, end: int) -> np.uint64:
 @compiled(NOTHING(BYTES, LONGS, ULONGS))
 def _hash_all(data: _Bytes, offsets: _Longs, found: npt.NDArray[np.uint64]) -> None:
     for row in range(len(found)):
-        at, end = offsets[row], offsets[row + 1]
-        length = end - at
-        value = _stripes(data, at, end) if length >= _STRIPE else _P5
+        offset, end = offsets[row], offsets[row + 1]
+        length = end - offset
+        value = _stripes(data, offset, end) if length >= _STRIPE else _P5
         value = (value + np.uint64(length)) & _WORD
-        at += length // _STRIPE * _STRIPE
-        while end - at >= _LANE:
-            value = _rotated(value + _word(data, at) * _P3, np.uint64(17)) * _P4 & _WORD
-            at += _LANE
-        while at < end:
-            value = _rotated(value + np.uint64(data[at]) * _P5, np.uint64(11)) * _P1 & _WORD
-            at += 1
+        offset += length // _STRIPE * _STRIPE
+        while end - offset >= _LANE:
+            value = _rotated(value + _word(data, offset) * _P3, np.uint64(17)) * _P4 & _WORD
+            offset += _LANE
+        while offset < end:
+            value = _rotated(value + np.uint64(data[offset]) * _P5, np.uint64(11)) * _P1 & _WORD
+            offset += 1
         value = (value ^ (value >> np.uint64(15))) * _P2 & _WORD
         value = (value ^ (value >> np.uint64(13))) * _P3 & _WORD
         found[row] = value ^ (value >> np.uint64(16))

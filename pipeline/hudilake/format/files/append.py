@@ -25,12 +25,12 @@ class OpenGroup:
 
 def open_groups(slices: Iterable[FileSlice], sizes: FileSizePolicy) -> dict[str, tuple[OpenGroup, ...]]:
     """The open file groups by partition path, the largest first, so that they become full one after the other."""
-    found: dict[str, list[OpenGroup]] = {}
+    groups_by_path: dict[str, list[OpenGroup]] = {}
     for piece in slices:
         size = piece.base_size + piece.log_size
         if size < sizes.small_bytes:
-            found.setdefault(piece.partition_path, []).append(OpenGroup(piece.file_id, size, piece.base_file))
-    return {path: tuple(sorted(groups, key=lambda g: (-g.size, g.file_id))) for path, groups in found.items()}
+            groups_by_path.setdefault(piece.partition_path, []).append(OpenGroup(piece.file_id, size, piece.base_file))
+    return {path: tuple(sorted(groups, key=lambda g: (-g.size, g.file_id))) for path, groups in groups_by_path.items()}
 
 
 def rows_never_merge(log_files: Iterable[str]) -> bool:

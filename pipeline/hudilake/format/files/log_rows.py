@@ -77,8 +77,8 @@ class LogRows:
     def check_whole(self, places: Longs) -> None:
         """Raise CorruptDataError if one of the rows at these indexes lacks a column."""
         for flags in self.given.values():
-            if len(at := np.flatnonzero(~flags[places])):
-                raise without_row(self.table.column(RECORD_KEY_FIELD)[int(places[at[0]])].as_py())
+            if len(incomplete_rows := np.flatnonzero(~flags[places])):
+                raise without_row(self.table.column(RECORD_KEY_FIELD)[int(places[incomplete_rows[0]])].as_py())
 
 
 def without_row(key: str) -> CorruptDataError:

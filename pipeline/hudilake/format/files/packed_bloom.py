@@ -91,9 +91,9 @@ def _ask(data: UInt8s, marks: npt.NDArray[np.int64], row: UInt8s, bits: int, has
         h, number = 0, 0
         while number < hashes:
             h = (h ^ size) & _LOW
-            for at in range(begin, begin + (size & ~3), 4):
-                word = int(data[at]) | int(data[at + 1]) << 8
-                word |= int(data[at + 2]) << 16 | int(data[at + 3]) << 24
+            for offset in range(begin, begin + (size & ~3), 4):
+                word = int(data[offset]) | int(data[offset + 1]) << 8
+                word |= int(data[offset + 2]) << 16 | int(data[offset + 3]) << 24
                 word = (word * _M) & _LOW
                 word ^= word >> 24
                 word = (word * _M) & _LOW

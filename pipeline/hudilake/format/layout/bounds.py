@@ -62,8 +62,8 @@ class OrderColumnBounds:
         compared = comparable(values)
         if compared.type != self.bounds.type and len(self.bounds):
             raise ValueError(f"ranges of {self.bounds.type} do not divide values of the type {values.type}")
-        found = ranges_of(compared, self.bounds) + self.nulls
-        return np.where(nulls_of(compared), 0, found) if compared.null_count else found
+        range_numbers = ranges_of(compared, self.bounds) + self.nulls
+        return np.where(nulls_of(compared), 0, range_numbers) if compared.null_count else range_numbers
 
 
 @dataclass(frozen=True, slots=True)

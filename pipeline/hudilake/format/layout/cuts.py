@@ -33,12 +33,12 @@ def seams(order: Order, keys: Sequence[pa.Table], numbers: _Longs) -> Seams:
         keys: from ``sort_keys``, together n rows.
         numbers: from ``places`` of these keys.
     """
-    found = np.zeros(len(numbers), dtype=np.uint8)
+    seam_sizes = np.zeros(len(numbers), dtype=np.uint8)
     if order.policy.curve != "linear":
         columns = pa.concat_tables(keys).columns
         words = np.stack([np.asarray(column.to_numpy(), dtype=np.uint64) for column in columns])
-        _curve_seams(words, numbers, found)
-    return found
+        _curve_seams(words, numbers, seam_sizes)
+    return seam_sizes
 
 
 def ends(heavier: npt.NDArray[np.float64] | _Longs, count: int, seams: Seams) -> _Longs:
@@ -50,7 +50,7 @@ def ends(heavier: npt.NDArray[np.float64] | _Longs, count: int, seams: Seams) ->
         seams: of the rows.
     """
     share = heavier[-1] / count
-    found = np.empty(count - 1, dtype=np.int64)
+    file_ends = np.empty(count - 1, dtype=np.int64)
     last, used = 0, 0.0
     for number in range(1, count):
         low = max(share * (number - SLACK), used + share * (1 - DIFFERENCE))
@@ -58,9 +58,9 @@ def ends(heavier: npt.NDArray[np.float64] | _Longs, count: int, seams: Seams) ->
         first, middle, end = (np.searchsorted(heavier, [low, share * number, high]) + 1).clip(last, len(heavier))
         window = seams[first : end + 1]
         best = first + np.flatnonzero(window == window.max()) if len(window) else np.array([middle])
-        last = found[number - 1] = best[np.argmin(np.abs(best - middle))]
+        last = file_ends[number - 1] = best[np.argmin(np.abs(best - middle))]
         used = float(heavier[last - 1]) if last else 0.0
-    return found
+    return file_ends
 
 
 @compiled(NOTHING(ULONG_ROWS, LONGS, OUT_BYTES))

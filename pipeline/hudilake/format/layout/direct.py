@@ -127,19 +127,19 @@ def _of_decimals(values: pa.Array) -> Ulongs:
 
 def _of_texts(values: pa.Array) -> Ulongs:
     body, offsets = utf8_of(values)
-    found = np.empty(len(values), dtype=np.uint64)
-    _first_bytes(body, offsets, found)
-    return found
+    words = np.empty(len(values), dtype=np.uint64)
+    _first_bytes(body, offsets, words)
+    return words
 
 
 @compiled(NOTHING(BYTES, LONGS, ULONGS))
 def _first_bytes(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], found: Ulongs) -> None:
     """The first 8 bytes of texts, the first one highest; a shorter text is followed by zeros."""
     for row in range(len(found)):
-        at, end = offsets[row], min(offsets[row] + _WORD_BYTES, offsets[row + 1])
+        start, end = offsets[row], min(offsets[row] + _WORD_BYTES, offsets[row + 1])
         value = np.uint64(0)
-        for place in range(at, end):
-            value |= np.uint64(data[place]) << np.uint64(8 * (_WORD_BYTES - 1 - (place - at)))
+        for place in range(start, end):
+            value |= np.uint64(data[place]) << np.uint64(8 * (_WORD_BYTES - 1 - (place - start)))
         found[row] = value
 
 

@@ -74,8 +74,8 @@ def places(keys: Sequence[pa.Table]) -> npt.NDArray[np.int64]:
             columns.append(pc.is_valid(column))
         columns.append(column)
     by = [(str(number), "ascending") for number in range(len(columns))]
-    found = pc.sort_indices(pa.table(columns, names=[name for name, _ in by]), by)
-    return np.asarray(found.to_numpy(), dtype=np.int64)
+    indexes = pc.sort_indices(pa.table(columns, names=[name for name, _ in by]), by)
+    return np.asarray(indexes.to_numpy(), dtype=np.int64)
 
 
 # The columns of an order that a table has.

@@ -89,9 +89,9 @@ def text_ranges(values: Texts, bounds: Texts) -> _Longs:
     words, trees = np.zeros(2 * count, dtype=np.uint64), np.zeros(4 * count, dtype=np.uint64)
     firsts, below = np.zeros(2 * count, dtype=np.int64), np.zeros(2 * count, dtype=np.int64)
     _build(*bounds, nodes, words, firsts, below, trees)
-    found = np.empty(len(values[1]) - 1, dtype=np.int64)
-    _search(*values, *bounds, nodes, words, firsts, below, trees, found)
-    return found
+    ranges = np.empty(len(values[1]) - 1, dtype=np.int64)
+    _search(*values, *bounds, nodes, words, firsts, below, trees, ranges)
+    return ranges
 
 
 @compiled(ULONG(BYTES, LONG, LONG))
@@ -137,8 +137,8 @@ def _build(
     node, made, used, planted = 0, 1, 0, 0
     while node < made:
         first, end = nodes[node, _FIRST], nodes[node, _END]
-        at, last = offsets[first], offsets[end - 1]
-        shared = _shared(data, at, offsets[first + 1], data, last, offsets[end], nodes[node, _SHARED])
+        begin, last = offsets[first], offsets[end - 1]
+        shared = _shared(data, begin, offsets[first + 1], data, last, offsets[end], nodes[node, _SHARED])
         nodes[node, _SHARED], nodes[node, _WORDS] = shared, used
         bound = first
         while bound < end:
@@ -189,17 +189,17 @@ def _search(
 ) -> None:
     """Go down the tree with each value."""
     for row in range(len(found)):
-        at, end = offsets[row], offsets[row + 1]
+        begin, end = offsets[row], offsets[row + 1]
         node, known = 0, 0
         while True:
             first, high, prefix = nodes[node, _FIRST], nodes[node, _END], nodes[node, _SHARED]
             bound_at = bound_offsets[first]
-            shared = _shared(data, at, end, bounds, bound_at, bound_at + prefix, known)
+            shared = _shared(data, begin, end, bounds, bound_at, bound_at + prefix, known)
             if shared < prefix:  # all bounds of the node are above the value, or none is
-                less = at + shared == end or data[at + shared] < bounds[bound_at + shared]
+                less = begin + shared == end or data[begin + shared] < bounds[bound_at + shared]
                 found[row] = first if less else high
                 break
-            word = _word(data, at + shared, end)
+            word = _word(data, begin + shared, end)
             count = nodes[node, _COUNT]
             above = rank(trees, nodes[node, _TREE], count, word)
             place = nodes[node, _WORDS] + above  # of the first word above the value's
@@ -208,7 +208,7 @@ def _search(
                 found[row] = high
                 break
             if not below[place - 1]:
-                found[row] = _bytewise(data, at, end, bounds, bound_offsets, firsts[place - 1], high, shared)
+                found[row] = _bytewise(data, begin, end, bounds, bound_offsets, firsts[place - 1], high, shared)
                 break
             node, known = below[place - 1], shared + _WORD
 
@@ -227,9 +227,9 @@ def ranges_of(values: pa.Array, bounds: pa.Array) -> _Longs:
     marks = np.array(bounds.to_numpy(), dtype=np.uint64)
     tree = np.empty(1 << tree_height(len(marks)), dtype=np.uint64)
     fill_tree(marks, 0, len(marks), tree, 0)
-    found = np.empty(len(values), dtype=np.int64)
-    _search_numbers(np.array(values.fill_null(0).to_numpy(), dtype=np.uint64), tree, len(marks), found)
-    return found
+    ranges = np.empty(len(values), dtype=np.int64)
+    _search_numbers(np.array(values.fill_null(0).to_numpy(), dtype=np.uint64), tree, len(marks), ranges)
+    return ranges
 
 
 @compiled(NOTHING(ULONGS, ULONGS, LONG, LONGS))

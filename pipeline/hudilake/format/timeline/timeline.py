@@ -210,11 +210,11 @@ class Timeline:
 
         Raises CorruptDataError for a replacecommit that cannot be read, StorageError.
         """
-        found: dict[FileGroupId, str] = {}
+        replacements: dict[FileGroupId, str] = {}
         for write in self._writes:
             if write.action == REPLACE_COMMIT:
-                found |= dict.fromkeys(self._groups_replaced_by(write), write.requested_time)
-        return found
+                replacements |= dict.fromkeys(self._groups_replaced_by(write), write.requested_time)
+        return replacements
 
     def _groups_replaced_by(self, write: Instant) -> tuple[FileGroupId, ...]:
         groups = self._replaced.get(write.file_name)

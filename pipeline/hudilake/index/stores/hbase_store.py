@@ -38,15 +38,15 @@ class HBaseStore:
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """As ``KeyValueStore.get_many``; a table that does not exist has no entries."""
-        found: dict[str, bytes] = {}
+        values_by_row: dict[str, bytes] = {}
         rows = [_row(key) for key in keys]
         for begin in range(0, len(rows), _ROWS_READ):
             query = "&".join(f"row={row}" for row in dict.fromkeys(rows[begin : begin + _ROWS_READ]))
             body = self._ask("GET", f"{self._table}/multiget?{query}")
             for row in json.loads(body).get("Row", []) if body else []:
                 cells = {_text(cell["column"]): cell["$"] for cell in row["Cell"]}
-                found[_text(row["key"])] = base64.b64decode(cells[COLUMN])
-        return [found.get(row) for row in rows]
+                values_by_row[_text(row["key"])] = base64.b64decode(cells[COLUMN])
+        return [values_by_row.get(row) for row in rows]
 
     def put_many(self, entries: Mapping[bytes, bytes]) -> None:
         """As ``KeyValueStore.put_many``. Raises ConfigError if the table does not exist."""

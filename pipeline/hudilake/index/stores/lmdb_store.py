@@ -32,8 +32,8 @@ class LmdbStore:
         """As ``KeyValueStore.get_many``, of one moment."""
         try:
             with self._environment().begin() as transaction, transaction.cursor() as cursor:
-                found = dict(cursor.getmulti(keys))
-                return [found.get(key) for key in keys]
+                values = dict(cursor.getmulti(keys))
+                return [values.get(key) for key in keys]
         except lmdb.MapResizedError:
             self._environment().set_mapsize(0)
             return self.get_many(keys)

@@ -93,16 +93,16 @@ class KeyGroup(FileGroup):
         Returns a dictionary<int32, binary> array of n; null where the key has none.
         """
         missing = np.arange(len(wanted), dtype=np.int64)
-        found: list[tuple[Longs, pa.Array]] = []
+        matches: list[tuple[Longs, pa.Array]] = []
         for run in reversed(self.runs()):
-            missing = _take_found(found, missing, run, wanted)
+            missing = _take_found(matches, missing, run, wanted)
         base = self.base_reader()
         if base is not None and len(missing):
-            self._find_in_base(found, missing, base, wanted)
+            self._find_in_base(matches, missing, base, wanted)
         rows = np.full(len(wanted), -1, dtype=np.int64)
-        if found:
-            rows[np.concatenate([places for places, _ in found])] = np.arange(sum(len(p) for p, _ in found))
-        values = joined_values([values for _, values in found])
+        if matches:
+            rows[np.concatenate([places for places, _ in matches])] = np.arange(sum(len(p) for p, _ in matches))
+        values = joined_values([values for _, values in matches])
         return values.take(pa.array(rows, mask=rows < 0))
 
     def _find_in_base(
@@ -223,7 +223,7 @@ def _one_run(runs: list[Entries]) -> Entries:
 def _find_by_units(found: list[tuple[Longs, pa.Array]], missing: Longs, base: HFileReader, wanted: pa.Array) -> None:
     """Note the values of those keys that are not where the order of bytes puts them."""
     met = np.concatenate([places for places, _ in found]) if found else np.empty(0, dtype=np.int64)
-    left = {wanted[at].as_py(): at for at in np.setdiff1d(missing, met).tolist()}
+    left = {wanted[position].as_py(): position for position in np.setdiff1d(missing, met).tolist()}
     values = base.get_many(key for key in left if key and max(key) >= PLACED_UNLIKE)
     if values:
         entries = Entries.sorted(

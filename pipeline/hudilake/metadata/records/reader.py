@@ -164,7 +164,7 @@ def _check_complete(partition: MetadataPartition, groups: list[FileGroup]) -> No
     numbers: dict[str | None, list[int]] = defaultdict(list)
     for group in groups:
         numbers[group.owner].append(group.index)
-    if any(found != list(range(len(found))) for found in numbers.values()) or (
+    if any(indexes != list(range(len(indexes))) for indexes in numbers.values()) or (
         not groups and partition is not MetadataPartition.RECORD_INDEX
     ):
         raise CorruptDataError(

@@ -60,16 +60,16 @@ class Cursor:
 
     def long(self) -> int:
         """A zigzag varint."""
-        data, at = self.data, self.at
-        byte = data[at]
-        at += 1
+        data, position = self.data, self.at
+        byte = data[position]
+        position += 1
         rest, shift = byte & 0x7F, 7
         while byte > 0x7F:
-            byte = data[at]
-            at += 1
+            byte = data[position]
+            position += 1
             rest |= (byte & 0x7F) << shift
             shift += 7
-        self.at = at
+        self.at = position
         return (rest >> 1) ^ -(rest & 1)
 
     def bytes(self) -> bytes:

@@ -137,7 +137,7 @@ def _by_partition(scan: BucketedScan) -> _Parts | None:
     """None if the path of a partition does not say its values."""
     if scan.layout is None:
         return None
-    found: dict[tuple[str, ...], list[BucketSlice]] = defaultdict(list)
+    slices_by_partition: dict[tuple[str, ...], list[BucketSlice]] = defaultdict(list)
     known: dict[str, tuple[str, ...]] = {}
     for piece in bucket_slices(scan):
         path = piece.file_slice.partition_path
@@ -146,8 +146,8 @@ def _by_partition(scan: BucketedScan) -> _Parts | None:
             if values is None:
                 return None
             known[path] = tuple(values)
-        found[known[path]].append(piece)
-    return found
+        slices_by_partition[known[path]].append(piece)
+    return slices_by_partition
 
 
 def _paired(left: Sequence[BucketSlice], right: Sequence[BucketSlice], slots: int) -> Iterable[Pair]:
@@ -158,12 +158,12 @@ def _paired(left: Sequence[BucketSlice], right: Sequence[BucketSlice], slots: in
 
 
 def _by_number(slices: Iterable[BucketSlice], of: int) -> list[list[BucketSlice]]:
-    found: list[list[BucketSlice]] = [[] for _ in range(of)]
+    slices_by_number: list[list[BucketSlice]] = [[] for _ in range(of)]
     for piece in slices:
         step = math.gcd(piece.buckets, of)
         for number in range(piece.bucket % step, of, step):
-            found[number].append(piece)
-    return found
+            slices_by_number[number].append(piece)
+    return slices_by_number
 
 
 def modulus(slices: Sequence[BucketSlice], slots: int) -> int:

@@ -70,12 +70,12 @@ class Batches:
 
     def add(self, given: GroupSamples) -> Iterator[SampleBatch]:
         """Add rows; the batches that are full now."""
-        found = given.found
-        if found is None:
+        group_rows = given.found
+        if group_rows is None:
             self._waiting.append(_PendingRows(given.step, ("", ""), None, self._schema.empty_table()))
-        elif found.rows.num_rows:
-            self._waiting.append(_PendingRows(given.step, found.group, found.keys, found.rows))
-            self._rows += found.rows.num_rows
+        elif group_rows.rows.num_rows:
+            self._waiting.append(_PendingRows(given.step, group_rows.group, group_rows.keys, group_rows.rows))
+            self._rows += group_rows.rows.num_rows
         while self._rows >= self.most:
             yield self._take(self.most)
 

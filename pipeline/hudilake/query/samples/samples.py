@@ -219,10 +219,10 @@ class Samples:
     def _rows_of(self, step: SampleStep, after: LastRow | None) -> Iterator[GroupSamples]:
         for attempt in range(1, _READ_ATTEMPTS + 1):
             try:
-                for found in self._states.completed_in(step, after):
-                    yield GroupSamples(step, found)
-                    if len(found.keys):
-                        after = LastRow(*found.group, found.keys[-1].as_py())
+                for group_rows in self._states.completed_in(step, after):
+                    yield GroupSamples(step, group_rows)
+                    if len(group_rows.keys):
+                        after = LastRow(*group_rows.group, group_rows.keys[-1].as_py())
                 break
             except StorageNotFoundError as error:  # cleaned since it was listed
                 if attempt == _READ_ATTEMPTS:

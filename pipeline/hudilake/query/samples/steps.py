@@ -93,11 +93,11 @@ def expired(begin: str, step: str | None, why: str) -> PositionExpiredError:
 
 def _writes(timeline: Timeline, begin: str, end: str | None) -> Iterator[Instant]:
     """Commits that wrote rows, and clusterings, by completion time. A compaction changes no row and no file group."""
-    found = [
+    writes = [
         write
         for write in timeline.completed()
         if (write.completion_time or "") > begin and (end is None or (write.completion_time or "") <= end)
     ]
-    for write in sorted(found, key=lambda write: (write.completion_time or "", write.requested_time)):
+    for write in sorted(writes, key=lambda write: (write.completion_time or "", write.requested_time)):
         if not timeline.is_compaction(write):
             yield write

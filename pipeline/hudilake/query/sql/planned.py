@@ -74,15 +74,15 @@ def plan_sql(
     Raises ConfigError for text that is not a query, or that names other tables or none, and as ``TableReader.plan``.
     """
     query = QueryText.parse(sql)
-    found = _found(query, table_names(find) if isinstance(find, Mapping) else find)
+    tables_by_name = _found(query, table_names(find) if isinstance(find, Mapping) else find)
     by_table: dict[int, list[exp.Table]] = {}
     for reference in query.references:
-        by_table.setdefault(id(found[name_of(reference)]), []).append(reference)
-    schemas = {id(table): table.schema for table in found.values()}
-    needs = QueryNeeds(query, {id(r): schemas[id(found[name_of(r)])] for r in query.references})
+        by_table.setdefault(id(tables_by_name[name_of(reference)]), []).append(reference)
+    schemas = {id(table): table.schema for table in tables_by_name.values()}
+    needs = QueryNeeds(query, {id(r): schemas[id(tables_by_name[name_of(r)])] for r in query.references})
     text, planned = sql, dict[int, PlannedTable]()
     for references in by_table.values():
-        table, needed = found[name_of(references[0])], needs.of(references)
+        table, needed = tables_by_name[name_of(references[0])], needs.of(references)
         counting = _counting(query, needed, schemas[id(table)])
         plan = _planned(table, needed, count_all, counting)
         if counting is not None and plan.counted:
@@ -98,14 +98,14 @@ def _found(query: QueryText, find: Find) -> dict[Name, SqlTable]:
     names = {name_of(reference): written(reference) for reference in reversed(query.references)}
     if not names:
         raise ConfigError("the query names no table", do_next="name a table in FROM", query=query.sql)
-    found = {name: find(names[name]) for name in dict.fromkeys(map(name_of, query.references))}
-    if missing := [spelled(names[name]) for name, table in found.items() if table is None]:
+    tables = {name: find(names[name]) for name in dict.fromkeys(map(name_of, query.references))}
+    if missing := [spelled(names[name]) for name, table in tables.items() if table is None]:
         raise ConfigError(
             f"the query names tables that are not given: {', '.join(missing)}",
             do_next="correct the names, or give the tables",
             query=query.sql,
         )
-    return {name: table for name, table in found.items() if table is not None}
+    return {name: table for name, table in tables.items() if table is not None}
 
 
 def _counting(query: QueryText, needed: TableNeeds, schema: pa.Schema) -> CountingQuery | None:

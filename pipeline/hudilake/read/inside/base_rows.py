@@ -72,17 +72,17 @@ def _wanted(
 
 def tally_of(file: ChunkedFile, columns: Sequence[str], chosen: Mapping[int, RowRanges | None]) -> ReadTally:
     """The counts of a base file of which these rows are read."""
-    found = ReadTally(files=1, row_groups=len(chosen), of_row_groups=len(file.group_rows))
-    for group in range(found.of_row_groups):
+    tally = ReadTally(files=1, row_groups=len(chosen), of_row_groups=len(file.group_rows))
+    for group in range(tally.of_row_groups):
         size = file.stored_bytes(group, columns)
-        found.of_bytes += size
+        tally.of_bytes += size
         ranges = chosen.get(group, [])
         if ranges is None:
-            found.bytes += size
+            tally.bytes += size
         elif ranges:
             pages_read, read, of_pages = file.pages_read(group, columns, ranges)
-            found.bytes += read
-            found.pages += pages_read
-            found.of_pages += of_pages
-    found.fetched, found.requests = file.parts.fetched, file.parts.requests
-    return found
+            tally.bytes += read
+            tally.pages += pages_read
+            tally.of_pages += of_pages
+    tally.fetched, tally.requests = file.parts.fetched, file.parts.requests
+    return tally

@@ -39,7 +39,7 @@ class RowGroupPieces:
 
     def chosen(self, wanted: Flags, group_rows: Sequence[int]) -> dict[int, RowRanges | None]:
         """The rows of the wanted pieces: row group -> ranges, None for all of its rows."""
-        found: dict[int, RowRanges | None] = {}
+        row_ranges: dict[int, RowRanges | None] = {}
         for group in np.unique(self.group[wanted]).tolist():
             mine = np.flatnonzero(wanted & (self.group == group))
             ranges: RowRanges = []
@@ -48,8 +48,8 @@ class RowGroupPieces:
                     ranges[-1] = ranges[-1][0], stop
                 else:
                     ranges.append((start, stop))
-            found[group] = None if ranges == [(0, group_rows[group])] else ranges
-        return found
+            row_ranges[group] = None if ranges == [(0, group_rows[group])] else ranges
+        return row_ranges
 
 
 def row_groups(file: ChunkedFile, schema: pa.Schema, columns: Iterable[str]) -> RowGroupPieces:
@@ -109,6 +109,6 @@ def _bounds(kind: pa.DataType, ranges: Sequence[ColumnRange | None], is_held: bo
         none = np.zeros(len(ranges), dtype=np.bool_)
         unknown = column_bounds(kind, ranges)
         return ColumnBounds(kind, unknown.low, unknown.high, none, ~none)
-    found = column_bounds(kind, ranges)
+    bounds = column_bounds(kind, ranges)
     unsaid = _FLOATS_MAY_BE_NAN and pa.types.is_floating(kind)
-    return ColumnBounds(kind, found.low, found.high, found.has_values, found.has_nulls, unsaid)
+    return ColumnBounds(kind, bounds.low, bounds.high, bounds.has_values, bounds.has_nulls, unsaid)

@@ -34,13 +34,13 @@ def planned_reads(plan: ScanPlan, most_files: int = MOST_FILES) -> PlannedReads 
 
     Raises CorruptDataError, UnsupportedError, StorageError.
     """
-    found = [(one.base_file, bool(one.log_files)) for one in plan.slices if one.base_file is not None]
-    if not columns_of(plan.condition) or not found:
+    base_files = [(one.base_file, bool(one.log_files)) for one in plan.slices if one.base_file is not None]
+    if not columns_of(plan.condition) or not base_files:
         return None
-    some = found[:most_files]
+    some = base_files[:most_files]
     with ThreadPoolExecutor(_PARALLEL) as pool:
         tallies = list(pool.map(lambda one: _planned(plan.scan, one[0]), some))
-    return PlannedReads(_sum(tallies), len(found), sum(has_logs for _, has_logs in some))
+    return PlannedReads(_sum(tallies), len(base_files), sum(has_logs for _, has_logs in some))
 
 
 def _planned(scan: SliceScan, base: BaseFile) -> ReadTally:

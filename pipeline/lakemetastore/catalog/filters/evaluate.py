@@ -68,11 +68,11 @@ def matching(condition: Condition | None, keys: Sequence[KeyColumn], count: int)
     first, rest = _by_cost(terms, by_name)
     if not first:
         return np.flatnonzero(_Evaluation(by_name).mask(condition))
-    found = np.flatnonzero(reduce(operator.and_, map(_Evaluation(by_name).mask, first)))
+    positions = np.flatnonzero(reduce(operator.and_, map(_Evaluation(by_name).mask, first)))
     if not rest:
-        return found
-    left = {name: replace(key, codes=key.codes[found]) for name, key in by_name.items()}
-    return found[_Evaluation(left).mask(Every(rest))]
+        return positions
+    left = {name: replace(key, codes=key.codes[positions]) for name, key in by_name.items()}
+    return positions[_Evaluation(left).mask(Every(rest))]
 
 
 def _by_cost(

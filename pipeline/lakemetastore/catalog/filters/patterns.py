@@ -58,29 +58,29 @@ def like(pattern: str) -> Pattern:
 
 
 def _of_expression(text: str) -> Iterator[_Piece]:
-    at = 0
-    while at < len(text):
-        if text.startswith(".*", at):
+    position = 0
+    while position < len(text):
+        if text.startswith(".*", position):
             yield _ANY
-            at += 2
-        elif text[at] == _ESCAPE and at + 1 < len(text):
-            yield _literal(text[at + 1])
-            at += 2
+            position += 2
+        elif text[position] == _ESCAPE and position + 1 < len(text):
+            yield _literal(text[position + 1])
+            position += 2
         else:
-            yield _ONE if text[at] == "." else _literal(text[at])
-            at += 1
+            yield _ONE if text[position] == "." else _literal(text[position])
+            position += 1
 
 
 def _of_sql(text: str) -> Iterator[_Piece]:
     special = {"%": _ANY, "_": _ONE}
-    at = 0
-    while at < len(text):
-        if text[at] == _ESCAPE and at + 1 < len(text):
-            yield _literal(text[at + 1])
-            at += 2
+    position = 0
+    while position < len(text):
+        if text[position] == _ESCAPE and position + 1 < len(text):
+            yield _literal(text[position + 1])
+            position += 2
         else:
-            yield special.get(text[at]) or _literal(text[at])
-            at += 1
+            yield special.get(text[position]) or _literal(text[position])
+            position += 1
 
 
 def _literal(character: str) -> _Piece:

@@ -259,9 +259,9 @@ class _Parser:
         )
 
     def _take(self, text: str) -> bool:
-        found = self._is(text)
-        self.position += found
-        return found
+        is_present = self._is(text)
+        self.position += is_present
+        return is_present
 
     def _need(self, text: str) -> None:
         if not self._take(text):
@@ -275,19 +275,19 @@ class _Parser:
 
 
 def _tokens(text: str) -> list[_Token]:
-    tokens, at = [], 0
+    tokens, start = [], 0
     end = len(text.rstrip())
-    while at < end:
-        match = _TOKEN.match(text, at)
+    while start < end:
+        match = _TOKEN.match(text, start)
         if match is None:
             raise MetaError(
-                f"Error parsing partition filter : line 1:{at} no viable alternative at '{text[at : at + 20]}'"
+                f"Error parsing partition filter : line 1:{start} no viable alternative at '{text[start : start + 20]}'"
             )
         kind = match.lastgroup or ""
-        found = match[kind]
-        is_keyword = kind == "word" and found.upper() in _KEYWORDS
-        tokens.append(_Token("keyword" if is_keyword else kind, found, match.start(kind)))
-        at = match.end()
+        lexeme = match[kind]
+        is_keyword = kind == "word" and lexeme.upper() in _KEYWORDS
+        tokens.append(_Token("keyword" if is_keyword else kind, lexeme, match.start(kind)))
+        start = match.end()
     return [*tokens, _Token("end", "", end)]
 
 

@@ -39,9 +39,9 @@ def get_database_req(context: Context, args: Struct) -> Struct:
     of_catalog(args.request.catalogName)
     name = database_name(args.request.name)
     check_database(context, name)
-    found = context.catalog.databases.get(name)
-    sent = to_thrift.database(found)
-    sent.type, sent.createTime = ttypes.DatabaseType.NATIVE, found.created or None
+    catalog_database = context.catalog.databases.get(name)
+    sent = to_thrift.database(catalog_database)
+    sent.type, sent.createTime = ttypes.DatabaseType.NATIVE, catalog_database.created or None
     return sent
 
 

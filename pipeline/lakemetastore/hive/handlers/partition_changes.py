@@ -239,8 +239,10 @@ def _drop(
     if not delete_data:
         return context.catalog.partitions.drop(table.database, table.name, names, if_exists=if_exists)
     going = Removal(frozenset([entry.id]), frozenset(names))
-    found = (entry.partitions.named(name) for name in names)
-    files.check(files.claims(context.catalog, going), table, [partition.location for partition in found if partition])
+    named_partitions = (entry.partitions.named(name) for name in names)
+    files.check(
+        files.claims(context.catalog, going), table, [partition.location for partition in named_partitions if partition]
+    )
     dropped = context.catalog.partitions.drop(table.database, table.name, names, if_exists=if_exists)
     locations = [partition.location for partition in dropped]
     for location in files.delete_dropped(files.claims(context.catalog, going), table, locations):

@@ -75,8 +75,8 @@ def _truncate(context: Context, database: str, name: str, wanted: Sequence[str] 
         places, going = [entry.table.location], Removal(frozenset([entry.id]))
     else:
         names = [n for n in (entry.partitions.names() if wanted is None else wanted) if entry.partitions.named(n)]
-        found = (entry.partitions.named(one) for one in names)
-        places = [partition.location for partition in found if partition]
+        named_partitions = (entry.partitions.named(one) for one in names)
+        places = [partition.location for partition in named_partitions if partition]
         going = Removal(frozenset([entry.id]), frozenset(names))
     files = context.services.files
     files.empty(files.claims(context.catalog, going), entry.table, [place for place in places if place])
@@ -86,9 +86,11 @@ def _truncate(context: Context, database: str, name: str, wanted: Sequence[str] 
 def _forget_counts(context: Context, entry: TableEntry, names: Iterable[str]) -> None:
     """No rows are left: numbers of files and rows are 0, statistics of columns are gone."""
     catalog, where = context.catalog, (entry.table.database, entry.table.name)
-    found = [partition for partition in map(entry.partitions.named, names) if partition]
+    named_partitions = [partition for partition in map(entry.partitions.named, names) if partition]
     counted = [
-        msgspec.structs.replace(p, parameters=_none(p.parameters)) for p in found if p.parameters.keys() & _COUNTS
+        msgspec.structs.replace(p, parameters=_none(p.parameters))
+        for p in named_partitions
+        if p.parameters.keys() & _COUNTS
     ]
     if counted:
         catalog.partitions.alter_all(*where, counted)
@@ -114,11 +116,11 @@ def _table(context: Context, database: str, name: str, part: str) -> TableEntry:
 def _chosen(context: Context, source: TableEntry, spec: Mapping[str, str]) -> list[str]:
     """The names of the partitions with the values of a spec; other keys than the table's choose nothing."""
     values = [spec.get(key.name, "") for key in source.table.partition_keys]
-    found = source.partitions.names(context.catalog.partitions.having(source, values)) if any(values) else []
-    if not found:
+    positions = source.partitions.names(context.catalog.partitions.having(source, values)) if any(values) else []
+    if not positions:
         shown = ", ".join(f"{key}={value}" for key, value in spec.items())
         raise MetaError(f"No partition is found with the values {{{shown}}} for the table {source.table.name}")
-    return found
+    return positions
 
 
 def _move(context: Context, source: TableEntry, target: TableEntry, name: str) -> Move:

@@ -37,8 +37,8 @@ def get_partitions_pspec(context: Context, args: Struct) -> list[Struct]:
 def get_part_specs_by_filter(context: Context, args: Struct) -> list[Struct]:
     """The partitions for which a condition on the keys holds, as specs."""
     entry = context.catalog.tables.get(database_name(args.db_name), args.tbl_name)
-    found = context.catalog.partitions.matching(entry, args.filter or "")
-    return specs(entry, entry.partitions.select(found if args.max_parts < 0 else found[: args.max_parts]))
+    positions = context.catalog.partitions.matching(entry, args.filter or "")
+    return specs(entry, entry.partitions.select(positions if args.max_parts < 0 else positions[: args.max_parts]))
 
 
 def specs(entry: TableEntry, partitions: Sequence[Partition]) -> list[Struct]:

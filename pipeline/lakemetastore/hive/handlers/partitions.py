@@ -44,8 +44,8 @@ def get_partition_req(context: Context, args: Struct) -> EncodedResult:
             do_next="look at the names of the tables",
         )
     entry = _entry(context, database, request.tblName)
-    found = _one(context, entry, context.catalog.partitions.get(entry, request.partVals or ()))
-    return EncodedResult(STRUCT, only_field(STRUCT, 1, found.parts))
+    encoded_partition = _one(context, entry, context.catalog.partitions.get(entry, request.partVals or ()))
+    return EncodedResult(STRUCT, only_field(STRUCT, 1, encoded_partition.parts))
 
 
 def get_partition_by_name(context: Context, args: Struct) -> EncodedResult:
@@ -68,8 +68,8 @@ def get_partitions_req(context: Context, args: Struct) -> EncodedResult:
     """The partitions of a table; none of an unknown table (HMS 4.0.1)."""
     request = args.req
     of_catalog(request.catName)
-    found = _all_of_any(context, request.dbName, request.tblName, request.maxParts)
-    return EncodedResult(STRUCT, only_field(LIST, 1, found))
+    encoded_partitions = _all_of_any(context, request.dbName, request.tblName, request.maxParts)
+    return EncodedResult(STRUCT, only_field(LIST, 1, encoded_partitions))
 
 
 def get_partitions_ps(context: Context, args: Struct) -> EncodedResult:
@@ -91,8 +91,8 @@ def get_partitions_ps_with_auth_req(context: Context, args: Struct) -> EncodedRe
 def get_partitions_by_filter(context: Context, args: Struct) -> EncodedResult:
     """The partitions for which a condition on the keys holds."""
     entry = _entry(context, args.db_name, args.tbl_name)
-    found = _first(context.catalog.partitions.matching(entry, args.filter or ""), args.max_parts)
-    return EncodedResult(LIST, _bytes(context, entry, entry.partitions.select(found)))
+    positions = _first(context.catalog.partitions.matching(entry, args.filter or ""), args.max_parts)
+    return EncodedResult(LIST, _bytes(context, entry, entry.partitions.select(positions)))
 
 
 def get_num_partitions_by_filter(context: Context, args: Struct) -> int:
@@ -143,12 +143,12 @@ def get_partition_values(context: Context, args: Struct) -> Struct:
     request = args.request
     of_catalog(request.catName)
     entry = _entry(context, request.dbName, request.tblName)
-    found = _matching(context, entry, request.filter)
+    partitions = _matching(context, entry, request.filter)
     keys = [key.name for key in entry.table.partition_keys]
     named = [column.name.lower() for column in request.partitionKeys or ()]
     wanted = [_key(keys, name) for name in named]
     spelled: Callable[[str], str] = str if request.filter else escaped
-    rows: Iterable[tuple[str, ...]] = (tuple(spelled(p.values[i]) for i in wanted) for p in found)
+    rows: Iterable[tuple[str, ...]] = (tuple(spelled(p.values[i]) for i in wanted) for p in partitions)
     if request.applyDistinct:
         rows = dict.fromkeys(rows)
     order = [_key(named, column.name) for column in request.partitionOrder or ()]
@@ -195,8 +195,8 @@ def _all_of_any(context: Context, database: str, name: str, limit: int) -> list[
 
 
 def _with(context: Context, entry: TableEntry, values: Sequence[str] | None, limit: int) -> list[bytes]:
-    found = _first(context.catalog.partitions.having(entry, values or ()), limit)
-    return _bytes(context, entry, entry.partitions.select(found))
+    positions = _first(context.catalog.partitions.having(entry, values or ()), limit)
+    return _bytes(context, entry, entry.partitions.select(positions))
 
 
 def _first(positions: Positions, limit: int) -> Positions:
@@ -210,8 +210,8 @@ def _matching(context: Context, entry: TableEntry, condition: str | None) -> Ite
 
 
 def _named(entry: TableEntry, names: Sequence[str] | None) -> list[Partition]:
-    found = {entry.partitions.position(name) for name in names or ()} - {None}
-    return [entry.partitions[position] for position in sorted(p for p in found if p is not None)]
+    positions = {entry.partitions.position(name) for name in names or ()} - {None}
+    return [entry.partitions[position] for position in sorted(p for p in positions if p is not None)]
 
 
 def _names_with(context: Context, database: str, name: str, values: Sequence[str] | None, limit: int) -> list[str]:

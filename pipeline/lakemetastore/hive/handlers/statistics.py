@@ -57,8 +57,8 @@ def get_partitions_statistics_req(context: Context, args: Struct) -> Struct:
     request = args.request
     of_catalog(request.catName)
     entry = context.catalog.tables.get(database_name(request.dbName), request.tblName)
-    found = {name: _objects(context, entry, request.colNames, name) for name in request.partNames or ()}
-    return ttypes.PartitionsStatsResult(partStats={name: objects for name, objects in found.items() if objects})
+    statistics = {name: _objects(context, entry, request.colNames, name) for name in request.partNames or ()}
+    return ttypes.PartitionsStatsResult(partStats={name: objects for name, objects in statistics.items() if objects})
 
 
 def get_aggr_stats_for(context: Context, args: Struct) -> Struct:
@@ -66,8 +66,8 @@ def get_aggr_stats_for(context: Context, args: Struct) -> Struct:
     request = args.request
     of_catalog(request.catName)
     entry = context.catalog.tables.get(database_name(request.dbName), request.tblName)
-    found = [_objects(context, entry, request.colNames, name) for name in request.partNames or ()]
-    counted = [objects for objects in found if objects]
+    statistics = [_objects(context, entry, request.colNames, name) for name in request.partNames or ()]
+    counted = [objects for objects in statistics if objects]
     if len(counted) != 1:
         return ttypes.AggrStats(colStats=[], partsFound=0)
     return ttypes.AggrStats(colStats=counted[0], partsFound=1)
@@ -127,11 +127,11 @@ def _one(context: Context, args: Struct, partition: str) -> Struct | None:
     kept = context.catalog.statistics.get(entry, [column], partition).get(column)
     if kept is None:
         return None
-    found = decode(kept, ttypes.ColumnStatistics)
-    described = found.statsDesc
+    statistics = decode(kept, ttypes.ColumnStatistics)
+    described = statistics.statsDesc
     described.isTblLevel, described.dbName, described.tableName = not partition, entry.table.database, entry.table.name
     described.partName, described.catName = partition or None, CATALOG
-    return found
+    return statistics
 
 
 def _objects(context: Context, entry: TableEntry, columns: Sequence[str] | None, partition: str) -> list[Struct]:

@@ -86,9 +86,9 @@ def drop_table(context: Context, args: Struct) -> None:
     if not args.deleteData:
         context.catalog.tables.drop(database, args.name)
         return
-    found = context.catalog.tables.get(database, args.name)
-    going = Removal(frozenset([found.id]))
-    files.check(files.claims(context.catalog, going), found.table, places(found))
+    table_entry = context.catalog.tables.get(database, args.name)
+    going = Removal(frozenset([table_entry.id]))
+    files.check(files.claims(context.catalog, going), table_entry.table, places(table_entry))
     entry = context.catalog.tables.drop(database, args.name)
     files.delete_dropped(files.claims(context.catalog, going), entry.table, places(entry))
 
@@ -133,8 +133,8 @@ def _moved_to(context: Context, before: Table, new: Table) -> str | None:
 
 
 def _is_at(context: Context, placed: Table) -> bool:
-    found = context.catalog.tables.has(placed.database, placed.name)
-    return found and same_place(
+    exists = context.catalog.tables.has(placed.database, placed.name)
+    return exists and same_place(
         context.catalog.tables.get(placed.database, placed.name).table.location, placed.location
     )
 

@@ -41,8 +41,13 @@ def get_tables_by_type(context: Context, args: Struct) -> list[str]:
 
 def get_table_meta(context: Context, args: Struct) -> list[Struct]:
     """Names, kinds and comments of tables by patterns."""
-    found = context.catalog.tables.summaries(plain(args.db_patterns) or "*", args.tbl_patterns, args.tbl_types or ())
-    return [ttypes.TableMeta(dbName=t.database, tableName=t.name, tableType=t.kind, comments=t.comment) for t in found]
+    table_summaries = context.catalog.tables.summaries(
+        plain(args.db_patterns) or "*", args.tbl_patterns, args.tbl_types or ()
+    )
+    return [
+        ttypes.TableMeta(dbName=t.database, tableName=t.name, tableType=t.kind, comments=t.comment)
+        for t in table_summaries
+    ]
 
 
 def get_tables_ext(context: Context, args: Struct) -> list[Struct]:

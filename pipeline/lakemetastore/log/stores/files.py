@@ -45,11 +45,11 @@ class _LogFiles:
 
     def run_after(self, version: int) -> list[int] | None:
         """The entries after a version if there is no gap between, and behind the version, and among them."""
-        found = [each for each in self.entries if each > version]
-        if found != list(range(version + 1, version + 1 + len(found))):
+        versions = [each for each in self.entries if each > version]
+        if versions != list(range(version + 1, version + 1 + len(versions))):
             return None
         reaches = version in self.entries or version in (0, *self.snapshots)
-        return found if found or (reaches and (version or not self.snapshots)) else None
+        return versions if versions or (reaches and (version or not self.snapshots)) else None
 
 
 class FileStore:
@@ -185,9 +185,9 @@ class FileStore:
         start_after = f"{first - 1:020d}.snapshot" if first else None
         infos = self._storage.list(check_name(log), start_after)
         names = (_FILE.fullmatch(info.path.rpartition("/")[2]) for info in infos)
-        found = [(match["kind"], int(match["version"])) for match in names if match]
-        entries = [version for kind, version in found if kind == "entry"]
-        return _LogFiles(sorted(entries), sorted(version for kind, version in found if kind == "snapshot"))
+        kinds_and_versions = [(match["kind"], int(match["version"])) for match in names if match]
+        entries = [version for kind, version in kinds_and_versions if kind == "entry"]
+        return _LogFiles(sorted(entries), sorted(version for kind, version in kinds_and_versions if kind == "snapshot"))
 
     def _read(self, log: str, versions: list[int]) -> list[Entry]:
         def read(version: int) -> Entry:

@@ -76,10 +76,10 @@ class LmdbLogStore:
                 return []
             until = last if limit is None else min(last, after + limit)
             keys = [_key(log, version) for version in range(after + 1, until + 1)]
-            found = [Entry(_version(key), bytes(data)) for key, data in _each(it, opened.entries, keys)]
-        if last < after or len(found) != len(keys):
+            log_entries = [Entry(_version(key), bytes(data)) for key, data in _each(it, opened.entries, keys)]
+        if last < after or len(log_entries) != len(keys):
             raise trimmed(log, after)
-        return found
+        return log_entries
 
     def last(self, log: str) -> int:
         """As ``LogStore.last``."""
@@ -166,8 +166,8 @@ def _version(key: bytes) -> int:
 
 
 def _last(transaction: Any, opened: _Environment, log: str) -> int:  # noqa: ANN401 - LMDB has no types
-    found = transaction.get(log.encode(), db=opened.heads)
-    return int(_VERSION.unpack(found)[0]) if found else 0
+    head = transaction.get(log.encode(), db=opened.heads)
+    return int(_VERSION.unpack(head)[0]) if head else 0
 
 
 def _each(transaction: Any, database: Any, keys: list[bytes]) -> list[tuple[bytes, bytes]]:  # noqa: ANN401
@@ -177,11 +177,11 @@ def _each(transaction: Any, database: Any, keys: list[bytes]) -> list[tuple[byte
 
 def _keys(transaction: Any, database: Any, log: str, until: int | None = None) -> list[bytes]:  # noqa: ANN401
     """The keys of a log, ascending, up to a version."""
-    found = []
+    keys = []
     with transaction.cursor(db=database) as cursor:
         if cursor.set_range(_key(log, 0)):
             for key in cursor.iternext(values=False):
                 if not bytes(key).startswith(log.encode() + _END) or (until is not None and _version(key) > until):
                     break
-                found.append(bytes(key))
-    return found
+                keys.append(bytes(key))
+    return keys

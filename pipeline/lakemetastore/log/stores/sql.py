@@ -60,11 +60,11 @@ class SqlStore:
             if limit is not None:
                 rows_after = rows_after.where(ENTRIES.c.version <= after + limit)
             rows = connection.execute(rows_after.order_by(ENTRIES.c.version, ENTRIES.c.piece))
-            found = list(entries_of((version, piece) for version, piece in rows))
-        versions = [entry.version for entry in found]
-        if last < after or not found or versions != list(range(after + 1, after + 1 + len(found))):
+            entries = list(entries_of((version, piece) for version, piece in rows))
+        versions = [entry.version for entry in entries]
+        if last < after or not entries or versions != list(range(after + 1, after + 1 + len(entries))):
             raise trimmed(log, after)
-        return found
+        return entries
 
     def last(self, log: str) -> int:
         """As ``LogStore.last``."""
@@ -104,8 +104,8 @@ class SqlStore:
         """As ``LogStore.logs``."""
         with self._connections.reading() as connection:
             named = select(HEADS.c.log).where(HEADS.c.log.startswith(prefix, autoescape=True))
-            found = list(connection.execute(named).scalars())
-        yield from sorted(found)
+            log_names = list(connection.execute(named).scalars())
+        yield from sorted(log_names)
 
     def delete(self, log: str) -> None:
         """As ``LogStore.delete``."""
@@ -144,5 +144,5 @@ def _last(connection: Connection, log: str) -> int:
 
 def _snapshot_versions(connection: Connection, log: str) -> list[int]:
     """Newest first."""
-    found = connection.execute(select(SNAPSHOTS.c.version).where(SNAPSHOTS.c.log == log).distinct()).scalars()
-    return sorted(found, reverse=True)
+    versions = connection.execute(select(SNAPSHOTS.c.version).where(SNAPSHOTS.c.log == log).distinct()).scalars()
+    return sorted(versions, reverse=True)

@@ -28,14 +28,14 @@ def check(
 ) -> None:
     """Compare the metastore with its lakes: states, Hive tables, partitions, names, and what is left over."""
     with opened_metastore(MetastoreSettings.load(conf)) as metastore:
-        found = list(_checker(metastore).findings())
-        for finding in found:
+        all_findings = list(_checker(metastore).findings())
+        for finding in all_findings:
             _print(finding, as_json=as_json)
-        code = _repaired(metastore, found) if repair else 0
-        left = list(_checker(metastore).findings()) if repair and found else found
+        code = _repaired(metastore, all_findings) if repair else 0
+        left = list(_checker(metastore).findings()) if repair and all_findings else all_findings
     if not as_json:
-        done = f", {len(found) - len(left)} put right" if repair else ""
-        say(f"{len(found)} findings{done}" if found else "the metastore says what its lakes say")
+        done = f", {len(all_findings) - len(left)} put right" if repair else ""
+        say(f"{len(all_findings)} findings{done}" if all_findings else "the metastore says what its lakes say")
     raise typer.Exit(code or (CorruptDataError.exit_code if left else 0))
 
 

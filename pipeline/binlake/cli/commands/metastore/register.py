@@ -79,8 +79,8 @@ def rebuild(conf: MetastoreConf, tables: LakeTables = None, as_json: AsJson = Fa
     """Read the states of tables anew from their timelines and files."""
 
     def reports(metastore: Metastore) -> Iterator[RebuildReport]:
-        for found in chosen(metastore.reconciler.lakes, tables or ()):
-            for table in found:
+        for lake_tables in chosen(metastore.reconciler.lakes, tables or ()):
+            for table in lake_tables:
                 yield _rebuilt(metastore, table)
 
     _run(conf, reports, as_json=as_json)
@@ -91,10 +91,10 @@ def _rebuilt(metastore: Metastore, table: NamedTable | BrokenTable) -> RebuildRe
         return RebuildReport(table.name, (), 0.0, table.error)
     began = monotonic_s()
     try:
-        found = metastore.lakes.rebuild(table.storage)
+        rebuild_changes = metastore.lakes.rebuild(table.storage)
     except LakeError as error:
         return RebuildReport(table.full_name, (), monotonic_s() - began, error)
-    return RebuildReport(table.full_name, tuple(found), monotonic_s() - began)
+    return RebuildReport(table.full_name, tuple(rebuild_changes), monotonic_s() - began)
 
 
 def _run(

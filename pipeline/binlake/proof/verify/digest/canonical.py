@@ -43,9 +43,9 @@ def digests(rows: pa.Table | pa.RecordBatch) -> Digests:
     data, ends = np.empty(int(bounds[-1]), dtype=np.uint8), bounds[:-1].copy()
     for cell_data, starts, lengths in cells:
         kernel.append_cells(cell_data, starts, lengths, data, ends)
-    found = Digests(np.empty(count, dtype=np.uint64), np.empty(count, dtype=np.uint64))
-    kernel.hash_rows(data, bounds, found.low, found.high)
-    return found
+    row_digests = Digests(np.empty(count, dtype=np.uint64), np.empty(count, dtype=np.uint64))
+    kernel.hash_rows(data, bounds, row_digests.low, row_digests.high)
+    return row_digests
 
 
 def _cells(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.uint8], _Longs, _Longs]:

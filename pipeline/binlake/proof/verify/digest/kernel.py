@@ -40,29 +40,29 @@ def cut_packets(data: Bytes, bounds: Longs, starts: Longs, lengths: Longs) -> in
     Returns the number of packets that were cut: less than n if the next one is not a row of c cells.
     """
     for row in range(len(bounds) - 1):
-        at, end = bounds[row], bounds[row + 1]
+        offset, end = bounds[row], bounds[row + 1]
         for column in range(starts.shape[0]):
-            if at >= end:
+            if offset >= end:
                 return row
-            first = data[at]
-            at += 1
+            first = data[offset]
+            offset += 1
             if first == _NULL_CELL:
-                starts[column, row], lengths[column, row] = at, -1
+                starts[column, row], lengths[column, row] = offset, -1
                 continue
             size = np.int64(first)
             if first >= _TWO:
                 width = 2 if first == _TWO else 3 if first == _THREE else 8
-                if first > _EIGHT or at + width > end:
+                if first > _EIGHT or offset + width > end:
                     return row
                 size = np.int64(0)
                 for i in range(width):
-                    size |= np.int64(data[at + i]) << (8 * i)
-                at += width
-            if size < 0 or size > end - at:
+                    size |= np.int64(data[offset + i]) << (8 * i)
+                offset += width
+            if size < 0 or size > end - offset:
                 return row
-            starts[column, row], lengths[column, row] = at, size
-            at += size
-        if at != end:
+            starts[column, row], lengths[column, row] = offset, size
+            offset += size
+        if offset != end:
             return row
     return len(bounds) - 1
 
@@ -70,11 +70,11 @@ def cut_packets(data: Bytes, bounds: Longs, starts: Longs, lengths: Longs) -> in
 @compiled(NOTHING(BYTES, LONGS, LONGS, OUT_BYTES))
 def copy_cells(data: Bytes, starts: Longs, lengths: Longs, out: Bytes) -> None:
     """Copy the cells of one column into ``out``, one after the other; null cells take no place."""
-    at = 0
+    offset = 0
     for row in range(len(starts)):
         for i in range(lengths[row]):
-            out[at + i] = data[starts[row] + i]
-        at += max(lengths[row], 0)
+            out[offset + i] = data[starts[row] + i]
+        offset += max(lengths[row], 0)
 
 
 @compiled(NOTHING(BYTES, LONGS, LONGS, OUT_BYTES, LONGS))
@@ -84,13 +84,13 @@ def append_cells(data: Bytes, starts: Longs, lengths: Longs, out: Bytes, ends: L
     ``ends``: where each row ends so far in ``out``; is moved on.
     """
     for row in range(len(starts)):
-        at, length = ends[row], lengths[row]
+        offset, length = ends[row], lengths[row]
         for i in range(8):
-            out[at + i] = (length >> (8 * i)) & 0xFF
-        at += 8
+            out[offset + i] = (length >> (8 * i)) & 0xFF
+        offset += 8
         for i in range(length):
-            out[at + i] = data[starts[row] + i]
-        ends[row] = at + max(length, 0)
+            out[offset + i] = data[starts[row] + i]
+        ends[row] = offset + max(length, 0)
 
 
 @njit(nogil=True, inline="always")
@@ -120,19 +120,19 @@ def hash_rows(data: Bytes, bounds: Longs, low: Ulongs, high: Ulongs) -> None:
     ``bounds``: int64 array of n + 1. ``low``, ``high``: uint64 arrays of n to fill.
     """
     for row in range(len(bounds) - 1):
-        at, length = bounds[row], bounds[row + 1] - bounds[row]
+        offset, length = bounds[row], bounds[row + 1] - bounds[row]
         one, two = np.uint64(0), np.uint64(0)
         for _ in range(length // 16):
-            one ^= _rotated(_word(data, at, 8) * _C1, 31) * _C2
+            one ^= _rotated(_word(data, offset, 8) * _C1, 31) * _C2
             one = (_rotated(one, 27) + two) * _FIVE + _ADD1
-            two ^= _rotated(_word(data, at + 8, 8) * _C2, 33) * _C1
+            two ^= _rotated(_word(data, offset + 8, 8) * _C2, 33) * _C1
             two = (_rotated(two, 31) + one) * _FIVE + _ADD2
-            at += 16
+            offset += 16
         rest = length % 16
         if rest > 8:
-            two ^= _rotated(_word(data, at + 8, rest - 8) * _C2, 33) * _C1
+            two ^= _rotated(_word(data, offset + 8, rest - 8) * _C2, 33) * _C1
         if rest > 0:
-            one ^= _rotated(_word(data, at, min(rest, 8)) * _C1, 31) * _C2
+            one ^= _rotated(_word(data, offset, min(rest, 8)) * _C1, 31) * _C2
         one ^= np.uint64(length)
         two ^= np.uint64(length)
         one += two
@@ -150,7 +150,7 @@ def add_to_ranges(place: Longs, low: Ulongs, high: Ulongs, counts: Longs, sums: 
     ``place``: int64 array of n, the range of each row.
     """
     for row in range(len(place)):
-        at = place[row]
-        counts[at] += 1
-        sums[at] += low[row]
-        high_sums[at] += high[row]
+        range_index = place[row]
+        counts[range_index] += 1
+        sums[range_index] += low[row]
+        high_sums[range_index] += high[row]

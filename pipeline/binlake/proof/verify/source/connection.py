@@ -125,17 +125,17 @@ class _PacketCursor(SSCursor):  # type: ignore[misc] # PyMySQL has no types
     def packets(self, most: int, most_bytes: int) -> list[bytes]:
         """The next row packets; empty at the end of the result."""
         result: Any = self._result
-        found: list[bytes] = []
+        row_packets: list[bytes] = []
         size = 0
-        while result.unbuffered_active and len(found) < most and size < most_bytes:
+        while result.unbuffered_active and len(row_packets) < most and size < most_bytes:
             packet = result.connection._read_packet()
             if result._check_packet_is_eof(packet):
                 result.unbuffered_active, result.connection = False, None
                 break
             data = packet.get_all_data()
-            found.append(data)
+            row_packets.append(data)
             size += len(data)
-        return found
+        return row_packets
 
     def close(self) -> None:
         """End the result; one that is not read to its end costs the connection, instead of the time to read it."""

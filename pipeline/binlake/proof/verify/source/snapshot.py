@@ -134,6 +134,6 @@ def _server_id(connection: SourceConnection) -> int:
 
 def _gtid(connection: SourceConnection, file: str, place: int) -> str | None:
     with contextlib.suppress(LakeError):
-        [[found]] = connection.rows("SELECT BINLOG_GTID_POS(%s, %s)", (file, place))
-        return found or None
+        [[gtid]] = connection.rows("SELECT BINLOG_GTID_POS(%s, %s)", (file, place))
+        return gtid or None
     return None

@@ -142,10 +142,10 @@ def _extreme(events: Sequence, incoming: pa.ChunkedArray, known: pa.ChunkedArray
     values = pa.chunked_array([*incoming.chunks, *known.chunks], incoming.type)
     codes = np.append(events.codes, np.arange(len(known)))
     usable = np.append(events.upserts, np.ones(len(known), dtype=np.bool_)) & valid(values)
-    at = np.flatnonzero(usable)
-    pairs = pa.table({"code": codes[at], "value": values.take(pa.array(at))})
+    positions = np.flatnonzero(usable)
+    pairs = pa.table({"code": codes[positions], "value": values.take(pa.array(positions))})
     sorting = [("code", "ascending"), ("value", "descending" if largest else "ascending")]
-    ranked = at[np.asarray(pc.sort_indices(pairs, sort_keys=sorting).to_numpy(), dtype=np.int64)]
+    ranked = positions[np.asarray(pc.sort_indices(pairs, sort_keys=sorting).to_numpy(), dtype=np.int64)]
     best = np.full(len(known), -1, dtype=np.int64)
     starts = np.flatnonzero(np.diff(codes[ranked], prepend=-1))
     best[codes[ranked][starts]] = ranked[starts]
@@ -154,9 +154,9 @@ def _extreme(events: Sequence, incoming: pa.ChunkedArray, known: pa.ChunkedArray
 
 def _collected(events: Sequence, incoming: pa.ChunkedArray, known: pa.ChunkedArray) -> pa.Array:
     """The JSON arrays that are known, with the JSON texts that events add."""
-    at = np.flatnonzero(events.upserts & valid(incoming))
-    bounds = np.searchsorted(events.codes[at], np.arange(len(known) + 1))
-    texts = incoming.take(pa.array(at)).combine_chunks()
+    positions = np.flatnonzero(events.upserts & valid(incoming))
+    bounds = np.searchsorted(events.codes[positions], np.arange(len(known) + 1))
+    texts = incoming.take(pa.array(positions)).combine_chunks()
     lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), texts)
     joined = pc.binary_join(lists, ",")
     old = known.combine_chunks()

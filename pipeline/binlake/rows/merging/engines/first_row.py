@@ -52,11 +52,11 @@ class FirstRow:
         stored = StatesAfterTruncate(self.states, gone).of(place, file_id, events.keys, [ROW_GROUP.order_field])
         known = np.where(stored.alive, longs(stored.rows.column(ROW_GROUP.order_field), _LATEST), _LATEST)
         applies = np.flatnonzero((first >= 0) & (events.orders_at(first, _LATEST) < known))
-        at = first[applies]
-        taken = events.rows.take(pa.array(at))
+        positions = first[applies]
+        taken = events.rows.take(pa.array(positions))
         columns: dict[str, pa.Array | pa.ChunkedArray] = {KEY: taken.column(KEY)}
         columns |= {field.name: column_of(taken, field) for field in self.schema}
-        columns[ORDER_FIELD] = pa.array(np.full(len(at), WRITER_ORDER, dtype=np.int64))
-        columns[ROW_GROUP.order_field] = pa.array(events.orders[at])
-        write = FileGroupWrite(place[0], file_id, pa.table(columns) if len(at) else None)
-        return MergeResult(with_truncated(write, gone), records(rows) - len(at), heights=reached)
+        columns[ORDER_FIELD] = pa.array(np.full(len(positions), WRITER_ORDER, dtype=np.int64))
+        columns[ROW_GROUP.order_field] = pa.array(events.orders[positions])
+        write = FileGroupWrite(place[0], file_id, pa.table(columns) if len(positions) else None)
+        return MergeResult(with_truncated(write, gone), records(rows) - len(positions), heights=reached)

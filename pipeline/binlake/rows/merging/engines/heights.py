@@ -95,9 +95,11 @@ class FactHeights:
         names = [name for name in rows.column_names if name != KEY and not name.startswith("__")]
         reached: dict[int, FeedHeight] = {}
         for feed in np.unique(feeds).tolist():
-            at = _as_delivered(rows, np.flatnonzero(feeds == feed))
-            mask, height = _counted(rows.select([*names, *_NEEDED]).take(pa.array(at)), names, self.feeds.get(feed))
-            fresh[at[mask]] = True
+            positions = _as_delivered(rows, np.flatnonzero(feeds == feed))
+            mask, height = _counted(
+                rows.select([*names, *_NEEDED]).take(pa.array(positions)), names, self.feeds.get(feed)
+            )
+            fresh[positions[mask]] = True
             if height is not None:
                 reached[feed] = height
         return fresh, FactHeights(reached, self._snapshot_after(rows, fresh))
@@ -155,17 +157,17 @@ def _counted(rows: pa.Table, names: list[str], known: FeedHeight | None) -> tupl
     marks = digests(rows.take(pa.array(needed)), names)
     contents = dict(zip(needed.tolist(), (_content(mark) for mark in marks), strict=True))
     states: dict[tuple[int, int], int] = {(known.order, fact): content for fact, content in known.facts.items()}
-    for at in chained.tolist():
-        place, content = (int(orders[at]), int(facts[at])), contents[at]
+    for index in chained.tolist():
+        place, content = (int(orders[index]), int(facts[index])), contents[index]
         now = states.get(place)
-        fresh[at] = now is None or now == (_GONE if adds[at] else content)
-        if fresh[at]:
-            states[place] = content if adds[at] else _GONE
+        fresh[index] = now is None or now == (_GONE if adds[index] else content)
+        if fresh[index]:
+            states[place] = content if adds[index] else _GONE
     if not fresh.any():
         return fresh, None
     left = dict(known.facts) if known.order == top else {}
-    for at in np.flatnonzero(fresh & (orders == top)).tolist():
-        left[int(facts[at])] = contents[at] if adds[at] else _GONE
+    for index in np.flatnonzero(fresh & (orders == top)).tolist():
+        left[int(facts[index])] = contents[index] if adds[index] else _GONE
     return fresh, FeedHeight(top, left)
 
 
@@ -183,8 +185,8 @@ def _repeated(orders: Int64s, facts: Int64s, adds: Flags, known: FeedHeight) -> 
     if known.facts:
         held = np.fromiter(known.facts, dtype=np.int64, count=len(known.facts))
         several |= (order[starts] == known.order) & np.isin(fact[starts], held)
-    found: Int64s = ranked[np.repeat(several, sizes)]
-    return np.sort(found)
+    repeated: Int64s = ranked[np.repeat(several, sizes)]
+    return np.sort(repeated)
 
 
 def _content(digest: str) -> int:

@@ -41,8 +41,8 @@ class Sequence:
     def first(self, wanted: Flags) -> Int64s:
         """As ``last``, but the first one."""
         none = len(wanted)
-        found = np.minimum.reduceat(np.where(wanted, np.arange(none), none), self.starts)
-        return np.where(found == none, -1, found)
+        firsts = np.minimum.reduceat(np.where(wanted, np.arange(none), none), self.starts)
+        return np.where(firsts == none, -1, firsts)
 
     def orders_at(self, events: Int64s, none: int) -> Int64s:
         """The orders of events by index, ``none`` for the index -1."""

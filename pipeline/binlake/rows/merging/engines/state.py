@@ -44,7 +44,7 @@ def unpack(column: pa.ChunkedArray, names: Sequence[str], none: int) -> Int64s:
 
     Raises CorruptDataError.
     """
-    found = np.full((len(column), len(names)), none, dtype=np.int64)
+    named_longs = np.full((len(column), len(names)), none, dtype=np.int64)
     array = column.combine_chunks().cast(pa.large_binary())
     sizes = np.asarray(pa.compute.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
     wanted = _hashes(names)
@@ -54,9 +54,9 @@ def unpack(column: pa.ChunkedArray, names: Sequence[str], none: int) -> Int64s:
                 f"a row has {size} bytes in {STATE_FIELD}, which binlake cannot have written",
                 do_next="restore the table to a savepoint, or load it again",
             )
-        at = np.flatnonzero(sizes == size)
-        _take_in(found, at, _entries(array, at, size), wanted)
-    return found
+        positions = np.flatnonzero(sizes == size)
+        _take_in(named_longs, positions, _entries(array, positions, size), wanted)
+    return named_longs
 
 
 def _entries(array: pa.Array, at: Int64s, size: int) -> npt.NDArray[np.void]:

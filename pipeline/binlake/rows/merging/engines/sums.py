@@ -28,9 +28,9 @@ def signed_sums(values: pa.ChunkedArray, signs: Int64s, starts: Int64s, onto: pa
         parts = np.asarray(values.fill_null(0.0).to_numpy(), dtype=np.float64) * signs
         return pa.array(np.add.reduceat(parts, starts) + onto.fill_null(0.0).to_numpy(), values.type)
     limbs = np.add.reduceat(_limbs(values) * signs, starts, axis=1) + _limbs(onto)
-    for at in range(len(limbs) - 1):
-        limbs[at + 1] += limbs[at] >> _LIMB
-        limbs[at] &= _MASK
+    for index in range(len(limbs) - 1):
+        limbs[index + 1] += limbs[index] >> _LIMB
+        limbs[index] &= _MASK
     if (limbs[-1] != (limbs[-1] << _LIMB) >> _LIMB).any():
         raise OverflowError
     words = (limbs[1::2] << _LIMB) | limbs[::2]

@@ -59,12 +59,12 @@ def _places(target: Target) -> set[str]:
 
 def _differs(before: pa.Table, after: pa.Table, columns: list[str]) -> Mask:
     """Which of n rows differ in one of the columns; null equals null."""
-    found = np.zeros(len(before), dtype=np.bool_)
+    differing = np.zeros(len(before), dtype=np.bool_)
     for name in columns:
         old, new = before.column(name), after.column(name)
         same = pc.or_(pc.fill_null(pc.equal(old, new), False), pc.and_(pc.is_null(old), pc.is_null(new)))
-        found |= ~np.asarray(same.to_numpy(), dtype=np.bool_)
-    return found
+        differing |= ~np.asarray(same.to_numpy(), dtype=np.bool_)
+    return differing
 
 
 def contributions(rows: pa.Table, functions: Mapping[str, Function], source: SourceTable) -> pa.Table:

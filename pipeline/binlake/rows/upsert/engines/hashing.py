@@ -21,17 +21,17 @@ _Longs = npt.NDArray[np.int64]
 def hashes(texts: pa.Array) -> _Longs:
     """A hash of each text, int64 of n; null hashes like the empty text. FNV-1a, then the last step of MurmurHash3."""
     body, offsets = utf8_of(texts)
-    found = np.empty(len(texts), dtype=np.uint64)
-    _hash_all(body, offsets, found)
-    return found.view(np.int64)
+    text_hashes = np.empty(len(texts), dtype=np.uint64)
+    _hash_all(body, offsets, text_hashes)
+    return text_hashes.view(np.int64)
 
 
 @compiled(NOTHING(BYTES, LONGS, ULONGS))
 def _hash_all(data: npt.NDArray[np.uint8], offsets: _Longs, found: npt.NDArray[np.uint64]) -> None:
     for row in range(len(found)):
         value = _BASIS
-        for at in range(offsets[row], offsets[row + 1]):
-            value = (value ^ np.uint64(data[at])) * _PRIME
+        for byte_index in range(offsets[row], offsets[row + 1]):
+            value = (value ^ np.uint64(data[byte_index])) * _PRIME
         value = (value ^ (value >> _33)) * _MIX1
         value = (value ^ (value >> _33)) * _MIX2
         found[row] = value ^ (value >> _33)

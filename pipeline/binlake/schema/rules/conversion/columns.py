@@ -83,8 +83,8 @@ def _read(old: MysqlType, values: pa.Array, session: Session) -> list[Any]:
         values = values.cast(pa.int64())
     elif old.base == "date":
         values = values.cast(pa.int32())
-    found: list[Any] = values.to_pylist()
-    return found
+    python_values: list[Any] = values.to_pylist()
+    return python_values
 
 
 def _written(new: MysqlType, stored: list[Any], session: Session) -> pa.Array:

@@ -52,8 +52,8 @@ def kind_of(kind: MysqlType) -> TypeGroup:
 @lru_cache(maxsize=1024)
 def charset_of(text: str) -> str | None:
     """The character set that a type's text names, in lower case; None if it names none."""
-    found = _CHARSET.search(text)
-    return found[1].lower() if found else None
+    charset_match = _CHARSET.search(text)
+    return charset_match[1].lower() if charset_match else None
 
 
 def without_charset(text: str) -> str:

@@ -133,11 +133,11 @@ def time_of_text(text: str) -> int:
     """Microseconds of a text as MySQL reads a TIME, cut to its range; 0 for what it does not read."""
     if len(text.strip()) >= _DATETIME_LENGTH and (moment := datetime_of_text(text)) is not None:
         return moment % DAY
-    found = _TIME.match(text)
-    if found is not None and (found[2] is not None or found[4] is not None):
-        hours = int(found[2] or 0) * 24 + int(found[3])
-        clock = hours, int(found[4] or 0), int(found[5] or 0), found[6] or ""
-        return _cut(found[1] == "-", *clock)
+    time_match = _TIME.match(text)
+    if time_match is not None and (time_match[2] is not None or time_match[4] is not None):
+        hours = int(time_match[2] or 0) * 24 + int(time_match[3])
+        clock = hours, int(time_match[4] or 0), int(time_match[5] or 0), time_match[6] or ""
+        return _cut(time_match[1] == "-", *clock)
     run = _TIME_RUN.match(text)
     if run is None or len(run[2]) >= _DATETIME_LENGTH:
         return 0

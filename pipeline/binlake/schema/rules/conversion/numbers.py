@@ -52,10 +52,10 @@ def number_of(kind: MysqlType, value: Any) -> Number:  # noqa: ANN401 - any lake
 
 def parsed(text: str) -> Decimal:
     """The number that a text begins with; 0 if it begins with none."""
-    found = _NUMBER.match(text)
-    if found is None:
+    number_match = _NUMBER.match(text)
+    if number_match is None:
         return Decimal(0)
-    digits, _, exponent = found[1].lower().partition("e")
+    digits, _, exponent = number_match[1].lower().partition("e")
     power = max(-_LONGEST_EXPONENT, min(_LONGEST_EXPONENT, float(exponent or 0)))
     return Decimal(f"{digits}E{int(power)}")
 
@@ -83,8 +83,8 @@ def whole_of(old: MysqlType, value: Any) -> int:  # noqa: ANN401 - any lake valu
     """A value as a whole number: of text only the digits before any other character, of real numbers 64 bits."""
     group = kind_of(old)
     if group in (TypeGroup.TEXT, TypeGroup.BYTES):
-        found = _INTEGER.match(value if isinstance(value, str) else value.decode("latin1"))
-        number = _in_64_bits(whole(Decimal(found[1]), truncates=True)) if found else 0
+        integer_match = _INTEGER.match(value if isinstance(value, str) else value.decode("latin1"))
+        number = _in_64_bits(whole(Decimal(integer_match[1]), truncates=True)) if integer_match else 0
     else:
         number = whole(number_of(old, value), truncates=group is TypeGroup.MOMENT)
     return number if group in (TypeGroup.EXACT, TypeGroup.MOMENT, TypeGroup.CHOICE) else _in_64_bits(number)

@@ -173,9 +173,9 @@ def _option(new: MysqlType) -> Callable[[str], str]:
     by_text = {option.lower(): option for option in reversed(new.options)}
 
     def store(text: str) -> str:
-        found = by_text.get(text.rstrip(" ").lower())
-        if found is not None:
-            return found
+        option = by_text.get(text.rstrip(" ").lower())
+        if option is not None:
+            return option
         place = int(Decimal(text)) if text.isascii() and text.isdigit() else 0
         return new.options[place - 1] if 1 <= place <= len(new.options) else ""
 

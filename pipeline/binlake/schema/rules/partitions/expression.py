@@ -31,18 +31,18 @@ def expression(text: str) -> tuple[Evaluate, tuple[str, ...]]:
     if len(tokens) > _MOST_TOKENS:
         raise _unknown(text[:_MOST_TOKENS])
     reader = Reader(tokens)
-    found = _sum(reader, columns)
+    evaluator = _sum(reader, columns)
     if reader.left:
         raise _unknown(text)
-    return found, tuple(dict.fromkeys(columns))
+    return evaluator, tuple(dict.fromkeys(columns))
 
 
 def constant(text: str) -> Any:  # noqa: ANN401 - a value of any partition column
     """The value of a text without columns. Raises UnsupportedError for what is not known here."""
-    found, columns = expression(text)
+    evaluator, columns = expression(text)
     if columns:
         raise _unknown(text)
-    return found({})
+    return evaluator({})
 
 
 def _unknown(text: str) -> UnsupportedError:
@@ -96,10 +96,10 @@ def _value(reader: Reader, columns: list[str]) -> Evaluate:
     inside = reader.bracketed()
     if inside is not None:
         nested = Reader(inside)
-        found = _sum(nested, columns)
+        evaluator = _sum(nested, columns)
         if nested.left:
             raise _unknown("(...)")
-        return found
+        return evaluator
     if reader.take_sign("-"):
         minus = _value(reader, columns)
         return lambda row: None if (value := minus(row)) is None else -value

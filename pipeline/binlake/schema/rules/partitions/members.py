@@ -60,16 +60,16 @@ def members(rows: pa.Table, removal: Removal) -> npt.NDArray[np.bool_]:
     sub, more = _place(level.sub, kinds) if level.sub is not None else (None, ())
     wanted = {spot for name in removal.names for spot in level.named(name)}
     names = tuple(dict.fromkeys((*columns, *more)))
-    found = np.zeros(len(rows), dtype=bool)
+    mask = np.zeros(len(rows), dtype=bool)
     known: dict[tuple[Any, ...], bool] = {}
-    for at, values in enumerate(_values(rows, names)):
+    for row_index, values in enumerate(_values(rows, names)):
         if values not in known:
             row = dict(zip((n.lower() for n in names), values, strict=True))
             at_place = place(row)
             inner = sub(row) if sub is not None and any(s is not None for _, s in wanted) else None
             known[values] = at_place is not None and ((at_place, None) in wanted or (at_place, inner) in wanted)
-        found[at] = known[values]
-    return found
+        mask[row_index] = known[values]
+    return mask
 
 
 def _levels(removal: Removal) -> Iterator[Partitioning]:
@@ -161,7 +161,7 @@ def _in_range(level: Partitioning, value: Callable[[Row], Any], make: Sequence[C
 
     def place(row: Row) -> int | None:
         given = value(row)
-        return next((at for at, bound in enumerate(bounds) if _below(given, bound)), None)
+        return next((index for index, bound in enumerate(bounds) if _below(given, bound)), None)
 
     return place
 
@@ -181,13 +181,13 @@ def _below(given: Sequence[Any], bound: Sequence[Any]) -> bool:
 def _in_list(level: Partitioning, value: Callable[[Row], Any], make: Sequence[Callable[[Any], Any]]) -> Place:
     places: dict[tuple[Any, ...], int] = {}
     default: int | None = None
-    for at, part in enumerate(level.parts):
+    for index, part in enumerate(level.parts):
         if part.values == ("DEFAULT",):
-            default = at
+            default = index
             continue
         for text in part.values:
             texts = [text] if len(make) == 1 else _inside(text)
-            places[tuple(one(constant(t)) for t, one in zip(texts, make, strict=True))] = at
+            places[tuple(one(constant(t)) for t, one in zip(texts, make, strict=True))] = index
     return lambda row: places.get(value(row), default)
 
 
@@ -206,7 +206,7 @@ def _hashed(level: Partitioning, evaluate: Callable[[Row], Any]) -> Place:
         number = _NULL if number is None else int(number)
         if not level.linear:
             return abs(number) % count
-        found = number & (mask - 1)
-        return found if found < count else found & (mask // 2 - 1)
+        partition = number & (mask - 1)
+        return partition if partition < count else partition & (mask // 2 - 1)
 
     return place

@@ -128,8 +128,8 @@ def match(wanted: Bytes, wanted_offsets: Longs, keys: Bytes, offsets: Longs, pla
                 low = middle + 1
             else:
                 high = middle
-        found = low < count and _compare(keys, offsets[low], offsets[low + 1], wanted, start, end) == 0
-        places[i] = low if found else -1
+        is_equal = low < count and _compare(keys, offsets[low], offsets[low + 1], wanted, start, end) == 0
+        places[i] = low if is_equal else -1
 
 
 @compiled(LONG(BYTES, LONGS))

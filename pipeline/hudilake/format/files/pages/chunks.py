@@ -114,9 +114,9 @@ class ChunkedFile:
             place = self._place(group, name, ChunkFields.COLUMN_INDEX)
             if place is None or statistics is None:
                 return None
-            found = bytes(self.parts.part(*place))
+            index_bytes = bytes(self.parts.part(*place))
             pages = self.pages(group, name)
-            ranges = read_column_index(found, name, self._kinds[name], chunk.physical_type, pages)
+            ranges = read_column_index(index_bytes, name, self._kinds[name], chunk.physical_type, pages)
             return ranges if statistics.has_min_max else [_without_bounds(item) for item in ranges]
 
     def stored_bytes(self, group: int, columns: Sequence[str]) -> int:
@@ -172,10 +172,10 @@ class ChunkedFile:
 
     def _whole(self, group: int, columns: Sequence[str]) -> Iterator[tuple[int, int]]:
         """The ranges of all of a row group's column chunks of these columns."""
-        found = self.metadata.row_group(group)
+        row_group_metadata = self.metadata.row_group(group)
         tops = set(columns)
-        for leaf in range(found.num_columns):
-            chunk = found.column(leaf)
+        for leaf in range(row_group_metadata.num_columns):
+            chunk = row_group_metadata.column(leaf)
             if chunk.path_in_schema.split(".")[0] in tops:
                 start = start_of(chunk)
                 yield start, start + chunk.total_compressed_size

@@ -37,7 +37,7 @@ def read_struct(data: bytes, at: int, depth: int = 0) -> tuple[Struct, int]:
     """
     if depth > DEPTH:
         raise ValueError("its metadata is nested too deeply")
-    found: Struct = {}
+    fields: Struct = {}
     field = 0
     while (head := data[at]) != 0:
         at += 1
@@ -47,11 +47,11 @@ def read_struct(data: bytes, at: int, depth: int = 0) -> tuple[Struct, int]:
         else:
             field, at = read_zigzag(data, at)
         if kind in (TRUE, FALSE):
-            found[field] = kind, kind == TRUE
+            fields[field] = kind, kind == TRUE
         else:
             value, at = _read(data, at, kind, depth)
-            found[field] = kind, value
-    return found, at + 1
+            fields[field] = kind, value
+    return fields, at + 1
 
 
 def _read(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:

@@ -47,11 +47,11 @@ def excerpt(footer: Footer, element: Struct, runs: Sequence[PageRun]) -> bytes:
         runs: at least one.
     """
     parts: list[bytes | memoryview] = [MAGIC]
-    at = len(MAGIC)
+    offset = len(MAGIC)
     groups = []
     for run in runs:
         size = len(run.dictionary) + len(run.pages)
-        chunk = {ChunkFields.FILE_OFFSET: (I64, at), ChunkFields.META: (STRUCT, _meta(run, at))}
+        chunk = {ChunkFields.FILE_OFFSET: (I64, offset), ChunkFields.META: (STRUCT, _meta(run, offset))}
         groups.append(
             {
                 RowGroupFields.COLUMNS: (LIST, Items(STRUCT, [chunk])),
@@ -60,7 +60,7 @@ def excerpt(footer: Footer, element: Struct, runs: Sequence[PageRun]) -> bytes:
             }
         )
         parts += [run.dictionary, run.pages]
-        at += size
+        offset += size
     root = {**footer.schema[0], SchemaFields.CHILDREN: (I32, 1)}
     written = write_struct(
         {

@@ -78,20 +78,20 @@ class Footer:
     @cached_property
     def schema(self) -> list[Struct]:
         """The SchemaElements, the root first."""
-        at = self._value(0, FileFields.SCHEMA)
-        return [read_struct(self._data, start)[0] for start in self._items(at)]
+        offset = self._value(0, FileFields.SCHEMA)
+        return [read_struct(self._data, start)[0] for start in self._items(offset)]
 
     @cached_property
     def head(self) -> Struct:
         """Version and writer, as another FileMetaData of the same writer has them."""
-        found = {}
-        for field, kind, at in self._fields(0):
+        head_fields = {}
+        for field, kind, start in self._fields(0):
             if field in (FileFields.VERSION, FileFields.CREATED_BY):
-                end = int(end_of(self._array, at, kind))
+                end = int(end_of(self._array, start, kind))
                 # One field of a struct of its own, so that any value can be read.
-                alone, _ = read_struct(bytes([field << 4 | kind]) + self._data[at:end] + b"\0", 0)
-                found.update(alone)
-        return found
+                alone, _ = read_struct(bytes([field << 4 | kind]) + self._data[start:end] + b"\0", 0)
+                head_fields.update(alone)
+        return head_fields
 
     @cached_property
     def _chunks(self) -> list[Longs]:
@@ -128,10 +128,10 @@ class Footer:
 
 def number(value: Struct, field: int) -> int | None:
     """A number of a struct; None where it has none. Raises ValueError for another value."""
-    found = value.get(field, (0, None))[1]
-    if found is not None and not isinstance(found, int):
+    integer = value.get(field, (0, None))[1]
+    if integer is not None and not isinstance(integer, int):
         raise ValueError(f"field {field} of its metadata is no number")
-    return found
+    return integer
 
 
 def start_of(chunk: pq.ColumnChunkMetaData) -> int:

@@ -87,10 +87,10 @@ def read_column_index(
 
     Raises ValueError, IndexError if it contradicts them.
     """
-    found = read_struct(data, 0)[0]
-    only_nulls, low, high = (_list(found, field).values for field in (1, 2, 3))
+    index = read_struct(data, 0)[0]
+    only_nulls, low, high = (_list(index, field).values for field in (1, 2, 3))
     count = len(pages.offset)
-    nulls = _list(found, 5).values if 5 in found else [None] * count
+    nulls = _list(index, 5).values if 5 in index else [None] * count
     if not len(only_nulls) == len(low) == len(high) == len(nulls) == count:
         raise ValueError("its column index contradicts its offset index")
     rows = (pages.ends - pages.first_row).tolist()
@@ -98,7 +98,7 @@ def read_column_index(
 
 
 def _list(value: Struct, field: int) -> Items:
-    found = value.get(field, (0, None))[1]
-    if not isinstance(found, Items):
+    items = value.get(field, (0, None))[1]
+    if not isinstance(items, Items):
         raise ValueError("its page index is damaged")
-    return found
+    return items

@@ -54,15 +54,15 @@ def page_ranges(
         name, kind, physical: of the column; its physical type by pyarrow's name.
         pages: for each page whether all is null, its bounds, its nulls (None if not known) and its rows.
     """
-    found: list[ColumnRange | None] = []
+    ranges: list[ColumnRange | None] = []
     for only_nulls, low, high, nulls, rows in pages:
         if only_nulls:
-            found.append(all_null(name, kind, rows))
+            ranges.append(all_null(name, kind, rows))
             continue
         bounds = _plain(physical, low), _plain(physical, high)
         known = bounds[0] is not None and bounds[1] is not None
-        found.append(known_range(name, kind, bounds, nulls, rows) if known else None)
-    return found
+        ranges.append(known_range(name, kind, bounds, nulls, rows) if known else None)
+    return ranges
 
 
 def all_null(name: str, kind: pa.DataType, rows: int) -> ColumnRange | None:

@@ -93,8 +93,8 @@ def _require_own_condition(sources: Sources, number: int) -> None:
         if part.find(exp.Query) is not None:
             raise UnsupportedError("the condition of a join has a subquery", do_next=_DO_NEXT)
         for column in plain_columns(part):
-            found = sources.of(column)
-            if found is None or found[0] > number or (found[0] < number and sources.joins.hidden(found[0])):
+            origin = sources.of(column)
+            if origin is None or origin[0] > number or (origin[0] < number and sources.joins.hidden(origin[0])):
                 raise UnsupportedError(f"it is not certain which table has {column.sql('duckdb')}", do_next=_DO_NEXT)
 
 

@@ -35,4 +35,4 @@ def rows_source(name: str) -> exp.From:
 
 def nested(node: exp.Expr | None) -> bool:
     """Whether an expression holds a query."""
-    return node is not None and any(found is not node for found in node.find_all(exp.Query))
+    return node is not None and any(subquery is not node for subquery in node.find_all(exp.Query))

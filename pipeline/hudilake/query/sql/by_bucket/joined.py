@@ -83,7 +83,7 @@ def _bare_names(core: Core) -> list[str]:
     names = {c.name.lower() for c in plain_columns(core.select) if not c.table and not sources.is_inner(core.select, c)}
     for number in range(core.count, len(sources.joins.sources)):
         names |= set(sources.joins.using(number))
-    found = []
+    spellings = []
     for name in sorted(names | _merged(core)):
         visible = [n for n in range(core.count) if not sources.joins.hidden(n)]
         if name not in {column.lower() for n in visible for column in sources.columns(n)}:
@@ -91,8 +91,8 @@ def _bare_names(core: Core) -> list[str]:
         holders = sources.bare(name)
         if not holders or not set(holders) <= set(visible):
             raise UnsupportedError(f"it is not certain which table has {name}", do_next="")
-        found.append(next(column for column in sources.columns(holders[0]) if column.lower() == name))
-    return found
+        spellings.append(next(column for column in sources.columns(holders[0]) if column.lower() == name))
+    return spellings
 
 
 def _merged(core: Core) -> set[str]:
@@ -114,9 +114,9 @@ def _split_where(core: Core) -> tuple[list[exp.Expr], list[exp.Expr]]:
 
 
 def _of_core(core: Core, part: exp.Expr) -> bool:
-    found = [core.sources.of(column) for column in plain_columns(part)]
-    own = all(one is not None and one[0] < core.count for one in found)
-    return own and bool(found) and part.find(exp.Query) is None
+    origins = [core.sources.of(column) for column in plain_columns(part)]
+    own = all(one is not None and one[0] < core.count for one in origins)
+    return own and bool(origins) and part.find(exp.Query) is None
 
 
 def _expanded(core: Core) -> Iterator[exp.Expr]:

@@ -70,10 +70,10 @@ def nested_below(select: exp.Select) -> bool:
 
 
 def _nodes(select: exp.Select) -> list[tuple[str, exp.Expr]]:
-    found = []
+    nodes = []
     for name, value in select.args.items():
-        found += [(name, one) for one in (value if isinstance(value, list) else [value]) if isinstance(one, exp.Expr)]
-    return found
+        nodes += [(name, one) for one in (value if isinstance(value, list) else [value]) if isinstance(one, exp.Expr)]
+    return nodes
 
 
 def _has_key(core: Core) -> bool:
@@ -84,10 +84,10 @@ def _has_key(core: Core) -> bool:
     columns, merged = set[tuple[int, str]](), set[tuple[int, str]]()
     for item in group.expressions:
         column = _meant(core.select, item)
-        found = core.sources.of(column) if isinstance(column, exp.Column) else None
-        if not isinstance(column, exp.Column) or found is None:
+        origin = core.sources.of(column) if isinstance(column, exp.Column) else None
+        if not isinstance(column, exp.Column) or origin is None:
             continue
-        columns.add(found)
+        columns.add(origin)
         holders = [] if column.table else core.sources.bare(column.name)
         if len(holders) > 1:
             merged |= {(source, _spelled(core, source, column.name)) for source in holders}
@@ -132,13 +132,13 @@ def order_by_place(core: Core) -> list[exp.Expr] | None:
         return []
     if any(item.is_star for item in select.selects):
         return None  # the numbers of what follows a star are not known
-    found = [item.copy() for item in order.expressions]
-    for item in found:
+    items = [item.copy() for item in order.expressions]
+    for item in items:
         place = _place(core, item.this)
         if place is None:
             return None
         item.set("this", exp.Literal.number(place))
-    return found
+    return items
 
 
 def _place(core: Core, wanted: exp.Expr) -> int | None:
