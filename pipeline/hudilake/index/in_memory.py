@@ -55,7 +55,7 @@ class InMemoryIndex:
         return KeyLocations(paths.take(places), ids.take(places), cost)
 
     def keep(self, instant: str, changes: Sequence[KeyChanges]) -> None:
-        """As ``KeyIndex.keep``: the changes count once the instant has completed."""
+        """Keeps the changes of an instant in memory; they count once it has completed."""
         self._told[instant] = list(changes)
 
     def _take_in(self, cost: LookupCost) -> None:

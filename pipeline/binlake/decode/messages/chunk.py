@@ -70,7 +70,7 @@ class DecodeChunk:
     def tables_of(
         self, live: list[int], payloads: list[Buffer], schemas: list[ConnectField | None] | None
     ) -> list[TableEvents]:
-        """As ``tables``, for records whose payloads (JSON) and schemas are already out of their frames."""
+        """Settles records whose payloads (JSON) and schemas are out of their frames; returns row events by table."""
         found = list(self._by_table(live, payloads, schemas))
         self._settle_tombstones(found)
         return found

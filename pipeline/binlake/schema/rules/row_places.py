@@ -130,7 +130,7 @@ class SnapshotPlaces:
         return RowPlaces(orders, np.where(known, lows[at], UNKNOWN_PLACE), np.where(known, highs[at], UNKNOWN_PLACE))
 
     def to_json(self) -> list[Run]:
-        """As commits record it."""
+        """Returns the runs that commits record, as a list."""
         return list(self.runs)
 
     @staticmethod
