@@ -1,4 +1,7 @@
-"""Functions that numba compiles for fixed types when their module is imported, and caches; and these types."""
+"""Functions that numba compiles for fixed types when their module is imported, and caches; and these types.
+
+It stands alone: the kernels of all packages are compiled by it, and it imports none of ours.
+"""
 
 from __future__ import annotations
 

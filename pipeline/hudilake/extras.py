@@ -1,6 +1,6 @@
 """Libraries that only some of the work needs: they come with an extra of a distribution, such as ``hudilake[sql]``.
 
-A module of its own because all packages import it, and it imports none of theirs.
+It stands alone: all packages import it, and it imports the errors alone.
 """
 
 from __future__ import annotations

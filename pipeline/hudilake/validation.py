@@ -1,4 +1,7 @@
-"""Base and field types of validated settings: those of the settings file and those of the table format."""
+"""Base and field types of validated settings: those of the settings file and those of the table format.
+
+It stands alone: the settings of all packages are made from it, and it imports nothing of ours.
+"""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class DerivedPosition:
         return here or now_ms - self.derived_ms >= SILENT_MS
 
     def to_text(self) -> str:
-        """As JSON."""
+        """Returns a JSON object of the fields, ``until`` as [instant, completed, pending] or null."""
         until = None if self.until is None else [self.until.instant, self.until.completed, self.until.pending]
         data: dict[str, object] = {"until": until, "fingerprint": self.fingerprint, "order": self.order}
         data |= {"derived": self.derived_ms, "follows": self.follows_ms, "swept": self.swept_ms}

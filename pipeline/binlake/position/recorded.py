@@ -48,7 +48,7 @@ class RecordedTransactions:
     offsets: Mapping[int, int]
 
     def to_text(self) -> str:
-        """As JSON."""
+        """Returns a JSON object of the fields, those of ``passed`` among them."""
         passed = self.passed
         data: dict[str, object] = {"last": self.last, "split": self.split, "torn": passed.torn}
         data |= {"ms": passed.ms, "ended": passed.ended, "offsets": dict(self.offsets)}
@@ -82,7 +82,7 @@ class RecordedPortion:
     settled: tuple[SourceTable, ...] = ()
 
     def to_text(self) -> str:
-        """As JSON."""
+        """Returns a JSON object of the fields, each file as [hour, identity...]; without ``settled`` if it is empty."""
         data: dict[str, object] = {
             "from": self.root,
             "portion": self.name,
@@ -118,7 +118,7 @@ class RecordedRepair:
     deletes: int
 
     def to_text(self) -> str:
-        """As JSON."""
+        """Returns a JSON object of the three fields."""
         return json.dumps({"position": self.position, "rows": self.rows, "deletes": self.deletes})
 
     @staticmethod
@@ -156,7 +156,7 @@ class RecordedBackfill:
         return self.portion + 1 >= self.portions
 
     def to_text(self) -> str:
-        """As JSON."""
+        """Returns a JSON object of all fields by their names."""
         data = {name: getattr(self, name) for name in self.__slots__}
         return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
 
@@ -205,7 +205,7 @@ class Revert:
 
 
 def reverts_to_text(reverts: Iterable[Revert]) -> str:
-    """As JSON."""
+    """Returns a JSON array with one array for each revert; ``reverts_from_text`` reads it."""
     said = [[r.instant, r.what, r.transactions, r.rows, r.left, r.source] for r in reverts]
     return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
 

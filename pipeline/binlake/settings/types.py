@@ -1,4 +1,7 @@
-"""Field types of a stream's settings: regular expressions, and detection of secrets by name."""
+"""Field types of a stream's settings: regular expressions, and detection of secrets by name.
+
+It stands alone: the model, its sections and the fan-out rules all have such fields.
+"""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Feed:
         return names[-1] if names else None
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Returns a dict of values that JSON can write: path, first name, names with places, end and doubt."""
         names = [[c.name.database, c.name.table, c.place, c.since] for c in self.history]
         gone = self.gone and [self.gone.how, self.gone.place, self.gone.since]
         first = [self.first.database, self.first.table]

@@ -1,4 +1,7 @@
-"""The hashing metadata that a resize writes, and what becomes of it."""
+"""The hashing metadata that a resize writes, and what becomes of it.
+
+It stands alone: rollbacks, restores and the resizes of binlake all use it, each in another room.
+"""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ class InMemoryIndex:
         return KeyLocations(paths.take(places), ids.take(places), cost)
 
     def keep(self, instant: str, changes: Sequence[KeyChanges]) -> None:
-        """As ``KeyIndex.keep``: the changes count once the instant has completed."""
-        self._kept[instant] = list(changes)
+        """Keeps the changes of an instant in memory; they count once it has completed."""
+        self._told[instant] = list(changes)
 
     def _take_in(self, cost: LookupCost) -> None:
         changes = [] if self._until is None else changes_since(self._table, self._until)

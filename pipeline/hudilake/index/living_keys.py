@@ -1,4 +1,7 @@
-"""All record keys of a table whose rows live, with their file groups: what indexes with a memory begin from."""
+"""All record keys of a table whose rows live, with their file groups: what indexes with a memory begin from.
+
+It stands alone: the index in memory and the external one both use it, and neither imports the other.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Elapsed time that includes pauses of the process or the machine, and how long something was seen unchanged."""
+"""Elapsed time that includes pauses of the process or the machine, and how long something was seen unchanged.
+
+It stands alone: locks and heartbeats both measure by it, and neither imports the other.
+"""
 
 from __future__ import annotations
 

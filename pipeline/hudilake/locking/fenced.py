@@ -52,7 +52,7 @@ class _FencedUnfinishedWrites(FencedStorage):
     """Over a store that leaves half-written files."""
 
     def unfinished(self, prefix: str) -> Iterator[FileInfo]:
-        """As the inner storage's."""
+        """Returns the half-written files at or below a directory of the inner storage."""
         return cast("UnfinishedWrites", self.inner).unfinished(prefix)
 
 

@@ -41,7 +41,7 @@ class ProcessIdentity:
         return bool(self.place) and self.place == this_process().place
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON's types."""
+        """Returns a dict of all fields by their names."""
         return asdict(self)
 
     @classmethod

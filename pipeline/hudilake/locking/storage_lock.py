@@ -45,7 +45,7 @@ class LockData:
     process: ProcessIdentity | None = None
 
     def to_bytes(self) -> bytes:
-        """As JSON."""
+        """Returns the bytes of the lock file, a JSON object; without ``process`` if it is unknown."""
         fields: dict[str, Any] = {"expired": self.expired, "validUntil": self.valid_until_ms, "owner": self.owner}
         return json.dumps(fields | ({"process": self.process.to_json()} if self.process else {})).encode()
 

@@ -68,7 +68,7 @@ class CountedRows:
     values: Mapping[str, object] = field(default_factory=dict)
 
     def batches(self, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """As many rows in the columns of ``schema``, in batches of at most ``batch_rows``."""
+        """Gives the counted number of rows in the columns of ``schema``, in batches of at most ``batch_rows``."""
         scalars = [pa.scalar(self.values.get(column.name), column.type) for column in schema]
         for start in range(0, self.rows, batch_rows):
             count = min(batch_rows, self.rows - start)

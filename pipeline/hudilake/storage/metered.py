@@ -35,11 +35,11 @@ class MeteredStorage(PassingStorage):
     meter: Meter
 
     def read(self, path: str) -> bytes:
-        """As the inner storage's, counted."""
+        """Reads a whole file through the inner storage and counts its bytes."""
         return self.meter.count(self.inner.read(path))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """As the inner storage's, counted."""
+        """Reads ``length`` bytes from ``start`` through the inner storage and counts them."""
         return self.meter.count(self.inner.read_range(path, start, length))
 
     def sub(self, path: str) -> Storage:

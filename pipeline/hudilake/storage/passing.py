@@ -24,41 +24,41 @@ class PassingStorage:
         return self.inner.uri
 
     def read(self, path: str) -> bytes:
-        """As the inner storage's."""
+        """Reads a whole file through the inner storage."""
         return self.inner.read(path)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """As the inner storage's."""
+        """Reads ``length`` bytes from ``start`` through the inner storage."""
         return self.inner.read_range(path, start, length)
 
     def create(self, path: str, data: bytes) -> None:
-        """As the inner storage's."""
+        """Creates a file in the inner storage, which refuses one that exists."""
         self.inner.create(path, data)
 
     def write(self, path: str, data: bytes) -> None:
-        """As the inner storage's."""
+        """Writes or replaces a file in the inner storage."""
         self.inner.write(path, data)
 
     def delete(self, path: str) -> bool:
-        """As the inner storage's."""
+        """Deletes a file of the inner storage; returns False if there was none."""
         return self.inner.delete(path)
 
     def delete_tree(self, prefix: str) -> None:
-        """As the inner storage's."""
+        """Deletes a directory of the inner storage and everything below it."""
         self.inner.delete_tree(prefix)
 
     def stat(self, path: str) -> FileInfo | None:
-        """As the inner storage's."""
+        """Returns the file's entry in the inner storage, None if there is no such file."""
         return self.inner.stat(path)
 
     def list(self, prefix: str, start_after: str | None = None) -> Files:
-        """As the inner storage's."""
+        """Lists the files directly in a directory of the inner storage, by name; those after ``start_after``."""
         return self.inner.list(prefix, start_after)
 
     def list_dirs(self, prefix: str) -> Names:
-        """As the inner storage's."""
+        """Lists the bare names of the directories directly in a directory of the inner storage."""
         return self.inner.list_dirs(prefix)
 
     def walk(self, prefix: str) -> Iterator[FileInfo]:
-        """As the inner storage's."""
+        """Returns all files at or below a directory of the inner storage."""
         return self.inner.walk(prefix)

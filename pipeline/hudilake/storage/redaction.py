@@ -1,4 +1,7 @@
-"""Keeps secrets out of messages."""
+"""Keeps secrets out of messages.
+
+It stands alone: storages, the source and the stream all keep their messages clean by it.
+"""
 
 from __future__ import annotations
 

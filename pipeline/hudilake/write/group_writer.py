@@ -88,7 +88,7 @@ class LogWriter:
     form: BaseFileForm = field(default_factory=BaseFileForm)
 
     def write(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
-        """As ``GroupWriter.write``."""
+        """Writes the rows to a log file, those of a new file group to a base file. Errors as ``GroupWriter.write``."""
         if group.is_empty:
             return []
         first = (group.partition_path, group.file_id) not in self.existing
@@ -99,7 +99,7 @@ class LogWriter:
         return _stating(self.context, group, [written], deleted)
 
     def write_anew(self, storage: Storage, group: FileGroupWrite, gone: pa.Array = NO_KEYS) -> list[WriteResult]:
-        """As ``GroupWriter.write_anew``; the deletes go to a log file over the base file."""
+        """Writes all rows to a new base file, the deletes to a log file over it. Errors as ``GroupWriter.write``."""
         return _stating(self.context, group, write_base_anew(storage, self.context, group, self._write_base), gone)
 
     @property
@@ -132,7 +132,7 @@ class BaseWriter:
     form: BaseFileForm = field(default_factory=BaseFileForm)
 
     def write(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
-        """As ``GroupWriter.write``."""
+        """Merges the rows over the base file and writes new base files. Errors as ``GroupWriter.write``."""
         base = self.bases.get(group.file_id)
         if base is None:
             refuse_partials(group)
@@ -142,7 +142,7 @@ class BaseWriter:
         return self._write(storage, group, base, anew=base is None)
 
     def write_anew(self, storage: Storage, group: FileGroupWrite, gone: pa.Array = NO_KEYS) -> list[WriteResult]:
-        """As ``GroupWriter.write_anew``; a base file has no deletes."""
+        """Writes all rows to new base files, which have no deletes. Errors as ``GroupWriter.write``."""
         refuse_partials(group)
         own, *further = self._write(storage, replace(group, deletes=None), None, anew=True)
         if own.keys is not None:

@@ -1,4 +1,7 @@
-"""Which rows of a file group a compaction keeps, where a table's rows lose their meaning with time."""
+"""Which rows of a file group a compaction keeps, where a table's rows lose their meaning with time.
+
+It stands alone: compaction names the rule, and ``write``, which may not import the services, follows it.
+"""
 
 from __future__ import annotations
 

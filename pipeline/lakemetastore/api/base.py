@@ -1,4 +1,7 @@
-"""The base of all messages: immutable, and strict about what clients send."""
+"""The base of all messages: immutable, and strict about what clients send.
+
+It stands alone: all messages, the HTTP service and the client use it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Databases and tables of the catalog on the wire."""
+"""Databases and tables of the catalog on the wire.
+
+It stands alone: only the catalog's routes use these messages; the client does not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The paths of the HTTP API."""
+"""The paths of the HTTP API.
+
+It stands alone: client and service both need them, and the client may not import the service.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A catalog of databases, tables and partitions with the rules of the Hive Metastore 3.1.3.
 
 What it knows is in logs of one store; each call reads the newest state, or one of at most ``check_after_ms`` ago. It
-touches no files: it makes and deletes no directories, and a new name moves no data.
+touches no files: it makes and deletes no directories, and a new name moves no data. It stands alone: it joins the
+catalog's four parts, and none of them imports it.
 """
 
 from __future__ import annotations

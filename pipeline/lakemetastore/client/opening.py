@@ -1,4 +1,7 @@
-"""The client of the metastore that settings name."""
+"""The client of the metastore that settings name.
+
+It stands alone: registration and queries both open a client by it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The generated classes have no types: what is a value of one is said here once, and which classes a method has."""
+"""The generated classes have no types: what is a value of one is said here once, and which classes a method has.
+
+It stands alone: the router and all handlers use these classes, and handlers may not import the router.
+"""
 
 from types import ModuleType
 from typing import Any

@@ -1,4 +1,7 @@
-"""How much a client of the Thrift server may take."""
+"""How much a client of the Thrift server may take.
+
+It stands alone: the server, its connections and the wire all keep to it, and it imports none of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The methods that are served: for each name its handler, and the generated classes of its arguments and result."""
+"""The methods that are served: for each name its handler, and the generated classes of its arguments and result.
+
+It stands alone: all handlers make their methods by it, and it imports none of them.
+"""
 
 from __future__ import annotations
 

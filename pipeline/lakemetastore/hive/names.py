@@ -1,4 +1,7 @@
-"""Names of databases as clients of Hive 3 and later send them: with the name of the catalog before them."""
+"""Names of databases as clients of Hive 3 and later send them: with the name of the catalog before them.
+
+It stands alone: most handlers read names by it, and it imports none of them.
+"""
 
 from __future__ import annotations
 

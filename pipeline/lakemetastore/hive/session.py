@@ -1,4 +1,7 @@
-"""What is known of a client."""
+"""What is known of a client.
+
+It stands alone: the router and the server both use it, and the server may not import the router.
+"""
 
 from __future__ import annotations
 

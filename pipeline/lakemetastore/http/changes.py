@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class TooManyWaitersError(TransientError):
-    """As many clients wait as the service allows."""
+    """The service lets no further client wait for changes: its bound on waiting clients is reached."""
 
 
 @dataclass

@@ -32,18 +32,18 @@ class StateReader(MetadataReader):
         self._ranges: dict[str, dict[str, dict[str, ColumnRange]]] = {}
 
     def partition_paths(self) -> list[str]:
-        """As the metadata table's, without partitions that lost their last file."""
+        """Returns the partition paths, sorted, without partitions that lost their last file."""
         return self._state.partitions()
 
     def listed(self, partition_paths: Iterable[str]) -> dict[str, list[FileInfo]]:
-        """As the metadata table's."""
+        """Returns the files of each of these partitions by its path, without times of change."""
         return {path: self._state.listed(path) for path in partition_paths}
 
     def column_ranges(
         self, columns: Collection[str], files: Iterable[FileKey]
     ) -> dict[FileKey, dict[str, ColumnRange]]:
-        """As the metadata table's."""
-        ranges_by_file: dict[FileKey, dict[str, ColumnRange]] = {}
+        """Returns the statistics of these columns by file and column; files and columns without any are left out."""
+        found: dict[FileKey, dict[str, ColumnRange]] = {}
         for path, name in files:
             if path not in self._ranges:
                 self._ranges[path] = self._state.ranges(path)

@@ -1,4 +1,7 @@
-"""What two states of one table say otherwise."""
+"""What two states of one table say otherwise.
+
+It stands alone: ``check`` and ``lake_tables`` both compare states by it.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class LakeInstant(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def instant(self) -> Instant:
-        """As the timeline has it."""
+        """Returns the instant in the timeline's form; it has no completion time if it is pending."""
         return Instant(self.requested, self.action, State(self.state), self.completed or None)
 
 
@@ -65,7 +65,7 @@ class FileRange(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def range(self) -> ColumnRange:
-        """As readers of the metadata table have it."""
+        """Returns the statistics in the form that readers use, bounds of decimals as integers."""
         kind = ValueType(self.value_type)
         low, high = (int(b) if kind is ValueType.DECIMAL and isinstance(b, str) else b for b in (self.low, self.high))
         return ColumnRange(self.column, kind, low, high, self.nulls, self.values, self.info)

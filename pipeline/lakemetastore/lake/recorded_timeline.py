@@ -26,13 +26,13 @@ class RecordedTimeline:
         return cls(completions, {group: i.requested for i in ordered for group in i.replaced})
 
     def is_completed(self, requested_time: str) -> bool:
-        """As ``Timeline.is_completed``."""
+        """Tells whether one of the files was written by that instant: a state has only completed writes."""
         return requested_time in self.completions
 
     def completion_time(self, requested_time: str) -> str | None:
-        """As ``Timeline.completion_time``."""
+        """Returns when the write of that requested time completed; None if no file is of it."""
         return self.completions.get(requested_time)
 
     def replaced(self) -> Mapping[FileGroupId, str]:
-        """As ``Timeline.replaced``."""
+        """Returns the replaced file groups, each with the requested time of the write that replaced it."""
         return self.groups

@@ -1,4 +1,7 @@
-"""What a writer of a log must know."""
+"""What a writer of a log must know.
+
+It stands alone: ``writer`` and ``versioned`` both raise them.
+"""
 
 from __future__ import annotations
 

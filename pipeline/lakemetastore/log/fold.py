@@ -72,25 +72,25 @@ class StructFold(Generic[S, E]):
         self._states = msgspec.msgpack.Decoder(state_type)
 
     def empty(self) -> S:
-        """As ``Fold.empty``."""
+        """Makes the state of a log without entries."""
         return self._empty()
 
     def apply(self, state: S, changes: Sequence[VersionedChange[E]]) -> S:
-        """As ``Fold.apply``."""
+        """Returns the state after some changes, in this order; the one before stays as it is."""
         return self._apply(state, changes)
 
     def encode(self, change: E) -> bytes:
-        """As ``Fold.encode``."""
+        """Returns a change as MessagePack."""
         return self._encoder.encode(change)
 
     def decode(self, data: bytes) -> E:
-        """As ``Fold.decode``."""
+        """Reads a change from MessagePack. Raises msgspec.MsgspecError for bytes that are none."""
         return self._changes.decode(data)
 
     def dump(self, state: S) -> bytes:
-        """As ``Fold.dump``."""
+        """Returns a state as MessagePack, for a snapshot."""
         return self._encoder.encode(state)
 
     def load(self, data: bytes) -> S:
-        """As ``Fold.load``."""
+        """Reads a state from MessagePack. Raises msgspec.MsgspecError for bytes that are none."""
         return self._states.decode(data)

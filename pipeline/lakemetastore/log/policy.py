@@ -1,4 +1,7 @@
-"""How a log is kept and watched."""
+"""How a log is kept and watched.
+
+It stands alone: the catalog, the lakes and the locks of Hive set it, and the log follows it.
+"""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Replica(Generic[S, E]):
 
     @property
     def view(self) -> LogView[S]:
-        """As it is known now."""
+        """Returns the newest version that this process has; asks no store."""
         return self._view
 
     def age_s(self) -> float:

@@ -1,4 +1,7 @@
-"""A token of a commit: who has it reads at least that commit, through any process of the service."""
+"""A token of a commit: who has it reads at least that commit, through any process of the service.
+
+It stands alone: logs, the catalog, the lakes and the HTTP service all use it.
+"""
 
 from __future__ import annotations
 

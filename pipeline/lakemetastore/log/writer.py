@@ -40,7 +40,7 @@ class _Draft(Generic[S, E]):
     outcomes: list[tuple[Request[S, E], BaseException | None]] = field(default_factory=list)
 
     def record(self, writer: bytes) -> EntryRecord:
-        """As an entry."""
+        """Returns the record of the entry, with a new id, the time in ms and the parts so far."""
         return EntryRecord(_new_id(), self.view.last_id, writer, now_ms(), tuple(self.parts))
 
 

@@ -1,4 +1,7 @@
-"""What goes wrong between the router and its backends."""
+"""What goes wrong between the router and its backends.
+
+It stands alone: most modules of the router raise or catch these errors, and it imports none of them.
+"""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class ThriftLink:
         self._poll = select.poll()
 
     def call(self, request: ThriftMessage, *, repeatable: bool) -> Iterator[bytes]:
-        """See `Link`."""
+        """Sends the request and gives the reply in pieces; opens a dead connection anew. Errors as ``Link.call``."""
         used = self._alive()
         try:
             first = self._first_piece(request)
@@ -206,7 +206,7 @@ class InProcessLink:
         self._session = session
 
     def call(self, request: ThriftMessage, *, repeatable: bool) -> Iterator[bytes]:
-        """See `Link`."""
+        """Gives the reply of the service's own metastore in pieces; none if the request wants none."""
         answered = self._answer(self._session, request)
         if isinstance(answered, bytes):
             yield answered

@@ -1,4 +1,7 @@
-"""Metrics of several processes as one text."""
+"""Metrics of several processes as one text.
+
+It stands alone: it knows the format of metrics alone, and nothing of the service.
+"""
 
 from __future__ import annotations
 

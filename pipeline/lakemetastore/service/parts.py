@@ -1,5 +1,5 @@
-"""The parts of the service, made in their own processes. The parent that starts them imports none of their code: the
-imports take most of the time until the first answer (measured)."""
+"""The parts of the service, made in their own processes. It stands alone: the parent that starts them imports none of
+their code, for the imports take most of the time until the first answer (measured)."""
 
 from __future__ import annotations
 

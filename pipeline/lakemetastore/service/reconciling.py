@@ -1,4 +1,7 @@
-"""The process that keeps the metastore in line with its lakes, beside those that answer."""
+"""The process that keeps the metastore in line with its lakes, beside those that answer.
+
+It stands alone: only the process of this part imports it.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Signals that end a process in order.
 
-A module of its own because streams stop by it too, and a stream does not import the service.
+It stands alone: streams stop by it too, and a stream does not import the service.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The stream's ``metastore`` section: where the metastore's service is, and what the stream tells it."""
+"""The stream's ``metastore`` section: where the metastore's service is, and what the stream tells it.
+
+It stands alone: the stream's settings have it, and the metastore's client, which may not import binlake, reads it.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Free options of another software's client in a file of settings. They are taken as text, and each one as a secret.
 
-A module of its own because the settings of streams and of services both have such options.
+It stands alone: the settings of streams and of services both have such options.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class ReadSchema(Protocol):
 
     @property
     def floats(self) -> bool:
-        """See the class."""
+        """Tells whether any number in the schema is a float."""
 
 
 S = TypeVar("S", bound=ReadSchema)

@@ -70,10 +70,10 @@ class DecodeChunk:
     def tables_of(
         self, live: list[int], payloads: list[Buffer], schemas: list[ConnectField | None] | None
     ) -> list[TableEvents]:
-        """As ``tables``, for records whose payloads (JSON) and schemas are already out of their frames."""
-        groups = list(self._by_table(live, payloads, schemas))
-        self._settle_tombstones(groups)
-        return groups
+        """Settles records whose payloads (JSON) and schemas are out of their frames; returns row events by table."""
+        found = list(self._by_table(live, payloads, schemas))
+        self._settle_tombstones(found)
+        return found
 
     def live(self) -> list[int]:
         """Indices of the records with a value of allowed size; others are settled, or noted as tombstones."""

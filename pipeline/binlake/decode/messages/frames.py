@@ -75,7 +75,7 @@ class Frames:
 
 
 def open_loose(text: bytes) -> tuple[Buffer, ConnectField | None]:
-    """As ``Frames.open`` for one message in any JSON layout (white space, other member order)."""
+    """Returns payload and schema of a message in any JSON layout; a text that is no frame comes back without schema."""
     try:
         frame = _FRAME.decode(text)
         raw = bytes(frame.schema)

@@ -120,7 +120,7 @@ class TemplateCells:
         return matched, TemplateCells(text, what, value, length, slots, [[]], np.zeros(len(starts), dtype=np.int8))
 
     def read(self, rows: _I64, wanted: Sequence[ColumnRequest]) -> tuple[_Bools, list[Arrays]]:
-        """See ``slices.Cells``."""
+        """Tells which rows are read here, bool of n, and returns the arrays of each wanted column for those rows."""
         good = self._known(rows, {column.name for column in wanted})
         for column in wanted:
             if column.name in self.slots:

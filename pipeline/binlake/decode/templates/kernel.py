@@ -232,7 +232,7 @@ def _nested(text: _Bytes, at: int, end: int) -> tuple[int, int]:
 
 @njit(nogil=True)
 def _span(text: _Bytes, at: int, end: int) -> tuple[int, int]:
-    """As ``_nested``, but without a check of the content: for objects whose parts are read again."""
+    """Returns (what, end) of an object or array; its content is not checked, because its parts are read again."""
     depth, quoted = 0, False
     while at < end:
         byte = text[at]

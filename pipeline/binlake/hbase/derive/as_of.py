@@ -69,7 +69,7 @@ def _refuse_lost(table: HudiTable, moment: Moment) -> None:
 
 
 def _text(epoch_ms: int) -> str:
-    """As people read it; the number where no calendar has it."""
+    """Returns a moment as date and time in UTC to the millisecond; the number where no calendar has it."""
     try:
         return f"{datetime.fromtimestamp(epoch_ms / 1000, tz=UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3]
     except (OverflowError, ValueError, OSError):

@@ -169,7 +169,7 @@ class CellStore:
         return {name: getattr(self, name) for name in ("directory", "max_disk_bytes", "max_memory_bytes")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        """See ``__getstate__``."""
+        """Makes a store of the same directory and bounds, with nothing in memory."""
         self.__dict__.update(vars(CellStore(**state)))  # type: ignore[arg-type]
 
 

@@ -1,4 +1,7 @@
-"""Slices of one byte array as an Arrow column."""
+"""Slices of one byte array as an Arrow column.
+
+It stands alone: ``hbase_avro`` and ``hbase_result`` both cut slices, and neither imports the other.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The lake tables of stores: which is which, and what their rules are besides those of any table."""
+"""The lake tables of stores: which is which, and what their rules are besides those of any table.
+
+It stands alone: the settings of tables, the stream and the derivation all ask it.
+"""
 
 from __future__ import annotations
 

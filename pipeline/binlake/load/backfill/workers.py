@@ -29,7 +29,7 @@ class LocalWorkers:
     """Everything in this process, one file group after the other."""
 
     def run(self, plan: PortionPlan, portion: InputPortion) -> PortionResult:
-        """See Workers."""
+        """Reads and writes the portion in this process. Errors as ``PortionWorkers.run``."""
         return plan.write(plan.read(portion, range(len(portion.pieces))))
 
 
@@ -40,7 +40,7 @@ class SparkWorkers:
         self._context = context
 
     def run(self, plan: PortionPlan, portion: InputPortion) -> PortionResult:
-        """See Workers."""
+        """Reads and writes the portion in Spark tasks; raises the first error of a task."""
         shared = self._context.broadcast((plan, portion))
         slots = self._context.defaultParallelism
         count = len(portion.pieces)

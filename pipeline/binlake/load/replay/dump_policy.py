@@ -53,11 +53,11 @@ class DumpPolicy:
         self._open_hinted(portion.files)
 
     def tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
-        """See BatchPolicy: all tables that this replay has met; a file's tables are unknown before it is read."""
+        """Returns all tables that this replay has met: a file's tables are unknown before it is read."""
         return {*self.ledger.tables, *self._portion.done, *self._truncates}
 
     def table_state(self, source: SourceTable, table: LakeTable | None, batch: Batch) -> TableState:
-        """See BatchPolicy: tables that have the portion are skipped; the positions are those of the stream only."""
+        """Returns the table's state for the tasks, without positions; a table that has the portion is skipped."""
         truncates = table.truncates if table else NOTHING_TRUNCATED
         return TableState(
             truncates=truncates.merged(self._truncates.of(source)),
@@ -66,24 +66,24 @@ class DumpPolicy:
         )
 
     def met(self, source: SourceTable, table: LakeTable) -> None:
-        """See BatchPolicy."""
+        """Notes the table in the replay's ledger."""
         self.ledger.table_met(source, table.rules.path)
 
     def executed(self, plan: BatchPlan, outcome: Outcome) -> None:
-        """See BatchPolicy: notes the tables that the portion touches, and TRUNCATEs of tables that do not exist yet."""
+        """Notes the tables that the portion touches, and keeps TRUNCATEs of tables that do not exist yet."""
         if plan.only is None:
             self._touched = self._touched_by(outcome) | self._portion.done
         truncates = truncates_of(outcome.report.controls, self._settings.tables)
         self._truncates.keep({source: one for source, one in truncates.items() if self._table(source) is None})
 
     def quarantine_notes(self, plan: BatchPlan) -> CommitNotes:
-        """See BatchPolicy: the portion, and the table without a commit because all its records are in quarantine."""
+        """Returns the portion, and the table that gets no commit because all its records are in quarantine."""
         state = plan.states.get(plan.only) if plan.only is not None else None
         settled = {plan.only} if plan.only is not None and state is not None and state.refused is not None else set()
         return CommitNotes(portion=self._portion.recorded(self._uri, self._touched, settled))
 
     def commit_input(self, table_input: TableInput) -> TableInput | None:
-        """See BatchPolicy: a table that does not exist is not created if none of its rows is left."""
+        """Adds portion and hours to the input; returns None if there is no such table and none of its rows is left."""
         source = table_input.report.target.source
         table = self._table(source)
         if table is None and not table_input.parcels and not table_input.written:
@@ -99,25 +99,25 @@ class DumpPolicy:
         return dataclasses.replace(table_input, ranges=NO_RANGES, truncates=truncates, notes=notes)
 
     def commits_without_rows(self, source: SourceTable) -> bool:
-        """See BatchPolicy: a portion is done when each table that it touches has its commit."""
+        """Tells whether the portion touches the table: it is done when each such table has its commit."""
         return source in self._touched
 
     def committed(self, source: SourceTable, table: LakeTable) -> None:
-        """See BatchPolicy."""
+        """Notes in the replay's ledger that the table exists."""
         self.ledger.table_met(source, table.rules.path)
 
     def derives(self, wide: SourceTable) -> bool:
-        """See BatchPolicy: a table that the stream holds back is derived all the same, as its cells are replayed."""
+        """Returns True: a table that the stream holds back is derived all the same, because its cells are replayed."""
         return True
 
     def derived(self, wide: SourceTable, path: str) -> None:
-        """See BatchPolicy: nothing to note, because no record of a dump belongs to a wide table."""
+        """Does nothing, because no record of a dump belongs to a wide table."""
 
     def cannot_go_on(self, source: SourceTable, error: LakeError, waiting: Offsets = NO_OFFSETS) -> None:
-        """See BatchPolicy: the stream, or the next replay, derives what is missing, and tells tables that stop."""
+        """Does nothing: the stream, or the next replay, derives what is missing, and notes tables that stop."""
 
     def advance(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, LakeError]) -> None:
-        """See BatchPolicy: no table is behind, because a portion that is not done is repeated."""
+        """Does nothing: no table is behind, because a portion that is not done is repeated."""
 
     def _table(self, source: SourceTable) -> LakeTable | None:
         return self._lake.get(self._settings.table_rules(source))

@@ -55,7 +55,7 @@ class SparkEngine:
         self._files = {file.path: file for file in files}
 
     def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
-        """See binlake.stream.engine.Engine; each range stands for a file."""
+        """Reads the files that the ranges stand for in Spark tasks; returns the items of all tasks."""
         files = [self._files[r.topic.removeprefix(FILE)] for r in ranges]
         shares = shared_out(files, self._context.defaultParallelism)
         return run_shares(self._context, plan, shares, partial(read_and_decode, self._place), shuffle=shuffle)
@@ -69,7 +69,7 @@ class LocalEngine:
         self._files = {file.path: file for file in files}
 
     def run(self, plan: BatchPlan, ranges: Sequence[OffsetRange], *, shuffle: bool) -> list[Item]:
-        """See binlake.stream.engine.Engine; each range stands for a file."""
+        """Reads the files that the ranges stand for one after the other; returns the items."""
         items = read_and_decode(self._place, plan, [self._files[r.topic.removeprefix(FILE)] for r in ranges])
         items = append_parcels(plan, 0, items)
         return list(write_parcels(plan, items) if shuffle else items)

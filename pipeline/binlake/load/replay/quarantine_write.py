@@ -128,7 +128,7 @@ class RecordWriter:
     def _decoded_whole(
         self, source: SourceTable, records: Sequence[QuarantineEntry], table: LakeTable | None
     ) -> Outcome:
-        """As ``decoded``, with before images if the table needs them."""
+        """Decodes the records, and once more with their before images if the table needs them."""
         outcome = self.decoded(source, records, table)
         seen = outcome.report.tables.get(source)
         if seen is None or not seen.before_images:

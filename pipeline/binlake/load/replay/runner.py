@@ -58,14 +58,14 @@ class ReplayLake(Lake):
         self._base_from_rows = settings.dump.base_files_from_rows
 
     def get(self, rules: TableRules) -> LakeTable | None:
-        """See Lake."""
+        """Returns the table with inline compaction, None if it does not exist. Errors as ``Lake.get``."""
         table = super().get(_inline(rules))
         if table is not None:
             table.base_from_rows = self._base_from_rows
         return table
 
     def get_or_create(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
-        """See Lake."""
+        """Returns the table with inline compaction, made if it does not exist. Errors as ``Lake.get_or_create``."""
         table = super().get_or_create(_inline(rules), target, columns)
         table.base_from_rows = self._base_from_rows
         return table

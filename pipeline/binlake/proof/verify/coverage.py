@@ -55,7 +55,7 @@ class AsItIs:
         return True
 
     def hears(self, order: int) -> bool:
-        """See ``LakeCoverage``; does not wait."""
+        """Tells without waiting whether the stream knows the statements up to their end."""
         return has_heard(self.settings, statements_end(self.settings))
 
 

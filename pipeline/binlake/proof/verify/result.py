@@ -163,7 +163,7 @@ class TableResult:
             self.differences.append(difference)
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Returns a dict of all fields by their names, in values that JSON can write."""
         return dataclasses.asdict(self)
 
     @staticmethod

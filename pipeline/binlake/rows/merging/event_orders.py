@@ -1,4 +1,7 @@
-"""The orders of the stream's events in rows, also in a table that its writer merges."""
+"""The orders of the stream's events in rows, also in a table that its writer merges.
+
+It stands alone: tables and verify both need these orders, and tables may not import verify.
+"""
 
 from __future__ import annotations
 

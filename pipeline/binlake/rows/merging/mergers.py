@@ -33,7 +33,7 @@ class PlainMerger:
     """The newest event of a key is its row; readers merge by the events' orders."""
 
     def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
-        """As ``Merger.merge``."""
+        """Returns the write of the newest event of each key; reads no stored row."""
         return MergeResult(*merge(place, file_id, rows))
 
 
@@ -78,7 +78,7 @@ class StitchMerger:
     partial: Partial = "by_width"
 
     def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
-        """As ``Merger.merge``; rows have ``GROUP`` too."""
+        """Returns the write of stitched rows; the events name their ``GROUP`` too. Errors as ``Merger.merge``."""
         merging = self.layout.merging
         events = group_events(rows, merging)
         known = self.states.of(place, file_id, events.keys, asked(merging))

@@ -1,4 +1,7 @@
-"""What readers cannot do with tables that are merged by their writer, for ``binlake check``."""
+"""What readers cannot do with tables that are merged by their writer, for ``binlake check``.
+
+It stands alone: only ``binlake check`` asks for it, and no write needs it.
+"""
 
 from __future__ import annotations
 

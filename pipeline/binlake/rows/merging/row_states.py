@@ -49,7 +49,7 @@ class SliceRowStates:
     cache: StateCache = field(default_factory=StateCache)
 
     def of(self, place: Place, file_id: str, keys: pa.Array, columns: Sequence[str]) -> KeyStates:
-        """As ``states.RowStates.of``."""
+        """Returns the states of n keys: from memory if all columns are orders, otherwise from files."""
         if set(columns) <= set(self._longs):
             return self._from_memory(file_id, keys, columns)
         live, dead = self.live(file_id, columns), self.dead(file_id, columns)

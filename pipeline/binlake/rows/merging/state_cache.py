@@ -77,5 +77,5 @@ class StateCache:
         return {"max_bytes": 0, "_entries": OrderedDict()}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        """See ``__getstate__``."""
+        """Takes over the state, with a lock of its own."""
         self.__dict__.update(state, _lock=threading.Lock())

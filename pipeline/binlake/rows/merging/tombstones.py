@@ -62,7 +62,7 @@ class TombstoneFiles:
     _known: Mapping[FileInfo, pa.Table] = field(default_factory=dict)
 
     def rows(self, storage: Storage, file_id: str) -> pa.Table | None:
-        """As ``all_rows``, always of the same folder."""
+        """Returns all rows of a file group's files, None without files; reads the new ones. Errors as ``all_rows``."""
         known = self._known
         self._known = {
             info: known[info] if info in known else decode(storage.read(info.path), info.path)

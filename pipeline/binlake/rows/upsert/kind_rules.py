@@ -1,4 +1,7 @@
-"""The kind of a lake table by its rules."""
+"""The kind of a lake table by its rules.
+
+It stands alone: targets, tables, verify and commands all ask for it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How a table's rows come together from events, by the settings."""
+"""How a table's rows come together from events, by the settings.
+
+It stands alone: targets, tables, changes of schemas and commands all ask for it.
+"""
 
 from __future__ import annotations
 

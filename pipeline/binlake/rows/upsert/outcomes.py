@@ -1,4 +1,7 @@
-"""Possible outcomes of a record, by the names that counts, metrics, the log and commands use."""
+"""Possible outcomes of a record, by the names that counts, metrics, the log and commands use.
+
+It stands alone: tables, the monitoring of the stream and commands use the same names.
+"""
 
 from __future__ import annotations
 

@@ -73,12 +73,12 @@ class Truncates:
         return orders
 
     def order_for(self, row: Mapping[str, object]) -> int:
-        """As ``order_at`` for one row, by its columns."""
+        """Returns the ordering value of the TRUNCATE that may remove a row, given by its columns; -1 for none."""
         mine = (until for (column, value), until in self.shards.items() if row.get(column) == value)
         return max(self.whole, *mine, -1)
 
     def to_text(self) -> str:
-        """As commits record it: a number, or JSON where there are shards or groups."""
+        """Returns the text that commits record: a number, or a JSON object where there are shards or groups."""
         if not self.shards and not self.groups:
             return str(self.whole)
         said = {"whole": self.whole, "shards": [[*key, order] for key, order in sorted(self.shards.items())]}

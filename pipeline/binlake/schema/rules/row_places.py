@@ -134,7 +134,7 @@ class SnapshotPlaces:
         )
 
     def to_json(self) -> list[Run]:
-        """As commits record it."""
+        """Returns the runs that commits record, as a list."""
         return list(self.runs)
 
     @staticmethod

@@ -52,23 +52,23 @@ class SimpleBuckets:
     number: int
 
     def buckets(self, record_keys: pa.Array, key_fields: Sequence[str], partition_paths: pa.DictionaryArray) -> Int32s:
-        """See Bucketing."""
+        """Returns the bucket of each of n rows, int32; every partition has the same number of buckets."""
         return bucket_ids(record_keys, key_fields, self.number)
 
     def of(self, partition_path: str) -> SimpleBuckets:
-        """See Bucketing."""
+        """Returns these buckets themselves: all partitions are alike."""
         return self
 
     def count(self, partition_path: str) -> int:
-        """See Bucketing."""
+        """Returns the number of buckets, the same for every partition."""
         return self.number
 
     def file_id(self, table_name: str, partition_path: str, bucket: int) -> str:
-        """See Bucketing."""
+        """Returns the id of a new file group of the bucket, made from all three arguments."""
         return file_id(table_name, partition_path, bucket)
 
     def bucket_of(self, partition_path: str, file_id: str) -> int:
-        """See Bucketing."""
+        """Returns the bucket that the file id begins with. Errors as ``Bucketing.bucket_of``."""
         return bucket_of_file_id(file_id)
 
 
@@ -86,7 +86,7 @@ class PartitionBuckets:
     rules: tuple[tuple[str, int], ...]
 
     def buckets(self, record_keys: pa.Array, key_fields: Sequence[str], partition_paths: pa.DictionaryArray) -> Int32s:
-        """See Bucketing."""
+        """Returns the bucket of each of n rows, int32, by the number of buckets of its partition."""
         counts = np.array([self.count(path) for path in partition_paths.dictionary.to_pylist()], dtype=np.int64)
         of_row = counts[partition_paths.indices.to_numpy()] if len(counts) else np.empty(0, dtype=np.int64)
         row_buckets = np.zeros(len(record_keys), dtype=np.int32)
@@ -96,20 +96,20 @@ class PartitionBuckets:
         return row_buckets
 
     def of(self, partition_path: str) -> SimpleBuckets:
-        """See Bucketing."""
+        """Returns the buckets of the partition, as many as its rule says."""
         return SimpleBuckets(self.count(partition_path))
 
     def count(self, partition_path: str) -> int:
-        """See Bucketing."""
-        counts = (count for rule, count in self.rules if re.search(rule, partition_path))
-        return next(counts, self.default)
+        """Returns the number of the first rule found in the partition path, otherwise the default."""
+        found = (count for rule, count in self.rules if re.search(rule, partition_path))
+        return next(found, self.default)
 
     def file_id(self, table_name: str, partition_path: str, bucket: int) -> str:
-        """See Bucketing."""
+        """Returns the id of a new file group of the bucket, made from all three arguments."""
         return file_id(table_name, partition_path, bucket)
 
     def bucket_of(self, partition_path: str, file_id: str) -> int:
-        """See Bucketing."""
+        """Returns the bucket that the file id begins with. Errors as ``Bucketing.bucket_of``."""
         return bucket_of_file_id(file_id)
 
 

@@ -184,7 +184,7 @@ class ConsistentBuckets:
         return known if known is not None else HashingMetadata.first(partition_path, self.number)
 
     def buckets(self, record_keys: pa.Array, key_fields: Sequence[str], partition_paths: pa.DictionaryArray) -> Int32s:
-        """See Bucketing."""
+        """Returns the bucket of each of n rows, int32: the index of its node on the ring of its partition."""
         places = hash_places(record_keys, key_fields)
         paths, codes = partition_paths.dictionary.to_pylist(), partition_paths.indices.to_numpy()
         if len(paths) == 1:
@@ -198,20 +198,20 @@ class ConsistentBuckets:
         return numbers
 
     def of(self, partition_path: str) -> ConsistentBuckets:
-        """See Bucketing."""
+        """Returns the buckets of one partition, with its ring alone."""
         return ConsistentBuckets(self.number, {partition_path: self.ring(partition_path)})
 
     def count(self, partition_path: str) -> int:
-        """See Bucketing."""
+        """Returns the number of nodes of the partition's ring."""
         known = self.partitions.get(partition_path)
         return self.number if known is None else len(known.nodes)
 
     def file_id(self, table_name: str, partition_path: str, bucket: int) -> str:
-        """See Bucketing."""
+        """Returns the file id of the node that the bucket stands for."""
         return self.ring(partition_path).nodes[bucket].file_id
 
     def bucket_of(self, partition_path: str, file_id: str) -> int:
-        """See Bucketing."""
+        """Returns the index of the node with this file id. Raises ValueError if the ring has no such node."""
         for bucket, node in enumerate(self.ring(partition_path).nodes):
             if node.file_id == file_id:
                 return bucket

@@ -1,4 +1,7 @@
-"""Base of the table format's own configurations."""
+"""Base of the table format's own configurations.
+
+It stands alone: the metadata table and the services both have such policies, and the one may not import the other.
+"""
 
 from __future__ import annotations
 

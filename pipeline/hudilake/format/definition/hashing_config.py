@@ -2,6 +2,7 @@
 ``PartitionBucketIndexHashingConfig``).
 
 Of the files whose instants are completed the newest counts. Each has the instant that made it, zeros for a new table.
+It stands alone: tables, rollbacks, restores and resizes all need such files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The partitions of the metadata table, which ``hoodie.properties`` names too."""
+"""The partitions of the metadata table, which ``hoodie.properties`` names too.
+
+It stands alone: the properties name the partitions, and their room may not import the metadata table.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The ids of file groups that are no buckets."""
+"""The ids of file groups that are no buckets.
+
+It stands alone: writes, clusterings and the tagging of rows all make such ids.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Varints, seven bits a byte and the lowest first: plain as in protobuf, zigzag as in Avro."""
+"""Varints, seven bits a byte and the lowest first: plain as in protobuf, zigzag as in Avro.
+
+It stands alone: HFiles, Parquet's pages, delete blocks and the metadata table's records all have varints.
+"""
 
 from __future__ import annotations
 

@@ -28,15 +28,15 @@ class Visibility(Protocol):
     """What decides which files are seen: a timeline, or what was recorded of one."""
 
     def is_completed(self, requested_time: str) -> bool:
-        """As ``Timeline.is_completed``."""
+        """Tells whether the files of the instant are visible."""
         ...
 
     def completion_time(self, requested_time: str) -> str | None:
-        """As ``Timeline.completion_time``."""
+        """Returns when the write of that requested time completed; None while it is pending or unknown."""
         ...
 
     def replaced(self) -> Mapping[FileGroupId, str]:
-        """As ``Timeline.replaced``."""
+        """Returns the replaced file groups, each with the requested time of the write that replaced it."""
         ...
 
 

@@ -84,7 +84,7 @@ def decimal_words(values: pa.Array) -> Ulongs:
 
 
 def _numbers(values: pa.Array) -> Ulongs:
-    """As ``direct``, but anything where a value is null."""
+    """Returns uint64 of n, ordered like the values, anything where a value is null. Errors as ``direct``."""
     kind = values.type
     if types.is_null(kind):
         return np.zeros(len(values), dtype=np.uint64)

@@ -1,4 +1,7 @@
-"""What the external index asks of a key-value store."""
+"""What the external index asks of a key-value store.
+
+It stands alone: the external index and the opening of stores both know it, and that index imports no store.
+"""
 
 from __future__ import annotations
 

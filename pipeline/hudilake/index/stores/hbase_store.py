@@ -37,8 +37,8 @@ class HBaseStore:
         self._connection: http.client.HTTPConnection | None = None
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """As ``KeyValueStore.get_many``; a table that does not exist has no entries."""
-        values_by_row: dict[str, bytes] = {}
+        """Returns the values of n keys in their order, None for a key without one; a missing table has no entries."""
+        found: dict[str, bytes] = {}
         rows = [_row(key) for key in keys]
         for begin in range(0, len(rows), _ROWS_READ):
             query = "&".join(f"row={row}" for row in dict.fromkeys(rows[begin : begin + _ROWS_READ]))

@@ -29,7 +29,7 @@ class LmdbStore:
         self._path = str(Path(path).absolute())
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """As ``KeyValueStore.get_many``, of one moment."""
+        """Returns the values of n keys at one moment, in their order, None for none. Raises StorageError."""
         try:
             with self._environment().begin() as transaction, transaction.cursor() as cursor:
                 values = dict(cursor.getmulti(keys))
@@ -41,7 +41,7 @@ class LmdbStore:
             raise self._failed("read", error) from error
 
     def put_many(self, entries: Mapping[bytes, bytes]) -> None:
-        """As ``KeyValueStore.put_many``, all or nothing."""
+        """Writes all entries or none, over those that there are. Raises StorageError."""
         try:
             with self._environment().begin(write=True) as transaction, transaction.cursor() as cursor:
                 cursor.putmulti(sorted(entries.items()))

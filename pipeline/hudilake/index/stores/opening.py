@@ -1,4 +1,7 @@
-"""The store that the settings name."""
+"""The store that the settings name.
+
+It stands alone: it alone knows all stores.
+"""
 
 from __future__ import annotations
 

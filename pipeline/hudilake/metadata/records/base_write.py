@@ -1,4 +1,7 @@
-"""Writing the metadata table's base files."""
+"""Writing the metadata table's base files.
+
+It stands alone: the first file groups and compaction both write base files.
+"""
 
 from __future__ import annotations
 

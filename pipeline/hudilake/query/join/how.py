@@ -1,4 +1,7 @@
-"""The kinds of joins, and which side's rows come without a partner."""
+"""The kinds of joins, and which side's rows come without a partner.
+
+It stands alone: the columns and the pairs of a join both depend on it, and neither imports the other.
+"""
 
 from __future__ import annotations
 

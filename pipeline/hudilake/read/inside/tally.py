@@ -1,4 +1,7 @@
-"""What a scan read of the base files, and what it left out."""
+"""What a scan read of the base files, and what it left out.
+
+It stands alone: scans, joins, SQL and commands all use it.
+"""
 
 from __future__ import annotations
 

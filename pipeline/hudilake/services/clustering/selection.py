@@ -108,7 +108,7 @@ def _gains(unit: Taken, config: ClusteringConfig, known: LaidOutFiles) -> bool:
 
 
 def _bounded(units: Sequence[Taken], config: ClusteringConfig, known: LaidOutFiles) -> list[Taken]:
-    """As many units as the bound on bytes allows, at least one."""
+    """Returns the units that gain most, up to the bound on bytes, and at least one; all units without a bound."""
     most = config.policy.max_io_bytes
     if most is None:
         return list(units)

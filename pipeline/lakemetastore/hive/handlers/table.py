@@ -1,4 +1,7 @@
-"""All methods that are served."""
+"""All methods that are served.
+
+It stands alone: it imports all handlers, and none of them imports it.
+"""
 
 from __future__ import annotations
 

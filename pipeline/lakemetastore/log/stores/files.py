@@ -65,7 +65,7 @@ class FileStore:
 
     @property
     def uri(self) -> str:
-        """As ``LogStore.uri``."""
+        """Returns the URI of the storage's root."""
         return self._storage.uri
 
     def append(self, log: str, version: int, data: bytes) -> bool:
@@ -96,7 +96,7 @@ class FileStore:
         return False
 
     def read(self, log: str, after: int, limit: int | None = None) -> list[Entry]:
-        """As ``LogStore.read``."""
+        """Reads the entries after a version, ascending, at most ``limit``. Errors as ``LogStore.read``."""
         if self._is_last(log, after):
             return []
         versions = None
@@ -113,12 +113,12 @@ class FileStore:
             raise trimmed(log, after) from None
 
     def last(self, log: str) -> int:
-        """As ``LogStore.last``."""
+        """Returns the newest version that has an entry or a snapshot; 0 for an unknown log."""
         listing = self._list(log)
         return max((*listing.entries, *listing.snapshots), default=0)
 
     def write_snapshot(self, log: str, version: int, data: bytes) -> None:
-        """As ``LogStore.write_snapshot``."""
+        """Writes the snapshot of a version and deletes old ones; all of them if the log was deleted meanwhile."""
         self._storage.write(_snapshot(log, version), data)
         listing = self._list(log)
         # The newest entry stays for as long as the log: without one it was deleted meanwhile.
@@ -126,7 +126,7 @@ class FileStore:
             self._storage.delete(_snapshot(log, old))
 
     def snapshot(self, log: str, before: int | None = None) -> Entry | None:
-        """As ``LogStore.snapshot``."""
+        """Returns the newest snapshot, of a version less than ``before``; None if there is none."""
         for _ in range(_LOOKS):
             versions = [each for each in self._list(log).snapshots if before is None or each < before]
             if not versions:
@@ -136,7 +136,7 @@ class FileStore:
         return None
 
     def trim(self, log: str, version: int) -> None:
-        """As ``LogStore.trim``; the newest entry stays."""
+        """Deletes entries up to a version that a snapshot covers; the newest entry stays."""
         listing = self._list(log)
         if listing.snapshots and listing.snapshots[-1] >= version:
             for each in listing.entries[:-1]:
@@ -144,13 +144,13 @@ class FileStore:
                     self._storage.delete(_entry(log, each))
 
     def logs(self, prefix: str = "") -> Iterator[str]:
-        """As ``LogStore.logs``."""
+        """Gives the names of all logs that begin with ``prefix``, sorted; walks their directory."""
         within = prefix.rpartition("/")[0]
         paths = (info.path.rpartition("/") for info in self._storage.walk(within))
         yield from sorted({log for log, _, name in paths if log.startswith(prefix) and _FILE.fullmatch(name)})
 
     def delete(self, log: str) -> None:
-        """As ``LogStore.delete``."""
+        """Deletes all entries and snapshots of a log, and its queue; nothing if there is none."""
         listing = self._list(log)
         while listing.entries or listing.snapshots:
             for version in reversed(listing.entries):
@@ -162,13 +162,13 @@ class FileStore:
             self._storage.delete_tree(f"{log}/{_TURNS}")
 
     def turn(self, log: str, timeout_s: float) -> AbstractContextManager[bool]:
-        """As ``LogStore.turn``: a queue on local disk."""
+        """Waits for the turn in a queue on local disk; gives False after ``timeout_s``, elsewhere at once."""
         if isinstance(self._storage, LocalStorage):
             return file_turn(self._storage.root / check_name(log) / _TURNS, timeout_s)
         return contextlib.nullcontext(False)
 
     def close(self) -> None:
-        """As ``LogStore.close``."""
+        """Does nothing: the storage belongs to the caller."""
 
     def _is_last(self, log: str, version: int) -> bool:
         """Whether it is known without a listing that there is nothing behind a version. An object store lists as fast

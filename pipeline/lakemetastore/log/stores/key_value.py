@@ -56,11 +56,11 @@ class LmdbLogStore:
 
     @property
     def uri(self) -> str:
-        """As ``LogStore.uri``."""
+        """Returns ``lmdb:`` and the path of the directory."""
         return f"lmdb:{self._path}"
 
     def append(self, log: str, version: int, data: bytes) -> bool:
-        """As ``LogStore.append``."""
+        """Writes the entry in one transaction; returns False if the log's last version is not the one before."""
         with self._transaction(write=True) as (it, opened):
             if _last(it, opened, check_name(log)) != version - 1:
                 return False
@@ -69,7 +69,7 @@ class LmdbLogStore:
         return True
 
     def read(self, log: str, after: int, limit: int | None = None) -> list[Entry]:
-        """As ``LogStore.read``."""
+        """Reads the entries after a version, ascending, at most ``limit``. Errors as ``LogStore.read``."""
         with self._transaction() as (it, opened):
             last = _last(it, opened, check_name(log))
             if last == after:
@@ -82,12 +82,12 @@ class LmdbLogStore:
         return log_entries
 
     def last(self, log: str) -> int:
-        """As ``LogStore.last``."""
+        """Returns the version of the newest entry; 0 for an unknown log."""
         with self._transaction() as (it, opened):
             return _last(it, opened, check_name(log))
 
     def write_snapshot(self, log: str, version: int, data: bytes) -> None:
-        """As ``LogStore.write_snapshot``."""
+        """Writes the snapshot of a version and deletes old ones; does nothing to a log that was deleted."""
         with self._transaction(write=True) as (it, opened):
             if _last(it, opened, check_name(log)) < version:
                 return
@@ -96,14 +96,14 @@ class LmdbLogStore:
                 it.delete(old, db=opened.snapshots)
 
     def snapshot(self, log: str, before: int | None = None) -> Entry | None:
-        """As ``LogStore.snapshot``."""
+        """Returns the newest snapshot, of a version less than ``before``; None if there is none."""
         with self._transaction() as (it, opened):
             keys = _keys(it, opened.snapshots, check_name(log))
             keys = [key for key in keys if before is None or _version(key) < before]
             return Entry(_version(keys[-1]), bytes(it.get(keys[-1], db=opened.snapshots))) if keys else None
 
     def trim(self, log: str, version: int) -> None:
-        """As ``LogStore.trim``."""
+        """Deletes all entries up to a version if a snapshot covers it."""
         with self._transaction(write=True) as (it, opened):
             covered = [_version(key) for key in _keys(it, opened.snapshots, check_name(log))]
             if covered and version <= covered[-1]:
@@ -111,13 +111,13 @@ class LmdbLogStore:
                     it.delete(key, db=opened.entries)
 
     def logs(self, prefix: str = "") -> Iterator[str]:
-        """As ``LogStore.logs``."""
+        """Gives the names of all logs that begin with ``prefix``, sorted."""
         with self._transaction() as (it, opened), it.cursor(db=opened.heads) as cursor:
             names = [bytes(key).decode() for key in cursor.iternext(values=False)] if cursor.first() else []
         yield from (name for name in names if name.startswith(prefix))
 
     def delete(self, log: str) -> None:
-        """As ``LogStore.delete``."""
+        """Deletes a log and its snapshots in one transaction; nothing if there is none."""
         with self._transaction(write=True) as (it, opened):
             it.delete(check_name(log).encode(), db=opened.heads)
             for database in (opened.entries, opened.snapshots):
@@ -125,11 +125,11 @@ class LmdbLogStore:
                     it.delete(key, db=database)
 
     def turn(self, log: str, timeout_s: float) -> AbstractContextManager[bool]:
-        """As ``LogStore.turn``: a queue beside the file."""
+        """Waits for the turn in a queue beside the file; gives False after ``timeout_s``."""
         return file_turn(Path(self._path) / "turns" / check_name(log).replace("/", "+"), timeout_s)
 
     def close(self) -> None:
-        """As ``LogStore.close``: nothing; other stores of this process may use the environment."""
+        """Does nothing: other stores of this process may use the environment."""
 
     @contextmanager
     def _transaction(self, *, write: bool = False) -> Iterator[tuple[Any, _Environment]]:

@@ -33,11 +33,11 @@ class SqlStore:
 
     @property
     def uri(self) -> str:
-        """As ``LogStore.uri``."""
+        """Returns the database's address, without a password."""
         return self._connections.uri
 
     def append(self, log: str, version: int, data: bytes) -> bool:
-        """As ``LogStore.append``."""
+        """Writes the entry in one transaction; returns False if the log's last version is not the one before."""
         check_name(log)
         try:
             with self._connections.writing() as connection:
@@ -49,7 +49,7 @@ class SqlStore:
         return True
 
     def read(self, log: str, after: int, limit: int | None = None) -> list[Entry]:
-        """As ``LogStore.read``."""
+        """Reads the entries after a version, ascending, at most ``limit``. Errors as ``LogStore.read``."""
         with self._connections.reading() as connection:
             last = _last(connection, check_name(log))
             if last == after or limit == 0:
@@ -67,12 +67,12 @@ class SqlStore:
         return entries
 
     def last(self, log: str) -> int:
-        """As ``LogStore.last``."""
+        """Returns the version of the newest entry; 0 for an unknown log."""
         with self._connections.reading() as connection:
             return _last(connection, check_name(log))
 
     def write_snapshot(self, log: str, version: int, data: bytes) -> None:
-        """As ``LogStore.write_snapshot``."""
+        """Writes the snapshot of a version and deletes old ones; does nothing to a log that was deleted."""
         with self._connections.writing() as connection:
             # The head stays locked: a snapshot that outlived the log's deletion would stand for a log without entries.
             head = select(HEADS.c.last).where(HEADS.c.log == log).with_for_update(read=True)
@@ -85,7 +85,7 @@ class SqlStore:
             connection.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.log == log, SNAPSHOTS.c.version < kept[-1]))
 
     def snapshot(self, log: str, before: int | None = None) -> Entry | None:
-        """As ``LogStore.snapshot``."""
+        """Returns the newest snapshot, of a version less than ``before``; None if there is none."""
         newest = select(func.max(SNAPSHOTS.c.version)).where(SNAPSHOTS.c.log == check_name(log))
         if before is not None:
             newest = newest.where(SNAPSHOTS.c.version < before)
@@ -95,30 +95,30 @@ class SqlStore:
             return next(entries_of((version, piece) for version, piece in connection.execute(rows)), None)
 
     def trim(self, log: str, version: int) -> None:
-        """As ``LogStore.trim``."""
+        """Deletes all entries up to a version if a snapshot covers it."""
         with self._connections.writing() as connection:
             if version <= max(_snapshot_versions(connection, check_name(log)), default=0):
                 connection.execute(delete(ENTRIES).where(ENTRIES.c.log == log, ENTRIES.c.version <= version))
 
     def logs(self, prefix: str = "") -> Iterator[str]:
-        """As ``LogStore.logs``."""
+        """Gives the names of all logs that begin with ``prefix``, sorted."""
         with self._connections.reading() as connection:
             named = select(HEADS.c.log).where(HEADS.c.log.startswith(prefix, autoescape=True))
             log_names = list(connection.execute(named).scalars())
         yield from sorted(log_names)
 
     def delete(self, log: str) -> None:
-        """As ``LogStore.delete``."""
+        """Deletes a log and its snapshots in one transaction; nothing if there is none."""
         with self._connections.writing() as connection:
             for table in (HEADS, ENTRIES, SNAPSHOTS):
                 connection.execute(delete(table).where(table.c.log == check_name(log)))
 
     def turn(self, log: str, timeout_s: float) -> AbstractContextManager[bool]:
-        """As ``LogStore.turn``."""
+        """Waits for the turn in the database's queue, beside SQLite's file; gives False after ``timeout_s``."""
         return self._connections.turn(check_name(log), timeout_s)
 
     def close(self) -> None:
-        """As ``LogStore.close``."""
+        """Closes the connections to the database."""
         self._connections.close()
 
 

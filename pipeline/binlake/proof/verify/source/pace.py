@@ -1,4 +1,7 @@
-"""A limit of rows a second, so that a comparison does not slow the source down."""
+"""A limit of rows a second, so that a comparison does not slow the source down.
+
+It stands alone: the run makes one for all its tables, and the reads of rows keep to it.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class FirstRow:
     states: RowStates
 
     def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
-        """See ``Merger``."""
+        """Returns the write of the events that are older than their keys' stored rows. Errors as ``Merger.merge``."""
         newest = int(pc.max(rows.column("__order")).as_py())
         rows, gone = split_truncated(rows)
         reached = FactHeights({_ALL: FeedHeight(newest)})

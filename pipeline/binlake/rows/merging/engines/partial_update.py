@@ -43,7 +43,7 @@ class PartialUpdate:
     states: RowStates
 
     def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
-        """See ``Merger``."""
+        """Returns the write of rows; a column takes its newest value that is not null. Errors as ``Merger.merge``."""
         events = sequence(rows)
         hidden = (ORDER_FIELD, ROW_GROUP.order_field, STATE_FIELD)
         fields = [field for field in self.schema if field.name not in hidden]

@@ -39,7 +39,7 @@ class Sequence:
         return np.asarray(np.maximum.reduceat(np.where(wanted, np.arange(len(wanted)), -1), self.starts))
 
     def first(self, wanted: Flags) -> Int64s:
-        """As ``last``, but the first one."""
+        """Returns the first event of each key among those ``wanted`` (bool of n), int64 of m, -1 for none."""
         none = len(wanted)
         firsts = np.minimum.reduceat(np.where(wanted, np.arange(none), none), self.starts)
         return np.where(firsts == none, -1, firsts)

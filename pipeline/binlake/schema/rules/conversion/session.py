@@ -1,4 +1,7 @@
-"""The session of a statement, as far as conversions depend on it."""
+"""The session of a statement, as far as conversions depend on it.
+
+It stands alone: conversions, generated columns and the judgement of statements all depend on it.
+"""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _plain(physical: str, data: bytes) -> Stored | None:
 
 
 def _value(kind: pa.DataType, stored: Stored | None) -> Value | None:
-    """As the column statistics have it; None for what is no value of the type."""
+    """Returns the bound in the form that column statistics have; None if it is no value of the type."""
     if pa.types.is_floating(kind):
         return stored if isinstance(stored, float) and not math.isnan(stored) else None
     if pa.types.is_decimal(kind):
