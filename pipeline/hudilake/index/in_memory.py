@@ -56,7 +56,7 @@ class InMemoryIndex:
 
     def keep(self, instant: str, changes: Sequence[KeyChanges]) -> None:
         """Keeps the changes of an instant in memory; they count once it has completed."""
-        self._told[instant] = list(changes)
+        self._kept[instant] = list(changes)
 
     def _take_in(self, cost: LookupCost) -> None:
         changes = [] if self._until is None else changes_since(self._table, self._until)

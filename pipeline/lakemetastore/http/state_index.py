@@ -43,7 +43,7 @@ class StateReader(MetadataReader):
         self, columns: Collection[str], files: Iterable[FileKey]
     ) -> dict[FileKey, dict[str, ColumnRange]]:
         """Returns the statistics of these columns by file and column; files and columns without any are left out."""
-        found: dict[FileKey, dict[str, ColumnRange]] = {}
+        ranges_by_file: dict[FileKey, dict[str, ColumnRange]] = {}
         for path, name in files:
             if path not in self._ranges:
                 self._ranges[path] = self._state.ranges(path)

@@ -71,9 +71,9 @@ class DecodeChunk:
         self, live: list[int], payloads: list[Buffer], schemas: list[ConnectField | None] | None
     ) -> list[TableEvents]:
         """Settles records whose payloads (JSON) and schemas are out of their frames; returns row events by table."""
-        found = list(self._by_table(live, payloads, schemas))
-        self._settle_tombstones(found)
-        return found
+        groups = list(self._by_table(live, payloads, schemas))
+        self._settle_tombstones(groups)
+        return groups
 
     def live(self) -> list[int]:
         """Indices of the records with a value of allowed size; others are settled, or noted as tombstones."""

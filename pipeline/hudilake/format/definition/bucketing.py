@@ -101,8 +101,8 @@ class PartitionBuckets:
 
     def count(self, partition_path: str) -> int:
         """Returns the number of the first rule found in the partition path, otherwise the default."""
-        found = (count for rule, count in self.rules if re.search(rule, partition_path))
-        return next(found, self.default)
+        counts = (count for rule, count in self.rules if re.search(rule, partition_path))
+        return next(counts, self.default)
 
     def file_id(self, table_name: str, partition_path: str, bucket: int) -> str:
         """Returns the id of a new file group of the bucket, made from all three arguments."""

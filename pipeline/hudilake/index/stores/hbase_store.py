@@ -38,7 +38,7 @@ class HBaseStore:
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Returns the values of n keys in their order, None for a key without one; a missing table has no entries."""
-        found: dict[str, bytes] = {}
+        values_by_row: dict[str, bytes] = {}
         rows = [_row(key) for key in keys]
         for begin in range(0, len(rows), _ROWS_READ):
             query = "&".join(f"row={row}" for row in dict.fromkeys(rows[begin : begin + _ROWS_READ]))
