@@ -26,7 +26,7 @@ from binlake.settings.table_rules import (
 )
 from binlake.settings.tables import SourceName, TablesSettings
 from binlake.settings.templates import path_name
-from lakemetastore.settings.document import Problem
+from lakemetastore.settings.document import SettingsProblem
 from lakemetastore.settings.problems import SettingsError
 
 __all__ = [
@@ -42,13 +42,13 @@ __all__ = [
     "MetadataSettings",
     "MonitoringSettings",
     "PartitionSettings",
-    "Problem",
     "QuarantineSettings",
     "ReplicaSettings",
     "RetentionSettings",
     "SchemaSettings",
     "Settings",
     "SettingsError",
+    "SettingsProblem",
     "SourceName",
     "SourceSettings",
     "SparkSettings",

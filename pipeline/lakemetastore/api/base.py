@@ -14,7 +14,7 @@ class ApiMessage(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class ApiProblem(ApiMessage):
+class Problem(ApiMessage):
     """Why a request failed, in the words of the error: what happened, where, and what to do next."""
 
     error: str

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError, LakeError, TransientError
-from lakemetastore.api.base import ApiMessage, ApiProblem
+from lakemetastore.api.base import ApiMessage, Problem
 
 #: The largest answer that is read, in bytes.
 MAX_ANSWER_BYTES: Final = 256 << 20
@@ -33,7 +33,7 @@ class MetastoreUnreachableError(TransientError):
 class RefusedRequestError(LakeError):
     """The metastore cannot carry the request out. ``status``: the HTTP status."""
 
-    def __init__(self, problem: ApiProblem, status: int, address: str) -> None:
+    def __init__(self, problem: Problem, status: int, address: str) -> None:
         super().__init__(problem.what, do_next=problem.do_next, **{**problem.where, "metastore": address})
         self.status = status
 
@@ -165,11 +165,11 @@ def _bounded(response: urllib3.BaseHTTPResponse) -> bytes:
     return b"".join(chunks)
 
 
-def _problem(data: bytes, status: int) -> ApiProblem:
+def _problem(data: bytes, status: int) -> Problem:
     try:
-        return ApiProblem.model_validate_json(data)
+        return Problem.model_validate_json(data)
     except ValidationError:
-        return ApiProblem(error="HTTP", what=f"HTTP status {status}")
+        return Problem(error="HTTP", what=f"HTTP status {status}")
 
 
 def _understood(data: bytes, answer: type[M], address: str) -> M:

@@ -10,7 +10,7 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
 from hudilake.errors import ConfigError
-from lakemetastore.api.base import ApiMessage, ApiProblem
+from lakemetastore.api.base import ApiMessage, Problem
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.http.changes import ChangeWatch
 from lakemetastore.http.open_tables import OpenTable, OpenTables, TableView
@@ -21,7 +21,7 @@ from lakemetastore.http.registrations import Registrations
 STATE_HEADER = "Binlake-State"
 #: What every path may answer besides.
 PROBLEMS: dict[int | str, dict[str, object]] = {
-    code: {"model": ApiProblem} for code in (400, 404, 409, 410, 413, 422, 500, 503)
+    code: {"model": Problem} for code in (400, 404, 409, 410, 413, 422, 500, 503)
 }
 Instant = Annotated[str | None, Query(pattern=r"^[0-9]{17}$", description="An instant: 17 digits.")]
 Limit = Annotated[

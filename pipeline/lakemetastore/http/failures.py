@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from hudilake.errors import BadInputError, ConfigError, CorruptDataError, LakeError, TransientError, UnsupportedError
 from hudilake.read.source import WrongAnswerError
-from lakemetastore.api.base import ApiProblem
+from lakemetastore.api.base import Problem
 from lakemetastore.errors import CatalogError, NoSuchObjectError, UnknownDatabaseError, UnknownTableError
 from lakemetastore.http.open_tables import NotSeenError
 
@@ -45,10 +45,10 @@ def status_of(error: LakeError) -> int:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
-def problem_of(error: LakeError) -> ApiProblem:
+def problem_of(error: LakeError) -> Problem:
     """The body of an error's answer."""
     where = {name: str(value) for name, value in error.where.items()}
-    return ApiProblem(error=type(error).__name__, what=error.what, where=where, do_next=error.do_next)
+    return Problem(error=type(error).__name__, what=error.what, where=where, do_next=error.do_next)
 
 
 def handle_errors(app: FastAPI) -> None:
@@ -65,17 +65,17 @@ def handle_errors(app: FastAPI) -> None:
     def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        return _answer(422, ApiProblem(error="InvalidRequest", what=f"{place}: {first['msg']}"))
+        return _answer(422, Problem(error="InvalidRequest", what=f"{place}: {first['msg']}"))
 
     @app.exception_handler(HTTPException)
     def refused(request: Request, error: HTTPException) -> Response:
-        return _answer(error.status_code, ApiProblem(error="InvalidRequest", what=str(error.detail)))
+        return _answer(error.status_code, Problem(error="InvalidRequest", what=str(error.detail)))
 
     @app.exception_handler(Exception)
     def unknown(request: Request, error: Exception) -> Response:
         _log.error("%s failed: %r", request.url.path, error, exc_info=error, extra={"event": "http_failed"})
-        return _answer(500, ApiProblem(error=type(error).__name__, what="the service has a defect; its log says more"))
+        return _answer(500, Problem(error=type(error).__name__, what="the service has a defect; its log says more"))
 
 
-def _answer(status: int, problem: ApiProblem) -> Response:
+def _answer(status: int, problem: Problem) -> Response:
     return JSONResponse(problem.model_dump(), status_code=status)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,7 +41,7 @@ def serve_until_stopped(settings: MetastoreSettings, log: LogOf, say: Callable[[
 @contextmanager
 def log_to_stderr() -> Iterator[None]:
     """Within, a line a record goes to standard error: the log of a service that stands alone."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler()  # standard error
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)

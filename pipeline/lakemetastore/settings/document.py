@@ -28,7 +28,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SettingsProblem:
     """One mistake: its place in the file, and its message. The message never contains a value of the file."""
 
     path: KeyPath
@@ -63,7 +63,7 @@ class Document:
 
     values: Any
     written: dict[KeyPath, str] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[SettingsProblem] = field(default_factory=list)
     lines: dict[KeyPath, int] = field(default_factory=dict)
 
     def line_of(self, path: KeyPath) -> int | None:
@@ -132,7 +132,7 @@ def _note_lines(node: yaml.Node, path: KeyPath, document: Document) -> None:
     seen: set[str | int] = set()
     for part, child, line in _children(node):
         if part in seen and part != "<<":
-            document.problems.append(Problem((*path, part), "is given twice", line))
+            document.problems.append(SettingsProblem((*path, part), "is given twice", line))
         seen.add(part)
         _note_lines(child, (*path, part), document)
         document.lines[(*path, part)] = line
@@ -168,7 +168,7 @@ class _Resolver:
             return _REFERENCE.sub(self._look_up, text)
         except LookupError as error:
             line = self.document.line_of(path)
-            self.document.problems.append(Problem(path, str(error.args[0]), line))
+            self.document.problems.append(SettingsProblem(path, str(error.args[0]), line))
             return text
 
     def _look_up(self, match: re.Match[str]) -> str:

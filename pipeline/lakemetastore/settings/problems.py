@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hudilake.errors import ConfigError
-from lakemetastore.settings.document import Document, KeyPath, Problem
+from lakemetastore.settings.document import Document, KeyPath, SettingsProblem
 
 M = TypeVar("M", bound=BaseModel)
 _WORDS: Mapping[str, str] = {
@@ -42,10 +42,10 @@ _WORDS: Mapping[str, str] = {
 class SettingsError(ConfigError):
     """The settings file has mistakes; ``problems`` has all of them."""
 
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SettingsProblem, ...] = ()
 
     @staticmethod
-    def of(origin: str, problems: Iterable[Problem], schema: str) -> SettingsError:
+    def of(origin: str, problems: Iterable[SettingsProblem], schema: str) -> SettingsError:
         """One error for all the mistakes of a file, in the file's order. ``schema``: as for ``validated``."""
         sorted_problems = tuple(sorted(problems, key=lambda p: p.line or 0))
         count = "1 mistake" if len(sorted_problems) == 1 else f"{len(sorted_problems)} mistakes"
@@ -72,7 +72,7 @@ def validated(model: type[M], document: Document, origin: str, schema: str) -> M
     return settings
 
 
-def translate(error: ValidationError, model: type[BaseModel], document: Document) -> list[Problem]:
+def translate(error: ValidationError, model: type[BaseModel], document: Document) -> list[SettingsProblem]:
     """The mistakes that pydantic found, with their lines; values with an unresolved reference are left out."""
     broken = {p.path for p in document.problems}
     all_problems = [
@@ -81,9 +81,9 @@ def translate(error: ValidationError, model: type[BaseModel], document: Document
     return [p for p in all_problems if p.path not in broken]
 
 
-def _problem(details: Any, model: type[BaseModel], document: Document) -> Problem:  # noqa: ANN401 - ErrorDetails
+def _problem(details: Any, model: type[BaseModel], document: Document) -> SettingsProblem:  # noqa: ANN401 - ErrorDetails
     path: KeyPath = tuple(part for part in details["loc"] if part != "[key]")  # how pydantic marks a wrong name
-    return Problem(path, _message(details, path, model), document.line_of(path))
+    return SettingsProblem(path, _message(details, path, model), document.line_of(path))
 
 
 def _message(details: Any, path: KeyPath, model: type[BaseModel]) -> str:  # noqa: ANN401 - ErrorDetails

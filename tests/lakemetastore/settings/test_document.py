@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lakemetastore.settings.document import Problem, format_path, parse
+from lakemetastore.settings.document import SettingsProblem, format_path, parse
 
 HERE = Path()
 
@@ -39,7 +39,7 @@ def test_only_the_last_line_break_of_a_secret_file_is_dropped(tmp_path: Path) ->
 )
 def test_references_that_lead_nowhere_are_problems_with_a_line(reference: str, message: str) -> None:
     document = parse(f"a:\n  b:\n  - ok\n  - {reference}\n", HERE, {})
-    assert document.problems == [Problem(("a", "b", 1), message, 4)]
+    assert document.problems == [SettingsProblem(("a", "b", 1), message, 4)]
 
 
 def test_a_file_that_is_not_text_is_a_problem(tmp_path: Path) -> None:
@@ -49,7 +49,10 @@ def test_a_file_that_is_not_text_is_a_problem(tmp_path: Path) -> None:
 
 def test_a_key_given_twice_is_a_problem() -> None:
     document = parse("a: 1\nb: {c: 1, c: 2}\na: 3\n", HERE, {})
-    assert document.problems == [Problem(("b", "c"), "is given twice", 2), Problem(("a",), "is given twice", 3)]
+    assert document.problems == [
+        SettingsProblem(("b", "c"), "is given twice", 2),
+        SettingsProblem(("a",), "is given twice", 3),
+    ]
 
 
 def test_merge_keys_may_be_overridden() -> None:
