@@ -1,4 +1,4 @@
-"""How commands name settings files and tables, and how they find and open those tables."""
+"""How commands find and open the tables that they are for."""
 
 from __future__ import annotations
 
@@ -18,14 +18,6 @@ from hudilake.errors import ConfigError, LakeError
 from hudilake.locking.ownership import Locking
 from hudilake.storage import Storage, open_storage
 from hudilake.table.directory import BrokenTable
-
-LakeConf = Annotated[Path, typer.Argument(help="The settings file (YAML).", metavar="CONF")]
-Table = Annotated[str, typer.Argument(help="The table, as database.table or by its path in the lake.", metavar="TABLE")]
-Tables = Annotated[
-    list[str] | None,
-    typer.Argument(help="Tables, as database.table or by path in the lake; all tables if none.", metavar="TABLE"),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for every table.")]
 
 
 def chosen(settings: Settings, names: list[str] | None) -> list[CatalogTable | BrokenTable]:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from binlake.cli.display import make_display
-from binlake.cli.table_options import LakeConf, Table
+from binlake.cli.options import LakeConf, Table
 from binlake.cli.text import number, say, size, terminal
 from binlake.cli.until_stopped import until_stopped
 from binlake.load.backfill.inputs import find_input

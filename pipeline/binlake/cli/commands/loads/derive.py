@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
+from binlake.cli.options import LakeConf
 from binlake.cli.reports import report_error
-from binlake.cli.table_options import LakeConf
 from binlake.cli.text import duration, number, say
 from binlake.decode.changes import SourceTable
 from binlake.hbase.derive.check import WideCheck, check_wide

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as Grid
 
+from binlake.cli.options import LakeConf
 from binlake.cli.reports import report_error
-from binlake.cli.table_options import LakeConf
 from binlake.cli.text import epoch_ms, moment, number, say, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.load.replay.quarantine import replay

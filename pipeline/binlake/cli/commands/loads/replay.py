@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from binlake.cli.display import TableTotals, Totals, make_display
-from binlake.cli.table_options import LakeConf
+from binlake.cli.options import LakeConf
 from binlake.cli.text import epoch_ms, number, say, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.cli.until_stopped import until_stopped

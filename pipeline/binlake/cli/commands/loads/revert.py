@@ -11,7 +11,8 @@ import typer
 from rich.table import Table as Grid
 
 from binlake.cli.commands.reads.query import text
-from binlake.cli.table_options import LakeConf, chosen, shared
+from binlake.cli.options import LakeConf
+from binlake.cli.table_options import chosen, shared
 from binlake.cli.text import epoch_ms, number, say, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.decode.order import binlog_order

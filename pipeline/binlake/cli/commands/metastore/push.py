@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from binlake.cli.commands.metastore.options import MetastoreConf
+from binlake.cli.options import AsJson
 from binlake.cli.reports import print_line, report_error
-from binlake.cli.table_options import AsJson
 from binlake.cli.text import say
 from hudilake.clock import monotonic_s
 from hudilake.errors import LakeError

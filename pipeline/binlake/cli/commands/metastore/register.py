@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import typer
 
 from binlake.cli.commands.metastore.options import LakeTables, MetastoreConf
+from binlake.cli.options import AsJson
 from binlake.cli.reports import print_line, report_error
-from binlake.cli.table_options import AsJson
 from binlake.cli.text import say
 from hudilake.clock import monotonic_s
 from hudilake.errors import LakeError

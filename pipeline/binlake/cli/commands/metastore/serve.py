@@ -6,7 +6,7 @@ import logging
 from functools import partial
 
 from binlake.cli.logs import console_log
-from binlake.cli.table_options import LakeConf
+from binlake.cli.options import LakeConf
 from binlake.cli.text import say
 from lakemetastore.service.run import serve_until_stopped
 from lakemetastore.settings.service import MetastoreSettings

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from binlake.cli.options import LakeConf, Tables
 from binlake.cli.reports import each
-from binlake.cli.table_options import LakeConf, Tables, chosen
+from binlake.cli.table_options import chosen
 from binlake.cli.text import number, say
 from binlake.rows.upsert.outcomes import OUTCOMES
 from binlake.rows.upsert.route import Counts

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from binlake.cli.options import LakeConf, Tables
 from binlake.cli.reports import each
-from binlake.cli.table_options import LakeConf, Tables, chosen
+from binlake.cli.table_options import chosen
 from binlake.cli.text import duration, number, say
 from binlake.cli.typer_extras import options_of
 from binlake.proof.verify.result import RowDifference, TableResult

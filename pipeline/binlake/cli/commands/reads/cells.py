@@ -12,7 +12,8 @@ import pyarrow as pa
 import typer
 
 from binlake.cli.commands.reads.query import text
-from binlake.cli.table_options import LakeConf, Table, chosen_one
+from binlake.cli.options import LakeConf, Table
+from binlake.cli.table_options import chosen_one
 from binlake.decode.cells import VALUE
 from binlake.decode.types.cell_text import text_of
 from binlake.hbase.derive.as_of import visible_cells, wide_rows_as_of

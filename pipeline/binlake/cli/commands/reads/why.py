@@ -11,7 +11,8 @@ import typer
 from rich.table import Table as Grid
 
 from binlake.cli.commands.reads.query import text
-from binlake.cli.table_options import LakeConf, Table, chosen_one
+from binlake.cli.options import LakeConf, Table
+from binlake.cli.table_options import chosen_one
 from binlake.cli.text import moment, say, terminal
 from binlake.load.replay.quarantine_records import QuarantineEntry
 from binlake.proof.history.commits import CommitLog

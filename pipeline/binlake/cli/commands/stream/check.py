@@ -17,8 +17,8 @@ from rich.text import Text
 
 from binlake.cli.commands.stream.check_ddl import policies, statements
 from binlake.cli.commands.stream.check_kafka import KafkaProbe
+from binlake.cli.options import LakeConf
 from binlake.cli.remarks import bucket_remark, engine_remarks, ring_remark
-from binlake.cli.table_options import LakeConf
 from binlake.cli.text import terminal
 from binlake.decode.changes import SourceTable
 from binlake.decode.formats.reader import not_carried

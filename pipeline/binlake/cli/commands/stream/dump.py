@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from binlake.cli.table_options import LakeConf
+from binlake.cli.options import LakeConf
 from binlake.cli.text import number, say, size
 from binlake.cli.until_stopped import until_stopped
 from binlake.load.replay.dump import DumpService, RollReport

@@ -12,7 +12,7 @@ import typer
 
 from binlake.cli.display import Display, make_display
 from binlake.cli.logs import json_log
-from binlake.cli.table_options import LakeConf
+from binlake.cli.options import LakeConf
 from binlake.cli.text import terminal
 from binlake.cli.until_stopped import wait
 from binlake.settings import Settings

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as Grid
 
+from binlake.cli.options import LakeConf, Tables
 from binlake.cli.remarks import bucket_remark, ring_remark
 from binlake.cli.reports import each
-from binlake.cli.table_options import LakeConf, Tables, chosen
+from binlake.cli.table_options import chosen
 from binlake.cli.text import duration, number, say, size, terminal
 from binlake.decode.formats.reader import not_carried
 from binlake.decode.options import EventFormat

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from binlake.cli.table_options import LakeConf, chosen_one
+from binlake.cli.options import LakeConf
+from binlake.cli.table_options import chosen_one
 from binlake.cli.text import number, say
 from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger

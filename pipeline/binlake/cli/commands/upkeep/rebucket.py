@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from binlake.cli.table_options import LakeConf, Table, chosen_one, opened
+from binlake.cli.options import LakeConf, Table
+from binlake.cli.table_options import chosen_one, opened
 from binlake.cli.text import duration, number, say, size
 from binlake.cli.workers import CORES, OnSpark, Threads, workers
 from binlake.settings import CompactionSettings, Settings

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 from rich.table import Table as Grid
 
-from binlake.cli.table_options import AsJson, LakeConf, Table, chosen_one, opened, shared
+from binlake.cli.options import AsJson, LakeConf, Table
+from binlake.cli.table_options import chosen_one, opened, shared
 from binlake.cli.text import moment, number, say, size, terminal
 from binlake.position.lease import StreamLease
 from binlake.position.record_reader import RecordReader

@@ -12,8 +12,9 @@ from typing import Annotated, Final
 
 import typer
 
+from binlake.cli.options import AsJson, LakeConf, Tables
 from binlake.cli.reports import print_line, report_error
-from binlake.cli.table_options import AsJson, LakeConf, Tables, chosen, shared
+from binlake.cli.table_options import chosen, shared
 from binlake.cli.text import duration, number, say, size
 from binlake.cli.workers import CORES, OnSpark, Threads, workers
 from binlake.settings import Settings

@@ -1,0 +1,19 @@
+"""Arguments and options that several commands take.
+
+It stands alone: ``binlake run`` imports it before Spark starts, and the modules that open tables only afterwards.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+LakeConf = Annotated[Path, typer.Argument(help="The settings file (YAML).", metavar="CONF")]
+Table = Annotated[str, typer.Argument(help="The table, as database.table or by its path in the lake.", metavar="TABLE")]
+Tables = Annotated[
+    list[str] | None,
+    typer.Argument(help="Tables, as database.table or by path in the lake; all tables if none.", metavar="TABLE"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for every table.")]
