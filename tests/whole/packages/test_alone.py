@@ -41,6 +41,7 @@ def _served(environment: Environment, place: Path, settings: dict[str, object]) 
 
 
 @pytest.mark.packages
+@pytest.mark.full
 @pytest.mark.timeout(1800)
 def test_each_distribution_alone(tmp_path: Path) -> None:
     hudilake, lakemetastore, binlake = build(tmp_path / "wheels")
