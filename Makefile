@@ -16,6 +16,7 @@ BENCH_ARGS ?=
 SEEDS ?= 40
 START ?= 1
 ORACLE_ARGS ?= --shrink
+PROOFS_ARGS ?=
 
 # A process that is through takes tests from the end of the other's; tests/conftest.py sorts them.
 # How long each test took is in build/<target>.xml; the slowest are printed.
@@ -36,7 +37,7 @@ LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-h
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rest test-all test-nightly test-fast test-spark4 test-trino lint audit docs format soak fuzz mutants oracle bench package image lock venv clean
+.PHONY: help demo test test-rest test-all test-nightly test-fast test-spark4 test-trino lint audit docs format soak fuzz mutants oracle proofs bench package image lock venv clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -101,6 +102,9 @@ mutants: venv  ## each guard removed in turn, and the tests that notice it; writ
 
 oracle: venv  ## random schemas, rows and DDL at a real server; the lake must equal it; SEEDS=200 START=1
 	$(PY) -m tests.programs.oracle run --seeds $(SEEDS) --start $(START) $(ORACLE_ARGS)
+
+proofs: venv  ## what others wrote, to equality; hours, goes on where it ended; PROOFS_ARGS="suite --limit 40"
+	$(PY) -m tests.programs.proofs $(PROOFS_ARGS)
 
 bench: venv  ## binlake beside Hudi, Delta and Paimon on this machine; BENCH_ARGS="--only small --scale 0.01"
 	$(PY) -m bench $(BENCH_ARGS)

@@ -1,0 +1,64 @@
+"""The page of the proofs. A run replaces the rows and sections of the parts that it ran; the others stay."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from tests.paths import ROOT
+from tests.programs.proofs.part import Outcome, Part, Verdict
+from tests.programs.proofs.verdicts import counted
+
+PAGE = ROOT / "docs" / "proofs.md"
+_COLUMNS = (*[outcome.value for outcome in Outcome],)
+_HEAD = f"""# Proofs
+
+Inputs that nobody here wrote. `make proofs` runs all parts, which takes hours, and writes this page;
+`python -m tests.programs.proofs NAME` runs one of them, `--limit` a piece of it. A run goes on where the last one
+ended: its verdicts are in `build/proofs`. "Refused" has a reason that this documentation gives; "lost by the connector"
+means that the connector's topic or log shows it; "wrong" is a fault of binlake.
+
+| part | whose | inputs | how many | {" | ".join(_COLUMNS)} |
+| --- | --- | --- | ---{" | ---" * len(_COLUMNS)} |
+"""
+_EXAMPLES, _LENGTH = 3, 160
+
+
+def page(previous: str, ran: Mapping[Part, Sequence[Verdict]]) -> str:
+    """The text of the page.
+
+    Args:
+        previous: the page as it is; empty if there is none.
+        ran: parts and all their verdicts.
+    """
+    rows = dict(re.findall(r"^\| \[(\w+)\]\(#\w+\)( \|.*)$", previous, re.MULTILINE))
+    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", previous, re.MULTILINE | re.DOTALL))
+    for part, verdicts in ran.items():
+        rows[part.name], sections[part.name] = _row(part, verdicts), "\n".join(_section(part, verdicts))
+    table = "".join(f"| [{name}](#{name}){row}\n" for name, row in sorted(rows.items()))
+    return _HEAD + table + "".join(f"\n## {name}\n\n{text.strip()}\n" for name, text in sorted(sections.items()))
+
+
+def _row(part: Part, verdicts: Sequence[Verdict]) -> str:
+    counts = counted(verdicts)
+    numbers = [len(verdicts), *(counts[outcome] for outcome in Outcome)]
+    return f" | {part.owner} | {part.inputs} | " + " | ".join(f"{number:,}" for number in numbers) + " |"
+
+
+def _section(part: Part, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    yield part.about
+    reasons: dict[tuple[Outcome, str], list[str]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.reason:
+            reasons[verdict.outcome, verdict.reason].append(verdict.source)
+    if reasons:
+        yield "\n| outcome | reason | inputs | for example |\n| --- | --- | --- | --- |"
+    order = list(Outcome)
+    for (outcome, reason), sources in sorted(reasons.items(), key=lambda one: (order.index(one[0][0]), -len(one[1]))):
+        examples = ", ".join(f"`{source}`" for source in sources[:_EXAMPLES])
+        yield f"| {outcome.value} | {_cell(reason)} | {len(sources):,} | {examples} |"
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"[|`<>\s]+", " ", text)[:_LENGTH]

@@ -1,0 +1,66 @@
+"""The runner: it goes on where it ended, and the page has what ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.programs.proofs.__main__ import main, run
+from tests.programs.proofs.catalog import PARTS
+from tests.programs.proofs.page import PAGE, page
+from tests.programs.proofs.part import Outcome, Task, Verdict
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Ten inputs; every third one is wrong."""
+
+    name: str = "numbers"
+    owner: str = "nobody"
+    inputs: str = "numbers"
+    about: str = "A number is wrong if three divides it."
+
+    def run(self, task: Task) -> Iterator[Verdict]:
+        open_ones = [number for number in range(task.start, 10) if str(number) not in task.judged]
+        for number in open_ones[: task.limit]:
+            wrong = number % 3 == 0
+            yield Verdict(str(number), Outcome.WRONG if wrong else Outcome.EQUAL, "divided | by 3" if wrong else "")
+
+
+def test_a_run_goes_on_where_it_ended(tmp_path: Path) -> None:
+    part = Numbers()
+    assert [verdict.source for verdict in run(part, tmp_path, limit=2)] == ["0", "1"]
+    with (tmp_path / "numbers.jsonl").open("a") as lines:
+        lines.write('{"source": "2", "outc')
+    assert [verdict.source for verdict in run(part, tmp_path, limit=3)] == ["0", "1", "2", "3", "4"]
+    assert len((tmp_path / "numbers.jsonl").read_text().splitlines()) == 5
+
+
+def test_the_page_keeps_the_parts_that_did_not_run(tmp_path: Path) -> None:
+    first = page("", {Numbers(name="early"): [Verdict("a", Outcome.EQUAL), Verdict("b", Outcome.LOST, "it died")]})
+    part = Numbers()
+    both = page(first, {part: run(part, tmp_path)})
+    assert "| [early](#early) | nobody | numbers | 2 | 1 | 0 | 1 | 0 | 0 |\n| [numbers](#numbers)" in both
+    assert "| lost by the connector | it died | 1 | `b` |" in both
+    assert "| wrong | divided by 3 | 4 | `0`, `3`, `6` |" in both
+    assert page(both, {part: run(part, tmp_path)}) == both
+
+
+def test_a_wrong_verdict_is_an_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.programs.proofs.__main__.PARTS", (Numbers(),))
+    common = ["numbers", "--no-page", "--place", str(tmp_path)]
+    assert main([*common, "--start", "1", "--limit", "2"]) == 0
+    assert main([*common, "--limit", "1"]) == 1
+    assert main(common[1:]) == 1
+    assert main(["another", *common[1:]]) == 2
+
+
+def test_names_are_words_and_the_page_has_every_part() -> None:
+    names = [part.name for part in PARTS]
+    assert len(set(names)) == len(names)
+    assert all(name.isidentifier() and name.islower() for name in names)
+    text = PAGE.read_text()
+    assert all(f"\n## {name}\n" in text for name in names)
