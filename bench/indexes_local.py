@@ -121,7 +121,9 @@ def measure(root: Path, layout: Layout, updates: int, inserts: int, indexes: Seq
         for keys in ("uniform", "recent", "new"):
             table = HudiTable.open(LocalStorage(root / "t", fsync=False))
             kept = [p for p in table.config.metadata_partitions if p != "record_index" or index == "record_index"]
-            table.config = replace(table.config.with_metadata_partitions(tuple(kept)), kind=TableKind(_TYPE, index))
+            table.state.config = replace(
+                table.config.with_metadata_partitions(tuple(kept)), kind=TableKind(_TYPE, index)
+            )
             store = ExternalStorePolicy(store="lmdb", path=str(root / f"lmdb-{keys}"))
             opened = open_index(table, LookupPolicy(external=store))
             answers: list[KeyLocations] = []

@@ -113,7 +113,7 @@ class LakeTable:
         table.keep_metadata(metadata)
         opened = cls(storage, table, rules)
         opened.settle_key()
-        table.settle_buckets()
+        table.state.settle_buckets()
         opened._load()
         return opened
 
@@ -198,7 +198,7 @@ class LakeTable:
             merging = joined_merging(self.table.config, wanted, self.rules.path)
             if merging.groups and not self.merging.by_writer:
                 keep_plain_deletes(self.table, merging.groups[0])
-            self.table.adopt(merging.on(self.table.config))
+            self.table.state.adopt(merging.on(self.table.config))
 
     def settle_key(self) -> None:
         """Bring ``hoodie.properties`` in line with the newest commit that gave the table a record key: a run may have
@@ -207,7 +207,7 @@ class LakeTable:
         config = with_key(table.config, *recorded) if recorded is not None else with_first_key(table.config)
         if config != table.config:
             with table.exclusively():
-                table.adopt(config)
+                table.state.adopt(config)
 
     @property
     def recorded(self) -> RecordReader:

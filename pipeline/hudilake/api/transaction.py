@@ -227,7 +227,7 @@ class Transaction:
 
     def _append(self, context: WriteContext) -> list[WriteResult]:
         rows, config, sizes = pa.concat_tables(self._appended), self._table.config, FileSizePolicy()
-        groups = open_groups(self._table.slices_to_fill(), sizes)
+        groups = open_groups(self._table.state.slices_to_fill(), sizes)
         writer = AppendWriter(context, sizes, groups, config.kind.copies)
         parts = writer.keyed(0, by_partition(config, rows))
         return _side_by_side(lambda part: writer.write(self._table.storage, part), parts)

@@ -25,8 +25,7 @@ from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.describe import describe_file
 from hudilake.metadata.first_base import groups_without_base, write_first_base
-from hudilake.metadata.first_groups import make_partition, publish_partition
-from hudilake.metadata.first_keys import first_key_groups
+from hudilake.metadata.first_groups import first_key_groups, make_partition, publish_partition
 from hudilake.metadata.indexed_columns import ColumnTypes, column_types, indexed_columns, read_definitions
 from hudilake.metadata.opened_filters import outgrown_of_table
 from hudilake.metadata.partition_ranges import PartitionRanges

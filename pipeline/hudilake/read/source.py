@@ -25,6 +25,7 @@ from hudilake.read.plan import PlanStep, ScanWarning
 from hudilake.read.query import Query
 from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable
+from hudilake.table.table_state import TableState
 
 #: The step name of warnings that a service was not used.
 SERVICE = "metastore"
@@ -65,7 +66,8 @@ class KnownTable:
         for instant in self.instants:
             timeline.record(instant)
         ownership = Ownership(storage, None)
-        return HudiTable(storage, config, timeline, None, MetadataConfig(), ownership, avro_schema=self.schema)
+        settings = MetadataConfig()
+        return HudiTable(TableState(storage, config, timeline, None, settings, ownership, avro_schema=self.schema))
 
 
 @dataclass(frozen=True)

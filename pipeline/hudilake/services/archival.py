@@ -93,11 +93,11 @@ def archive(table: HudiTable, config: ArchivalConfig, cleaning: CleaningConfig |
     table.config.check_writable()
     with table.exclusively():
         table.refresh()
-        table.delete_late_completions()
-        table.settle_buckets()
+        table.state.delete_late_completions()
+        table.state.settle_buckets()
         instants = archivable(table, config.around(table.timeline, cleaning))
         if instants:
-            table.lock.check()
+            table.state.lock.check()
             move_to_history(table.storage, instants, config.newest_only)
             table.timeline.archived(instants)
             _drop_markers(table, instants)
@@ -121,7 +121,7 @@ def archivable(table: HudiTable, bounds: ArchivalConfig) -> list[Instant]:
         first = _first_replaced(table)
         ends.append(first)
         old = [write for write in old if write.requested_time < first]
-    old = _completed_first(old, writes, table.action)
+    old = _completed_first(old, writes, table.state.action)
     if not old:
         return []
     others = [

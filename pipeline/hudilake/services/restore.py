@@ -113,7 +113,7 @@ def finish_pending_restores(table: HudiTable, index: MetadataConfig | None = Non
                 table.timeline.forget(pending)
             else:
                 completed_restores.append(_execute(table, pending, named, index))
-        _take_in(table)
+        table.state.reload()
     return completed_restores
 
 
@@ -177,16 +177,16 @@ def _execute(table: HudiTable, restoring: Instant, named: Sequence[Named], index
     started, storage = monotonic_s(), table.storage
     check_not_completed(storage, restoring.requested_time)
     listed = _put_in_flight(table, restoring)
-    table.lock.check()
+    table.state.lock.check()
     table.keep_metadata(None)
     traces = _Traces.of(storage, {time for time, _ in named}, restoring.requested_time)
     for time, _ in named:
-        table.lock.check()
+        table.state.lock.check()
         _undo(storage, time, traces)
     _delete(storage, traces.rollbacks)  # those of a restore by Hudi, one for each instant that it undid
-    _take_in(table)
+    table.state.reload()
     if listed:
-        table.lock.check()
+        table.state.lock.check()
         _roll_back_begun(table)
         table.keep_metadata(_as_it_was(listed, index))
     completed = restoring.in_state(State.COMPLETED, table.clock.next())
@@ -228,20 +228,10 @@ def _delete(storage: Storage, instants: Iterable[Instant]) -> None:
         storage.delete(instant.path)
 
 
-def _take_in(table: HudiTable) -> None:
-    """Remove the instants that are no longer in the timeline, with their schema and other metadata."""
-    table.timeline.reload()
-    table.generation += 1
-    table.take_in_buckets()
-    last = table.timeline.last_completed()
-    if last is not None:
-        table.schema = table.schema_as_of(last.requested_time)
-
-
 def _roll_back_begun(table: HudiTable) -> None:
     """Roll back the commits that others have begun since the restore was planned: a metadata table cannot be
     initialised with pending commits. They cannot complete any more, because their writers see the restore first."""
-    for begun in [i for i in table.timeline.pending() if i.action in (table.action, REPLACE_COMMIT, CLUSTERING)]:
+    for begun in [i for i in table.timeline.pending() if i.action in (table.state.action, REPLACE_COMMIT, CLUSTERING)]:
         roll_back(table.storage, table.timeline, table.clock, begun)
 
 

@@ -173,7 +173,7 @@ def _check_savepoints(timeline: Timeline, undone_times: set[str]) -> None:
 def _check_archived(table: HudiTable, target: Instant) -> None:
     """Refuse if the history has a write that began before all active ones and ended after the target moment."""
     history, moment = table.timeline.history(), target.completion_time or ""
-    by_completion = {table.action, DELTA_COMMIT, REPLACE_COMMIT}
+    by_completion = {table.state.action, DELTA_COMMIT, REPLACE_COMMIT}
     for entry in sorted(history.entries, key=lambda entry: entry.last, reverse=True)[:_HISTORY_FILES]:
         rows = history.read(entry, ["instantTime", "completionTime", "action"]).to_pylist()
         # An archived compaction was requested before, and is kept.

@@ -19,7 +19,8 @@ from hudilake.commit.announced import clustered_intent, completed_intent, pendin
 from hudilake.commit.commit import OvertakenError
 from hudilake.commit.intent import Conflict, Intent, conflicts
 from hudilake.format.timeline.instant import Instant, State
-from hudilake.table.table_state import Begun, TableState
+from hudilake.table.begun import Begun
+from hudilake.table.table_state import TableState
 
 #: How long a commit waits for another writer's inflight instant, and how often it looks.
 PATIENCE_S = 60.0
@@ -31,7 +32,7 @@ def check_completed(table: TableState, mine: Intent, begun: Begun) -> None:
 
     Raises CorruptDataError or StorageError for a commit that cannot be read.
     """
-    for write in table.foreign_writes(begun.seen):
+    for write in table.begun.foreign_writes(begun.seen):
         if write is None:
             raise OvertakenError(
                 "another process changed the table's properties since this instant began",
@@ -104,7 +105,8 @@ def _in_the_way(table: TableState, requested: Instant, mine: Intent) -> Iterator
     for pending in table.timeline.pending():
         first = pending.state is State.INFLIGHT or pending.requested_time < requested.requested_time
         time = pending.requested_time
-        if pending.action != table.action or not first or time == requested.requested_time or table.is_ours(time):
+        ours = time == requested.requested_time or table.begun.of(time) is not None
+        if pending.action != table.action or not first or ours:
             continue
         announced = pending_intent(table.storage, pending)
         conflict = conflicts(mine, [announced], table.policy) if announced is not None else None

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import cached_property, partial
-from typing import TypeAlias
+from functools import partial
 
 import pyarrow as pa
 
+from hudilake.clock import InstantClock
 from hudilake.commit.announced import announcement, intent_extra
-from hudilake.commit.commit import CommitPlan, apply_commit, begin_instant, withdraw
+from hudilake.commit.commit import begin_instant, withdraw
 from hudilake.commit.intent import WHOLE_TABLE, GroupIntent, Intent
-from hudilake.commit.preconditions import ForeignActionError, check_clock, refuse_planned
+from hudilake.commit.preconditions import ForeignActionError, check_clock
 from hudilake.commit.rollback import roll_back, roll_back_pending
-from hudilake.errors import LostOwnershipError, UnsupportedError
+from hudilake.errors import LostOwnershipError
 from hudilake.format.definition.config import (
     CREATE_SCHEMA,
     PROPERTIES_BACKUP_PATH,
@@ -24,39 +25,47 @@ from hudilake.format.definition.config import (
 )
 from hudilake.format.definition.consistent import FIRST_INSTANT
 from hudilake.format.definition.hashing_config import hashing_config, hashing_config_path
-from hudilake.format.definition.schema import avro_schema, check_evolution, value_schema
-from hudilake.format.files.file_group_write import WriteContext, WriteResult, write_stats
+from hudilake.format.definition.schema import avro_schema, value_schema
+from hudilake.format.files.file_group_write import WriteContext, WriteResult
+from hudilake.format.files.view import FileSlice
 from hudilake.format.timeline.clustering_plan import ClusteringPlan
-from hudilake.format.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, replace_request
+from hudilake.format.timeline.commit_metadata import replace_request
 from hudilake.format.timeline.history import HISTORY_PATH
-from hudilake.format.timeline.instant import CLUSTERING, REPLACE_COMMIT, Instant, State
+from hudilake.format.timeline.instant import CLUSTERING, REPLACE_COMMIT, Instant
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.ownership import Locking, Ownership
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.services.upkeep import recover
+from hudilake.metadata.table import MetadataTable
 from hudilake.policies import Conflicts
 from hudilake.storage.base import Storage
+from hudilake.table.begun import Begun
 from hudilake.table.metadata_upkeep import MetadataUpkeep
-from hudilake.table.overtaking import check_compactions, check_completed, check_pending, merged_schema
-from hudilake.table.table_state import Begun, TableState
+from hudilake.table.overtaking import check_pending
+from hudilake.table.publisher import Extra, Publisher
+from hudilake.table.table_state import TableState
 
 #: Creates the timeline directory before the first instant: Hudi Spark fails on a table without it (measured).
 _SKELETON_FILE = f"{HISTORY_PATH}/.keep"
 
 
-#: Keys of extraMetadata, or a function that gives them.
-Extra: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
-
-
-class HudiTable(TableState):
-    """One writer's view of a table. Not for use from several threads at once.
+class HudiTable:
+    """One writer's view of a table: its state, and the commits that change it. Not for several threads at once.
 
     If the table's properties list a metadata table, every commit and rollback keeps it current.
 
     Instants are completed and removed under the table's lock (``exclusively``). A delta commit is based on all instants
     that had completed when it began. If another writer commits meanwhile and the two conflict under the table's policy,
     it is refused, and its caller begins a new one.
+
+    Args:
+        state: what is known of the table. It belongs to this object.
     """
+
+    def __init__(self, state: TableState) -> None:
+        self.state = state
+        self._upkeep = MetadataUpkeep(state)
+        self._publisher = Publisher(state, self._upkeep)
 
     @staticmethod
     def exists(storage: Storage) -> bool:
@@ -126,11 +135,77 @@ class HudiTable(TableState):
             config = config.with_index_of(expected)
         ownership = Ownership(storage, locking)
         settings = metadata or MetadataConfig()
-        return cls(storage, config, Timeline.load(storage), properties, settings, ownership, conflicts)
+        return cls(TableState(storage, config, Timeline.load(storage), properties, settings, ownership, conflicts))
 
-    @cached_property
-    def _upkeep(self) -> MetadataUpkeep:
-        return MetadataUpkeep(self)
+    # -- its state -----------------------------------------------------------------------------------------------------
+
+    @property
+    def storage(self) -> Storage:
+        """The storage at its root; instants are completed through it only under the table's lock."""
+        return self.state.storage
+
+    @property
+    def config(self) -> TableConfig:
+        """Its configuration as of the last refresh."""
+        return self.state.config
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns as of the last refresh, without the meta fields."""
+        return self.state.schema
+
+    @property
+    def timeline(self) -> Timeline:
+        """Its instants."""
+        return self.state.timeline
+
+    @property
+    def clock(self) -> InstantClock:
+        """The source of all times of this table."""
+        return self.state.clock
+
+    @property
+    def ownership(self) -> Ownership:
+        """How it is shared with other writers, and which instants are this one's."""
+        return self.state.ownership
+
+    @property
+    def generation(self) -> int:
+        """Grows with every refresh that finds writes of other writers."""
+        return self.state.generation
+
+    @property
+    def metadata_table(self) -> MetadataTable | None:
+        """Its metadata table; None if its properties list none. Errors as ``TableState.metadata_table``."""
+        return self.state.metadata_table
+
+    def exclusively(self) -> AbstractContextManager[None]:
+        """Hold the table's lock, refreshed after other holders' changes. Reentrant. Errors as
+        ``TableState.exclusively``."""
+        return self.state.exclusively()
+
+    def refresh(self) -> bool:
+        """Take in what others have committed. Returns and raises as ``TableState.refresh``."""
+        return self.state.refresh()
+
+    def file_slices(self, partitions: Collection[str] | None = None) -> list[FileSlice]:
+        """The newest file slice of every file group. Arguments as ``TableState.file_slices``."""
+        return self.state.file_slices(partitions)
+
+    def schema_as_of(self, instant: str) -> pa.Schema:
+        """The columns as of a requested time: those of the newest commit at or before it."""
+        return self.state.schema_as_of(instant)
+
+    def extra_metadata(self, key: str) -> str | None:
+        """The value of a key of extraMetadata in the newest completed commit that has it, archived ones included."""
+        return self.state.extra_values(key).get(key)
+
+    def extra_values(self, key: str, *further: str) -> Mapping[str, str]:
+        """The values of keys in the newest completed commit that has the first. Returns as
+        ``TableState.extra_values``."""
+        return self.state.extra_values(key, *further)
+
+    # -- its commits ---------------------------------------------------------------------------------------------------
 
     def keep_metadata(self, settings: MetadataConfig | None) -> bool:
         """Make the metadata table, make it anew with other partitions, or drop it. Arguments and errors as
@@ -154,17 +229,16 @@ class HudiTable(TableState):
         binlake cannot write to, ForeignActionError while an action of Hudi on its file groups is pending.
         """
         self._check_may_begin()
-        if not self._begun:
-            self._foreign_writes.clear()
-        whole = intent is not None and intent.whole
-        begun = Begun(len(self._foreign_writes), self.schema, whole, self.compactions())
+        self.state.begun.forget_foreign_writes()
+        begun = self.state.basis(whole=intent is not None and intent.whole)
         body, check = b"", None
         if intent is not None:
             body, check = announcement(intent), partial(self._check_first, intent, begun)
-        first = check if self.policy != "queue" and self.lock.shared else None
-        inflight = begin_instant(self.storage, self._clock, self.action, self.ownership, body, first)
+        state = self.state
+        first = check if state.policy != "queue" and state.lock.shared else None
+        inflight = begin_instant(self.storage, self.clock, state.action, self.ownership, body, first)
         self.timeline.record(inflight)
-        self._begun[inflight.requested_time] = begun
+        state.begun.note(inflight.requested_time, begun)
         return inflight.requested_time
 
     def begin_replace(self, plan: ClusteringPlan | None = None) -> str:
@@ -188,16 +262,16 @@ class HudiTable(TableState):
             action, body = CLUSTERING, b""
             said = {**plan.extra, **intent_extra(WHOLE_TABLE, ())}
             request = replace(plan, extra=said).to_bytes(self.storage.uri)
-        inflight = begin_instant(self.storage, self._clock, action, self.ownership, body, request_body=request)
+        inflight = begin_instant(self.storage, self.clock, action, self.ownership, body, request_body=request)
         self.timeline.record(inflight)
         self.rebase(inflight.requested_time)
         return inflight.requested_time
 
     def _check_may_begin(self) -> None:
         """Raise what ``begin`` does for a table that no instant may begin on."""
-        self.check_config()
+        self.state.check_config()
         self.config.check_writable()
-        self.refuse_foreign()
+        self.state.refuse_foreign()
         check_clock(self.timeline, self.config.name)
 
     def rebase(self, instant: str, *, whole: bool = True) -> None:
@@ -205,12 +279,12 @@ class HudiTable(TableState):
 
         ``whole``: whether its content depends on the whole table.
         """
-        self._begun[instant] = Begun(len(self._foreign_writes), self.schema, whole, self.compactions())
+        self.state.begun.note(instant, self.state.basis(whole=whole))
 
     def _check_first(self, intent: Intent, begun: Begun, requested: Instant) -> None:
         mine = intent.at(requested.requested_time)
         try:
-            check_pending(self, requested, mine, begun, waits=not self._entered)
+            check_pending(self.state, requested, mine, begun, waits=not self.state.holds_lock)
         except BaseException:
             self.timeline.forget(requested)
             raise
@@ -263,74 +337,17 @@ class HudiTable(TableState):
         files = list(results)
         try:
             with self.exclusively():
-                begun = self._begun.get(instant) or Begun(
-                    len(self._foreign_writes), self.schema, compactions=self.compactions()
-                )
+                begun = self.state.begun.of(instant) or self.state.basis()
                 mine = Intent.of_results(files, touched, whole=whole or begun.whole).at(instant)
-                completed = self._commit(mine, begun, files, extra or {}, schema, replaced)
+                completed = self._publisher.publish(mine, begun, files, extra or {}, schema, replaced)
         except LostOwnershipError:
-            self._begun.pop(instant, None)
+            self.state.begun.forget(instant)
             self.ownership.end(instant)
             withdraw(self.storage, instant, [file.path for file in files])
             raise
-        self._begun.pop(instant, None)
+        self.state.begun.forget(instant)
         self.ownership.end(instant)
         return completed
-
-    def _commit(
-        self,
-        mine: Intent,
-        begun: Begun,
-        files: Sequence[WriteResult],
-        extra: Extra,
-        schema: pa.Schema | None,
-        replaced: Mapping[str, tuple[str, ...]] | None,
-    ) -> str:
-        instant = mine.instant
-        inflight = self._inflight(instant)
-        self.ownership.check(instant)
-        self._check_not_overtaken(mine, begun)
-        refuse_planned(mine, self.planned(), self.config.name)
-        columns = self.schema
-        if schema is not None:
-            columns = merged_schema(self, instant, begun, value_schema(schema))
-        self._check_columns(columns, files)
-        keys = extra() if callable(extra) else extra
-        stats = write_stats(instant, files)
-        said = intent_extra(mine, {(stat.partition_path, stat.file_id) for stat in stats})
-        self._upkeep.note(instant, files, columns)
-        partitions = dict.fromkeys(stat.partition_path for stat in stats)
-        new_partitions = tuple(p for p in partitions if p not in self._known_partitions)
-        self._rings.begin(self.config, new_partitions)
-        plan = CommitPlan(
-            inflight=inflight,
-            completion_time=self._clock.next(),
-            metadata=_body(inflight, stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}, replaced),
-            new_partitions=new_partitions,
-        )
-        completed = apply_commit(self.storage, plan)
-        self.timeline.record(completed)
-        self.timeline.remember(completed, plan.metadata)
-        self._known_partitions.update(partitions)
-        self.schema = columns
-        if replaced is not None:
-            self.take_in_buckets()
-            self._foreign_writes.append(completed)  # to other instants that this object has begun
-        return plan.completion_time
-
-    def _check_columns(self, columns: pa.Schema, files: Sequence[WriteResult]) -> None:
-        """Raise UnsupportedError for columns under which older files cannot be read, unless every file group gets a new
-        base file: none of them is read under the new columns then."""
-        try:
-            check_evolution(self.schema, columns)
-        except UnsupportedError:
-            based = {(file.partition_path, file.file_id) for file in files if file.is_base}
-            if not based >= {(piece.partition_path, piece.file_id) for piece in self.file_slices()}:
-                raise
-
-    def _check_not_overtaken(self, mine: Intent, begun: Begun) -> None:
-        check_completed(self, mine, begun)
-        check_compactions(self, mine, begun)
 
     def abort(self, instant: str) -> None:
         """Roll back one of our own instants, inflight or a planned clustering. Raises StorageError,
@@ -338,9 +355,9 @@ class HudiTable(TableState):
         with self.exclusively():
             write = self.timeline.find(instant)
             planned = write is not None and write.action == CLUSTERING and not write.completed
-            target = write if write is not None and planned else self._inflight(instant)
-            roll_back(self.storage, self.timeline, self._clock, target, self._upkeep.undo)
-        self._begun.pop(instant, None)
+            target = write if write is not None and planned else self._publisher.inflight(instant)
+            roll_back(self.storage, self.timeline, self.clock, target, self._upkeep.undo)
+        self.state.begun.forget(instant)
         self.ownership.end(instant)
 
     def rollback_pending(self) -> list[str]:
@@ -351,37 +368,11 @@ class HudiTable(TableState):
         are dead (Hudi's LAZY policy); a writer without heartbeats treats all others as dead (Hudi's EAGER policy).
         """
         with self.exclusively():
-            self.delete_late_completions()
-            self.forget_index()
+            self.state.delete_late_completions()
+            self.state.forget_index()
             abandoned = self.ownership.is_abandoned
-            rolled_back = roll_back_pending(self.storage, self.timeline, self._clock, abandoned, self._upkeep.undo)
+            rolled_back = roll_back_pending(self.storage, self.timeline, self.clock, abandoned, self._upkeep.undo)
             if self.metadata_table is not None:
                 recover(self.metadata_table)
             self.ownership.sweep({pending.requested_time for pending in self.timeline.pending()})
         return rolled_back
-
-    def _inflight(self, instant: str) -> Instant:
-        inflight = self.timeline.find(instant)
-        if inflight is None or inflight.state is not State.INFLIGHT:
-            completed = inflight is not None and inflight.completed
-            raise LostOwnershipError(
-                "another writer completed this instant" if completed else "another writer rolled this instant back",
-                do_next="another process writes to this table: stop it, or set locking",
-                instant=instant,
-                table=self.config.name,
-            )
-        return inflight
-
-    def _avro(self, columns: pa.Schema) -> str:
-        return avro_schema(columns, self.config.name, with_meta=False)
-
-
-def _body(
-    inflight: Instant,
-    stats: tuple[WriteStat, ...],
-    extra: Mapping[str, str],
-    replaced: Mapping[str, tuple[str, ...]] | None,
-) -> CommitMetadata:
-    overwrite = "CLUSTER" if inflight.action == CLUSTERING else "INSERT_OVERWRITE"
-    operation = "UPSERT" if replaced is None else overwrite
-    return CommitMetadata(stats, extra, operation, replaced=replaced)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -17,7 +16,7 @@ from hudilake.format.definition.config import CREATE_SCHEMA, PROPERTIES_PATH, Ta
 from hudilake.format.definition.schema import arrow_schema, value_schema
 from hudilake.format.files.view import FileSlice, file_slices, slices_of_partition
 from hudilake.format.timeline.commit_metadata import SCHEMA_KEY
-from hudilake.format.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, REPLACE_COMMIT, RESTORE, Instant
+from hudilake.format.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, REPLACE_COMMIT, RESTORE
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.base import TableLock
 from hudilake.locking.fenced import fenced
@@ -27,29 +26,13 @@ from hudilake.metadata.initialise import write_properties
 from hudilake.metadata.table import MetadataTable
 from hudilake.policies import Conflicts
 from hudilake.storage.base import FileInfo, Storage
+from hudilake.table.begun import Begun, BegunInstants
 from hudilake.table.bucket_counts import with_buckets_of
 from hudilake.table.rings import Rings
 
 #: Actions that may overtake a commit if another writer completes one after its begin, besides that of commits of rows.
 #: A compaction changes no row.
 _OVERTAKING = (REPLACE_COMMIT, RESTORE)
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """What a pending instant began upon.
-
-    Args:
-        seen: how many writes of other writers its writer knew.
-        schema: the table's columns then.
-        whole: whether its content depends on the whole table.
-        compactions: the requested times of the compactions that its writer knew, where they matter (``compactions``).
-    """
-
-    seen: int
-    schema: pa.Schema
-    whole: bool = False
-    compactions: frozenset[str] = frozenset()
 
 
 def avro_schema_of(config: TableConfig, timeline: Timeline) -> str:
@@ -99,14 +82,11 @@ class TableState:
         self._index: MetadataTable | None = None
         #: Grows with every refresh, by any caller, that finds writes of other writers.
         self.generation = 0
-        self._clock = InstantClock()
+        #: The source of all times of this table: one clock for its writer and its services.
+        self.clock = InstantClock()
         self._entered = 0
-        #: The overtaking writes of other writers in the order in which they were taken in; None for another
-        #: ``hoodie.properties``.
-        self._foreign_writes: list[Instant | None] = []
-        #: What each of our pending instants began upon.
-        self._begun: dict[str, Begun] = {}
-        self._known_partitions: set[str] = set()
+        #: The pending instants of this writer.
+        self.begun = BegunInstants()
         self._clusterings = PlannedClusterings(self.storage)
         self._observe_times()
         self.schema = self._read_schema() if avro_schema is None else value_schema(arrow_schema(avro_schema))
@@ -144,14 +124,14 @@ class TableState:
         with contextlib.suppress(LakeError):  # raised again on the next use
             _ = self.metadata_table  # later times must be after those of its own services too
 
-    def foreign_writes(self, since: int) -> list[Instant | None]:
-        """The overtaking writes of other writers that were taken in after the first ``since``; None for a change of
-        ``hoodie.properties``."""
-        return self._foreign_writes[since:]
+    @property
+    def holds_lock(self) -> bool:
+        """Whether this object is inside ``exclusively``."""
+        return self._entered > 0
 
-    def properties_changed_since(self, instant: str) -> bool:
-        """Whether another process has changed ``hoodie.properties`` since a pending instant of ours began."""
-        return None in self.foreign_writes(self._begun[instant].seen)
+    def basis(self, *, whole: bool = False) -> Begun:
+        """What an instant that begins now begins upon. ``whole``: whether its content depends on the whole table."""
+        return Begun(self.begun.seen, self.schema, whole, self.compactions())
 
     def compactions(self) -> frozenset[str]:
         """The requested times of all compactions, pending or completed, that the active timeline has as of the last
@@ -177,15 +157,6 @@ class TableState:
         """Raise ForeignActionError while an action is pending beside which no commit may be made."""
         refuse_foreign(self.storage, self.timeline, self.planned(), computed=self.config.kind.computed)
 
-    def is_ours(self, instant: str) -> bool:
-        """Whether this object began a pending instant."""
-        return instant in self._begun
-
-    @property
-    def clock(self) -> InstantClock:
-        """The source of all times of this table: one clock for its writer and its services."""
-        return self._clock
-
     @property
     def metadata_table(self) -> MetadataTable | None:
         """The table's metadata table, opened on first use; None if its properties list none.
@@ -194,7 +165,7 @@ class TableState:
         """
         if self._index is None and self.config.metadata_partitions:
             self._index = MetadataTable.open(
-                self.storage, self.config, self.timeline, self._clock, self.schema, self.metadata_config
+                self.storage, self.config, self.timeline, self.clock, self.schema, self.metadata_config
             )
         return self._index
 
@@ -223,9 +194,7 @@ class TableState:
         if changed or taken_back:
             self.generation += 1
             overtaking = (self.action, *_OVERTAKING)
-            self._foreign_writes += [
-                i for i in changed if i.action in overtaking and (i.completed or i.action == RESTORE)
-            ]
+            self.begun.take_in(i for i in changed if i.action in overtaking and (i.completed or i.action == RESTORE))
             self.schema = self._read_schema()
             self.take_in_buckets()
             self._index = None
@@ -245,12 +214,19 @@ class TableState:
             self.generation += 1
             self.schema = self._read_schema()
 
-    def extra_metadata(self, key: str) -> str | None:
-        """The value of a key of extraMetadata in the newest completed commit that has it, archived ones included."""
-        return self.extra_values(key).get(key)
+    def reload(self) -> None:
+        """Read the timeline anew after a restore: the instants that it took back are gone, with their columns and other
+        metadata. Raises CorruptDataError, StorageError."""
+        self.timeline.reload()
+        self.generation += 1
+        self.take_in_buckets()
+        last = self.timeline.last_completed()
+        if last is not None:
+            self.schema = self.schema_as_of(last.requested_time)
 
     def extra_values(self, key: str, *further: str) -> Mapping[str, str]:
-        """The value of ``key`` as ``extra_metadata``, and the values of ``further`` keys in the same commit.
+        """The value of a key of extraMetadata in the newest completed commit that has it, archived ones included, and
+        the values of ``further`` keys in the same commit.
 
         The newest commit is the one that completed last: it knows what all others recorded. In archived commits each
         key has its newest value of any commit. Keys without a value are left out; without a value of ``key`` the result
@@ -284,7 +260,7 @@ class TableState:
     def _observe_times(self) -> None:
         latest = self.timeline.latest_time()
         if latest is not None and is_time(latest):
-            self._clock.observe(latest)
+            self.clock.observe(latest)
 
     def take_in_buckets(self) -> None:
         """Take in the bucket counts and the hash rings that count as of the timeline. Raises CorruptDataError,
@@ -292,6 +268,10 @@ class TableState:
         counted = with_buckets_of(self.config, self.timeline)
         self._settled = self._settled and counted == self.config
         self.config = self._rings.taken_in(counted, self.timeline)
+
+    def begin_partitions(self, partition_paths: tuple[str, ...]) -> None:
+        """Begin the hash rings of new partitions. Errors as ``Rings.begin``."""
+        self._rings.begin(self.config, partition_paths)
 
     def settle_buckets(self) -> None:
         """Bring ``hoodie.properties`` in line with the buckets that count (``bucket_counts``): a run may have died
@@ -327,4 +307,4 @@ class TableState:
         self._settled = counted == config
         self.config = self._rings.taken_in(counted.with_index_of(self.config), self.timeline)
         self._index = None
-        self._foreign_writes.append(None)  # the metadata table was added or dropped after our pending instants began
+        self.begun.take_in([None])  # the metadata table was added or dropped after our pending instants began

@@ -52,7 +52,7 @@ class TableView:
         table = self.reader.table
         if self._known is None or self._known[0] != table.generation:
             instants = [*table.timeline.pending(), *table.timeline.completed_actions(COMPLETED_ACTIONS)]
-            known = KnownTable.of(table.config.to_properties(), instants, table.newest_avro_schema())
+            known = KnownTable.of(table.config.to_properties(), instants, table.state.newest_avro_schema())
             self._known = table.generation, known
         return self._known[1]
 

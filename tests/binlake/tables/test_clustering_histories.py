@@ -134,6 +134,6 @@ def test_a_commit_that_meets_replaced_file_groups_is_written_again(
     a_clustering_while_a_commit_is_written(here, monkeypatch)
     here.batch()
     monkeypatch.setattr(overtaking, "check_completed", lambda *_: None)
-    monkeypatch.setattr("hudilake.table.table.check_completed", lambda *_: None)
+    monkeypatch.setattr("hudilake.table.publisher.check_completed", lambda *_: None)
     with pytest.raises(AssertionError):  # the control
         a_clustering_while_a_commit_is_written(ClusteredLake(tmp_path / "wrong", kind, "process"), monkeypatch)

@@ -16,7 +16,8 @@ import pytest
 from hudilake import clock
 from hudilake.clock import InstantClock
 from hudilake.locking.ownership import Ownership
-from hudilake.table.table import HudiTable
+from hudilake.table.publisher import Publisher
+from hudilake.table.table_state import TableState
 from tests.hudilake.actors.calls import without_pools
 from tests.hudilake.actors.running import Cast, Runs
 from tests.hudilake.actors.world import World
@@ -50,11 +51,11 @@ def no_lock_and_no_second_look(patch: pytest.MonkeyPatch) -> None:
 
 
 def nothing_taken_in(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(HudiTable, "_take_in", lambda _: None)
+    patch.setattr(TableState, "_take_in", lambda _: None)
 
 
 def overtaking(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(HudiTable, "_check_not_overtaken", lambda *_: None)
+    patch.setattr(Publisher, "_check_not_overtaken", lambda *_: None)
 
 
 def no_heartbeats(patch: pytest.MonkeyPatch) -> None:
@@ -74,7 +75,7 @@ def times_before_the_metadata_tables_own(patch: pytest.MonkeyPatch) -> None:
 
 
 def properties_not_read_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(HudiTable, "check_config", lambda _: None)
+    patch.setattr(TableState, "check_config", lambda _: None)
 
 
 def begun_commits_left_beside_a_restore(patch: pytest.MonkeyPatch) -> None:

@@ -127,7 +127,7 @@ def positions_of_the_begin(patch: pytest.MonkeyPatch) -> None:
 
 
 def columns_of_the_begin(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("hudilake.table.table.merged_schema", lambda _table, _instant, _begun, wanted: wanted)
+    patch.setattr("hudilake.table.publisher.merged_schema", lambda _table, _instant, _begun, wanted: wanted)
 
 
 def nobody_is_met(patch: pytest.MonkeyPatch) -> None:

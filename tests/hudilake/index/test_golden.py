@@ -67,7 +67,7 @@ def test_an_index_that_is_stated_is_not_overruled(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="kind is"):
         opened(storage, "bucket")
     table = opened(storage, "bloom")
-    table.adopt(table.config)
+    table.state.adopt(table.config)
     assert load_config(storage)[0].kind.index == "bloom"
     with pytest.raises(ConfigError, match="kind is"):
         opened(storage, "simple")

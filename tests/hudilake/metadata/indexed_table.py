@@ -78,7 +78,7 @@ class IndexedTable:
 
     @property
     def clock(self) -> InstantClock:
-        return self.table._clock
+        return self.table.clock
 
     def copied(self, path: Path) -> IndexedTable:
         """The same table in another place, not wrapped."""
@@ -98,7 +98,7 @@ class IndexedTable:
         metadata = MetadataTable.open(self.storage, table.config, table.timeline, self.clock, table.schema, self.config)
         assert metadata is not None
         self.metadata = metadata
-        table.config = table.config.with_metadata_partitions(())  # or HudiTable would note commits itself
+        table.state.config = table.config.with_metadata_partitions(())  # or HudiTable would note commits itself
 
     def write(
         self,

@@ -52,8 +52,8 @@ def test_a_late_beginning_gives_them_out(tmp_path: Path) -> None:
     commit(table, deletes([2], 9) + upserts([50], 9, day="d2"))
     before = rs(tmp_path / "t")
     then = [hudi_rs.as_of(tmp_path / "t", instant).num_rows for instant in instants]
-    with table.lock:
-        initialise(table.storage, table.config, table.timeline, table._clock, table.schema, MetadataConfig())
+    with table.state.lock:
+        initialise(table.storage, table.config, table.timeline, table.clock, table.schema, MetadataConfig())
     assert rs(tmp_path / "t") == before
     assert [hudi_rs.as_of(tmp_path / "t", instant).num_rows for instant in instants] == then
     assert not list((tmp_path / "t" / ".hoodie" / ".temp").glob("*/*"))

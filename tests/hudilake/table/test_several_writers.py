@@ -185,7 +185,7 @@ def test_nothing_completes_outside_of_the_lock(path: Path) -> None:
     name = Instant(table.clock.next(), "deltacommit", State.COMPLETED, table.clock.next()).path
     with pytest.raises(LostLockError):
         table.storage.create(name, b"x")
-    with table.lock:
+    with table.state.lock:
         table.storage.create(name, b"x")  # the control
 
 

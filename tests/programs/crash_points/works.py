@@ -233,4 +233,4 @@ def go_back(table: HudiTable, commits: list[str]) -> None:
 
 def metadata_config_of(table: HudiTable) -> Any:  # noqa: ANN401 - the same type
     """The settings that its metadata table has."""
-    return table.metadata_config
+    return table.state.metadata_config

@@ -60,8 +60,8 @@ TABLES = (
     ),
     Mutant(
         "heartbeat-check", "a writer whose heartbeat expired does not commit", "the heartbeat is not checked",
-        "pipeline/hudilake/table/table.py",
-        "        self.ownership.check(instant)\n",
+        "pipeline/hudilake/table/publisher.py",
+        "        state.ownership.check(instant)\n",
         "",
         ("tests/hudilake/commit/test_commit.py",),
     ),
@@ -109,7 +109,7 @@ TABLES = (
     ),
     Mutant(
         "overtaken", "a commit on an old state of the table is written again", "commits since the begin are not seen",
-        "pipeline/hudilake/table/table.py",
+        "pipeline/hudilake/table/publisher.py",
         "        self._check_not_overtaken(mine, begun)\n",
         "",
         (_WRITERS, "tests/hudilake/actors/test_orders.py"),
@@ -157,14 +157,14 @@ TABLES = (
     Mutant(
         "foreign-action", "nothing is written beside a pending clustering or restore", "pending actions are not seen",
         "pipeline/hudilake/table/table.py",
-        "        self.refuse_foreign()\n",
+        "        self.state.refuse_foreign()\n",
         "",
         (_WRITERS,),
     ),
     Mutant(
         "planned-by-hudi", "no commit writes a file group that Hudi plans to replace", "its plan is not looked at",
-        "pipeline/hudilake/table/table.py",
-        "        refuse_planned(mine, self.planned(), self.config.name)\n",
+        "pipeline/hudilake/table/publisher.py",
+        "        refuse_planned(mine, state.planned(), state.config.name)\n",
         "",
         (f"{_CLUSTERING}::test_a_plan_of_hudi_keeps_changes_away_from_its_file_groups",),
     ),
@@ -229,22 +229,24 @@ TABLES = (
     ),
     Mutant(
         "index-before-commit", "the metadata table is told before the commit completes", "it is told afterwards",
-        "pipeline/hudilake/table/table.py",
-        "        self._upkeep.note(instant, files, columns)\n"
+        "pipeline/hudilake/table/publisher.py",
+        "        self.upkeep.note(instant, files, columns)\n"
         "        partitions = dict.fromkeys(stat.partition_path for stat in stats)\n"
         "        new_partitions = tuple(p for p in partitions if p not in self._known_partitions)\n"
-        "        self._rings.begin(self.config, new_partitions)\n"
-        "        plan = CommitPlan(\n            inflight=inflight,\n            completion_time=self._clock.next(),\n"
-        "            metadata=_body(inflight, stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}, replaced),\n"
+        "        state.begin_partitions(new_partitions)\n"
+        "        avro = avro_schema(columns, state.config.name, with_meta=False)\n"
+        "        plan = CommitPlan(\n            inflight=inflight,\n            completion_time=state.clock.next(),\n"
+        "            metadata=_body(inflight, stats, {**keys, **said, SCHEMA_KEY: avro}, replaced),\n"
         "            new_partitions=new_partitions,\n        )\n"
-        "        completed = apply_commit(self.storage, plan)\n",
+        "        completed = apply_commit(state.storage, plan)\n",
         "        partitions = dict.fromkeys(stat.partition_path for stat in stats)\n"
         "        new_partitions = tuple(p for p in partitions if p not in self._known_partitions)\n"
-        "        self._rings.begin(self.config, new_partitions)\n"
-        "        plan = CommitPlan(\n            inflight=inflight,\n            completion_time=self._clock.next(),\n"
-        "            metadata=_body(inflight, stats, {**keys, **said, SCHEMA_KEY: self._avro(columns)}, replaced),\n"
+        "        state.begin_partitions(new_partitions)\n"
+        "        avro = avro_schema(columns, state.config.name, with_meta=False)\n"
+        "        plan = CommitPlan(\n            inflight=inflight,\n            completion_time=state.clock.next(),\n"
+        "            metadata=_body(inflight, stats, {**keys, **said, SCHEMA_KEY: avro}, replaced),\n"
         "            new_partitions=new_partitions,\n        )\n"
-        "        completed = apply_commit(self.storage, plan)\n        self._upkeep.note(instant, files, columns)\n",
+        "        completed = apply_commit(state.storage, plan)\n        self.upkeep.note(instant, files, columns)\n",
         ("tests/hudilake/table/test_metadata_commits.py::test_the_order_of_calls",),
     ),
     Mutant(

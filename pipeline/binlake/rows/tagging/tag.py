@@ -101,7 +101,7 @@ class Tagger:
 
     def _to_fill(self, slices: Sequence[FileSlice]) -> list[FileSlice]:
         """Those of file groups that no pending clustering will replace."""
-        planned = groups_of(self.table.planned())
+        planned = groups_of(self.table.state.planned())
         return [piece for piece in slices if (piece.partition_path, piece.file_id) not in planned]
 
     def _doubts(self) -> Doubts:

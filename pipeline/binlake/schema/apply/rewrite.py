@@ -59,7 +59,7 @@ def rewrite(
         table.refresh(stream)
         if not key:
             schema = _with_fields(schema)
-        table.table.adopt(without_key(table.table.config))
+        table.table.state.adopt(without_key(table.table.config))
         context = table.begin(columns_after(table.table.schema, schema), WHOLE_TABLE)
         fields = key or (ROW_FIELD,)
         with table.undone_on_error(context.instant):
@@ -75,7 +75,7 @@ def rewrite(
             )
             table.commit(context, results, record)
         table.keyless = record.keyless
-        table.table.adopt(with_key(table.table.config, fields, context.instant))
+        table.table.state.adopt(with_key(table.table.config, fields, context.instant))
     return context.instant
 
 

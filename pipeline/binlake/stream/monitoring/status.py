@@ -223,7 +223,7 @@ def table_status(
     status.state = _state(place.source, ledger)
     if feeds is not None:
         status.missing = "; ".join(f"{one.name}: {one.missing}" for one in feeds.of(place.source) if one.missing)
-    newest = next((i for i in reversed(table.timeline.completed()) if i.action == table.action), None)
+    newest = next((i for i in reversed(table.timeline.completed()) if i.action == table.state.action), None)
     if newest is not None and newest.completion_time is not None:
         body, visible = table.timeline.commit_metadata(newest), parse_instant(newest.completion_time)
         status.commit, status.age_ms = newest.requested_time, now_ms() - visible

@@ -138,7 +138,7 @@ def carry_out(mover: Mover, stream: str) -> RebucketResult:
             mover.move_changed()
             mover.copy_tombstones()
             mover.commit(stream)
-            table.table.settle_buckets()
+            table.table.state.settle_buckets()
     return mover.done(monotonic_s() - began)
 
 

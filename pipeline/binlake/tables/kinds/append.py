@@ -27,7 +27,7 @@ class AppendedRows(TableRows):
 
     def intent(self, places: Sequence[Place], columns: pa.Schema) -> Intent:
         """The open file groups that the driver's rows go to. A new file group is nobody else's."""
-        known = open_groups(self.table.slices_to_fill(), self.rules.files)
+        known = open_groups(self.table.state.slices_to_fill(), self.rules.files)
         return Intent.of_groups(
             GroupIntent(path, known[path][_DRIVER].file_id, frozenset(), deletes=False)
             for path, _ in places
@@ -54,5 +54,5 @@ class AppendedRows(TableRows):
     def _writer(self, context: WriteContext) -> AppendWriter:
         """What adds rows to the file groups of now. Raises CorruptDataError, StorageError."""
         sizes = self.rules.files
-        groups = open_groups(self.table.slices_to_fill(), sizes)
+        groups = open_groups(self.table.state.slices_to_fill(), sizes)
         return AppendWriter(context, sizes, groups, self.table.config.kind.copies, base_file_form(self.rules))

@@ -77,7 +77,7 @@ def complete(
     back, LockHeldError, CommitUnknownError, CorruptDataError, StorageError.
     """
     time, results = job.time, [result for one in made for result in one.results]
-    if not table.is_ours(time):
+    if table.state.begun.of(time) is None:
         withdraw(table.storage, time, [result.path for result in results])
         raise LostOwnershipError(
             "the table was opened again since this clustering began",
@@ -107,7 +107,7 @@ def give_up(table: HudiTable, job: ClusteringJob) -> None:
 
 def _check_properties(table: HudiTable, time: str) -> None:
     """The files say what the metadata table as of the beginning keeps of them."""
-    if table.properties_changed_since(time):
+    if table.state.begun.properties_changed_since(time):
         raise OvertakenError(
             "another process changed the table's properties since this clustering began",
             do_next="none needed: the next clustering plans anew",

@@ -125,7 +125,7 @@ def waiting(table: HudiTable, *, of_hudi: bool) -> list[Instant]:
     """
     return [
         one.instant
-        for one in table.planned()
+        for one in table.state.planned()
         if one.instant.state is State.REQUESTED
         and one.groups is not None
         and not one.takes_in
@@ -171,7 +171,7 @@ def prepare(table: HudiTable, requested: Instant, config: ClusteringConfig) -> C
 def _create(table: HudiTable, inflight: Instant, units: Sequence[ClusteringUnit]) -> None:
     """Create the inflight file. It is empty as Hudi's; over a plan of Hudi it says that binlake executes it, so that it
     is rolled back if this process dies."""
-    ours = any(one.ours for one in table.planned() if one.instant.requested_time == inflight.requested_time)
+    ours = any(one.ours for one in table.state.planned() if one.instant.requested_time == inflight.requested_time)
     body = b"" if ours else announcement(planned_intent(group for unit in units for group in unit.groups))
     try:
         table.storage.create(inflight.path, body)

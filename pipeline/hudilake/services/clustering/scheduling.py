@@ -57,7 +57,7 @@ def schedule(table: HudiTable, config: ClusteringConfig) -> Instant | None:
 def _schedule(table: HudiTable, config: ClusteringConfig) -> Instant | None:
     time = table.clock.next()
     table.refresh()
-    table.refuse_foreign()
+    table.state.refuse_foreign()
     units = plan(table, config, busy(table) | _announced(table, config.sizes), time)
     if not units:
         return None
@@ -80,7 +80,7 @@ def busy(table: HudiTable, besides: str = "") -> frozenset[FileGroupId]:
         for pending in pending_compactions(table.timeline)
         for operation in read_plan(table.storage, pending).operations
     )
-    others = [one for one in table.planned() if one.instant.requested_time != besides]
+    others = [one for one in table.state.planned() if one.instant.requested_time != besides]
     return groups_of(others) | frozenset(compacted)
 
 
@@ -89,7 +89,7 @@ def _announced(table: HudiTable, sizes: FileSizePolicy) -> frozenset[FileGroupId
     append table, to open file groups."""
     groups: set[FileGroupId] = set()
     for pending in table.timeline.pending():
-        if pending.action != table.action:
+        if pending.action != table.state.action:
             continue
         if (said := pending_intent(table.storage, pending)) is not None:
             groups |= {(group.partition_path, group.file_id) for group in said.groups}
@@ -104,4 +104,4 @@ def _since_last(table: HudiTable, since: str) -> list[Instant]:
     timeline = table.timeline
     planned = [i.requested_time for i in timeline.pending() if i.action == CLUSTERING]
     last = max([since, *planned, *(i.requested_time for i in timeline.completed() if i.action == REPLACE_COMMIT)])
-    return [i for i in timeline.completed() if i.action == table.action and (i.completion_time or "") > last]
+    return [i for i in timeline.completed() if i.action == table.state.action and (i.completion_time or "") > last]

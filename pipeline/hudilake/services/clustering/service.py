@@ -90,4 +90,4 @@ class Clustering:
 
     def pending(self) -> list[str]:
         """Those of Hudi too."""
-        return [one.instant.requested_time for one in self.table.planned()]
+        return [one.instant.requested_time for one in self.table.state.planned()]

@@ -55,7 +55,7 @@ def _schedule(table: HudiTable, config: CompactionConfig, *, all_groups: bool) -
     for attempt in range(_ATTEMPTS):
         time = table.clock.next()
         table.refresh()
-        table.refuse_foreign()
+        table.state.refuse_foreign()
         operations = _chosen(_candidates(table, time, all_groups=all_groups), config)
         if not operations:
             return None
@@ -100,7 +100,7 @@ def _candidates(table: HudiTable, time: str, *, all_groups: bool) -> list[tuple[
         for pending in pending_compactions(table.timeline)
         for operation in read_plan(table.storage, pending).operations
     }
-    planned |= groups_of([one for one in table.planned() if not (one.ours and all_groups)])
+    planned |= groups_of([one for one in table.state.planned() if not (one.ours and all_groups)])
     candidates = []
     for file_slice in table.file_slices():
         base = file_slice.base_file

@@ -147,7 +147,7 @@ def _golden(kind: str, to: Path) -> HudiTable:
 def test_hudis_own_index_is_read(tmp_path: Path, kind: str, index: IndexType) -> None:
     """The record indexes that Hudi Spark 1.2.0 wrote name the file of every row, and nothing else."""
     table = _golden(kind, tmp_path)
-    table.config = replace(table.config, kind=replace(table.config.kind, index=index))
+    table.state.config = replace(table.config, kind=replace(table.config.kind, index=index))
     partitions = [MetadataPartition.RECORD_INDEX]
     groups = MetadataReader.open(table.storage, partitions, table.timeline).groups[partitions[0]]
     records = RecordIndexGroups(table.storage, groups, table.config.kind.indexes_by_partition, 2)

@@ -237,7 +237,7 @@ def test_a_replaced_file_group_goes_when_no_retained_time_sees_it(tmp_path: Path
     gone = table.file_slices()[0]
     replaced = Instant(table.clock.next(), REPLACE_COMMIT, State.COMPLETED, table.clock.next())
     body = CommitMetadata(replaced={gone.partition_path: (gone.file_id,)})
-    with table.lock:
+    with table.state.lock:
         table.storage.create(replaced.path, body.to_bytes())
     clean(table, TWO)
     assert file_ids(aged) >= {gone.file_id}  # time travel to the retained commits sees it

@@ -137,7 +137,7 @@ def test_hudis_pending_plan_is_executed(tmp_path: Path) -> None:
     config = clustering()
     with pytest.raises(UnsupportedError, match="does not say its index"):
         plan(table, config)
-    table.config = replace(table.config, kind=TableKind("copy_on_write", "bloom"))
+    table.state.config = replace(table.config, kind=TableKind("copy_on_write", "bloom"))
     (pending,) = [instant for instant in table.timeline.pending() if instant.action == CLUSTERING]
     read = read_clustering_plan(storage, pending)
     context = context_of(table, pending.requested_time, config, order_of(read))

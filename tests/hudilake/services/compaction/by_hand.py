@@ -49,7 +49,7 @@ def complete_compaction(table: HudiTable, compaction: Instant, stats: tuple[Writ
     completed = compaction.in_state(State.COMPLETED, table.clock.next())
     schema = avro_schema(table.schema, table.config.name, with_meta=False)
     metadata = CommitMetadata(stats, {"schema": schema}, "COMPACT", compacted=True)
-    with table.lock:
+    with table.state.lock:
         table.storage.create(completed.path, metadata.to_bytes())
     table.timeline.record(completed)
     return completed.requested_time

@@ -148,7 +148,7 @@ def test_a_compaction_that_died_between_index_and_commit(tmp_path: Path, hudi_sp
     agree(tmp_path, model, hudi_spark)
     index = again.metadata_table
     assert index is not None
-    with again.lock:
+    with again.state.lock:
         assert maintain(index)
     agree(tmp_path, model, hudi_spark)
 
@@ -211,7 +211,7 @@ def test_hudi_compacts_cleans_and_archives_between_our_compactions(
         run(table, KEPT, serially)
     if table.metadata_table is not None:
         # A Hudi writer whose JVM begins by compacting a metadata table fails for good, on tables of its own too.
-        with table.lock:
+        with table.state.lock:
             metadata_compaction.compact(table.metadata_table)
     services = {
         "hoodie__compact__inline": "true",
