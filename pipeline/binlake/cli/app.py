@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from binlake.cli.typer_extras import Lazy, lazy_group
+from binlake.cli.typer_extras import MARKUP, Lazy, lazy_group
 from hudilake.errors import LakeError
 
 COMMANDS = (
@@ -78,6 +78,12 @@ COMMANDS = (
         "binlake.cli.commands.stream.status",
         "status",
         "Print the position and lag of the stream, and the state of each table. Changes nothing.",
+    ),
+    Lazy(
+        "tables",
+        "binlake.cli.commands.reads.tables",
+        "tables",
+        "List the tables of the lake: path, type, index, key and partitions. Changes nothing.",
     ),
     Lazy(
         "table",
@@ -184,19 +190,45 @@ COMMANDS = (
     ),
 )
 
+#: What docs/runbooks/index.md says at length.
+EXIT_CODES = {
+    0: "success",
+    1: "declined, or an unexpected error",
+    2: "settings or arguments are wrong",
+    65: "bad input",
+    66: "corrupt data",
+    69: "not supported",
+    70: "somebody else took over",
+    75: "an outage that may pass",
+    80: "single tables are stopped",
+    81: "tables were not compared",
+}
+
 app = typer.Typer(
     name="binlake",
     cls=lazy_group(COMMANDS),
     help="Keep Apache Hudi tables in step with MySQL, by its change events.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    rich_markup_mode=MARKUP,
+    epilog="Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version  # an import of 20 ms
+
+        typer.echo(f"binlake {version('binlake')}")
+        raise typer.Exit
 
 
 @app.callback()
 def common(
     context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log details too, on standard error.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log only warnings and errors.")] = False,

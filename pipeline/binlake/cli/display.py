@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from statistics import median
@@ -16,24 +15,23 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from binlake.cli.text import duration, number, one_line, size
+from binlake.cli.text import CellColumn, duration, fill, fitting, number, one_line, size
 from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
 from hudilake.clock import monotonic_s
 
-#: Heading, cell, and whether a narrow terminal shows it too.
-_COLUMNS: tuple[tuple[str, Callable[[TableTotals], str], bool], ...] = (
-    ("read", lambda t: number(t.events_read), True),
-    ("applied", lambda t: number(t.applied), True),
-    ("superseded", lambda t: number(t.superseded), True),
-    ("filtered", lambda t: number(t.filtered), False),
-    ("quarantined", lambda t: number(t.quarantined), True),
-    ("seen before", lambda t: number(t.already_applied), False),
-    ("commits", lambda t: number(t.commits), False),
-    ("latency", lambda t: t.error or t.warning or duration(t.commit_latency_ms), True),
-    ("freshness", lambda t: duration(t.freshness_newest_ms), True),
-    ("written", lambda t: size(t.bytes_written), False),
+#: Where names are long, the last ones go.
+_COLUMNS: tuple[CellColumn[TableTotals], ...] = (
+    CellColumn("read", lambda t: number(t.events_read), narrow=True),
+    CellColumn("latency", lambda t: t.error or t.warning or duration(t.commit_latency_ms), narrow=True, wraps=True),
+    CellColumn("applied", lambda t: number(t.applied), narrow=True),
+    CellColumn("superseded", lambda t: number(t.superseded), narrow=True),
+    CellColumn("filtered", lambda t: number(t.filtered)),
+    CellColumn("quarantined", lambda t: number(t.quarantined), narrow=True),
+    CellColumn("seen before", lambda t: number(t.already_applied)),
+    CellColumn("commits", lambda t: number(t.commits)),
+    CellColumn("freshness", lambda t: duration(t.freshness_newest_ms), narrow=True),
+    CellColumn("written", lambda t: size(t.bytes_written)),
 )
-_WIDE = 132
 _FRAME_LINES = 8
 
 
@@ -81,16 +79,12 @@ class LiveDisplay(AbstractContextManager["LiveDisplay"]):
 
     def _picture(self) -> Table:
         totals = self._totals
-        columns = [c for c in _COLUMNS if c[2] or self._console.width >= _WIDE]
-        table = Table(title=self._title(), caption=self._caption(), title_justify="left", caption_justify="left")
-        table.add_column("table", no_wrap=True)
-        for heading, _, _ in columns:
-            table.add_column(heading, justify="right", no_wrap=True)
         room = max(1, self._console.height - _FRAME_LINES)
         busiest = sorted(totals.tables.values(), key=lambda t: (t.error is None, -t.events_read))[:room]
-        for row in sorted(busiest, key=lambda t: t.table):
-            cells = [cell(row) for _, cell, _ in columns]
-            table.add_row(*(Text(one_line(cell)) for cell in (row.table, *cells)), style="red" if row.error else None)
+        columns = fitting(_COLUMNS, [row.table for row in busiest], busiest, self._console.width)
+        table = Table(title=self._title(), caption=self._caption(), title_justify="left", caption_justify="left")
+        rows = sorted(busiest, key=lambda t: t.table)
+        fill(table, columns, [(row.table, row, "red" if row.error else None) for row in rows])
         if len(totals.tables) > room:
             table.add_row(f"and {len(totals.tables) - room} more")
         return table

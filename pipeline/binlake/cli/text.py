@@ -1,18 +1,27 @@
-"""Text for people: numbers as they read them, where it is printed, and how an error reads."""
+"""Text for people: numbers as they read them, where it is printed, how an error reads, and which columns fit."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
 
 from hudilake.errors import ConfigError, LakeError
 
 #: Width of what is printed into a file or a pipe, so that no table is folded.
 FILE_WIDTH = 180
+#: From this width on, tables show all their columns.
+WIDE = 132
+R = TypeVar("R")
+#: Longer cells are wrapped: a column that may wrap asks for so many characters at most.
+_WRAPPED = 16
 _UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
 
 
@@ -64,7 +73,9 @@ class Terminal(Console):
     """A console that prints text as it is: names from topics are no markup, and steer no terminal."""
 
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
-        super().__init__(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+        # Rich takes the colours out by itself and leaves bold letters in.
+        colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+        super().__init__(stderr=stderr, width=width, color_system=colours, markup=False, emoji=False, highlight=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The segments of anything printed, made printable; rich's own control codes stay."""
@@ -103,3 +114,53 @@ def print_error(error: LakeError, console: Console) -> None:
         console.print(f"  {name}: {one_line(str(value))}", markup=False, highlight=False, soft_wrap=True)
     if error.do_next:
         console.print(f"next: {error.do_next}", markup=False, highlight=False, soft_wrap=True)
+
+
+class CellColumn(NamedTuple, Generic[R]):
+    """A column.
+
+    Args:
+        heading: of the column.
+        cell: a row -> its text.
+        narrow: whether a terminal of less than ``WIDE`` columns shows it too.
+        wraps: whether it is a text, which is on the left and may take several lines.
+    """
+
+    heading: str
+    cell: Callable[[R], str]
+    narrow: bool = False
+    wraps: bool = False
+
+    def width(self, rows: Sequence[R]) -> int:
+        """The characters that it needs."""
+        longest = max((len(self.cell(row)) for row in rows), default=0)
+        return max(len(self.heading), min(longest, _WRAPPED) if self.wraps else longest)
+
+
+def fitting(
+    columns: Sequence[CellColumn[R]], names: Sequence[str], rows: Sequence[R], width: int
+) -> list[CellColumn[R]]:
+    """The columns that fit beside whole names, in order; the last ones go first. ``width``: of the terminal."""
+    shown = [column for column in columns if column.narrow or width >= WIDE]
+    free = width - max(map(len, names), default=0) - len("|  |")
+    needed = [column.width(rows) + len("  |") for column in shown]
+    while shown and sum(needed[: len(shown)]) > free:
+        shown.pop()
+    return shown
+
+
+def fill(table: Table, columns: Sequence[CellColumn[R]], named: Sequence[tuple[str, R, str | None]]) -> None:
+    """Add the column of names and these columns to a table, and its rows.
+
+    Args:
+        table: without columns.
+        columns: as ``fitting`` returns them.
+        named: of each row the name, the row, and the style or None.
+    """
+    table.add_column("table", no_wrap=True, min_width=max((len(name) for name, _, _ in named), default=0))
+    for column in columns:
+        justify: Literal["left", "right"] = "left" if column.wraps else "right"
+        table.add_column(column.heading, justify=justify, no_wrap=not column.wraps, overflow="fold")
+    for name, row, style in named:
+        cells = (name, *(column.cell(row) for column in columns))
+        table.add_row(*(Text(one_line(cell)) for cell in cells), style=style)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+#: How help is laid out: by Rich, or as plain text where NO_COLOR is set, since Rich leaves bold letters in.
+MARKUP: Literal["rich"] | None = None if os.environ.get("NO_COLOR") else "rich"
 
 
 class Lazy(NamedTuple):
@@ -42,7 +46,7 @@ class LazyCommand(TyperCommand):
         loaded = self._entry.load()
         if isinstance(loaded, typer.Typer):
             return typer.main.get_group(loaded)
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=MARKUP)
         alone.command(self._entry.name)(loaded)
         return typer.main.get_command(alone)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,7 +53,7 @@ def catalog_table(settings: Settings, root: Storage, name: str) -> CatalogTable:
     """
     path = table_path(settings, root, name)
     if not HudiTable.exists(root.sub(path)):
-        raise ConfigError("the lake has no such table", do_next="check its name and lake.uri", table=name)
+        raise ConfigError("the lake has no such table", do_next=_near_names(settings, root, name), table=name)
     catalog_entry = catalog_table_at(settings, root, path)
     if catalog_entry is None or (path != name and catalog_entry.name != name):
         raise ConfigError(
@@ -62,6 +63,13 @@ def catalog_table(settings: Settings, root: Storage, name: str) -> CatalogTable:
             path=path,
         )
     return catalog_entry
+
+
+def _near_names(settings: Settings, root: Storage, name: str) -> str:
+    """What to do about a name that no table has: the names that are like it, else those there are."""
+    names = [one.name for one in catalog_tables(settings, root)]
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
+    return f"did you mean {' or '.join(near)}?" if near else "check lake.uri: it has no table of this stream"
 
 
 def catalog_tables(settings: Settings, root: Storage, names: Sequence[str] = ()) -> list[CatalogTable | BrokenTable]:

@@ -7,6 +7,7 @@ is stored once. A record that was replayed stays there, with the time and the co
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
@@ -28,6 +29,11 @@ from binlake.tables.services.table_services import TableServices
 from binlake.tables.table_commit import TableInput, write_and_commit
 from hudilake.clock import now_ms
 from hudilake.format.definition.bucketing import SimpleBuckets
+from hudilake.read.filters.expressions import IsNull
+from hudilake.read.query import Snapshot
+from hudilake.read.table_reader import TableReader
+from hudilake.storage import Storage
+from hudilake.table.table import HudiTable
 
 _STAMP = pa.timestamp("us", tz="UTC")
 COLUMNS = pa.schema(
@@ -125,6 +131,23 @@ def quarantine_rules(settings: Settings) -> TableRules:
         compaction=CompactionSettings(),
         retention=RetentionSettings(),
     )
+
+
+def waiting_records(settings: Settings, lake: Storage) -> Counter[str]:
+    """The number of records that were not replayed, by ``database.table``; "" for records of no table.
+
+    Raises CorruptDataError, StorageError, UnsupportedError.
+    """
+    place = lake.sub(settings.quarantine_path)
+    if not HudiTable.exists(place):
+        return Counter()
+    reader = TableReader(HudiTable.open(place))
+    waiting = reader.plan(Snapshot(), IsNull("replayed_at"), ["source_table"])
+    counts = Counter[str]()
+    for batch in reader.batches(waiting):
+        for one in batch.column(0).fill_null("").value_counts().to_pylist():
+            counts[one["values"]] += one["counts"]
+    return counts
 
 
 def _sealed(row: Mapping[str, Any], seal: Seal) -> dict[str, Any]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import io
+import re
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from binlake.cli.app import COMMANDS, app
+from binlake.cli.app import COMMANDS, EXIT_CODES, app
+from binlake.cli.text import Terminal
 from binlake.cli.typer_extras import Lazy
 from tests.paths import ROOT
 
@@ -49,3 +53,28 @@ def test_a_command_that_is_not_there_is_refused() -> None:
     done = CliRunner().invoke(app, ["runn"])
     assert done.exit_code == 2
     assert "runn" in done.output
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    done = CliRunner().invoke(app, ["--version"])
+    assert (done.exit_code, done.output) == (0, f"binlake {version('binlake')}\n")
+
+
+def test_the_help_has_the_exit_codes_of_the_runbooks() -> None:
+    rows = re.findall(r"^\| (\d+) \|", (ROOT / "docs/runbooks/index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {int(code) for code in rows} == set(EXIT_CODES)
+    help_text = " ".join(CliRunner().invoke(app, ["--help"], terminal_width=200).output.split())
+    assert [code for code, meaning in EXIT_CODES.items() if f"{code} {meaning}" not in help_text] == []
+
+
+def test_without_colours_nothing_is_bold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    printed = io.StringIO()
+    for value in ("", "1"):
+        monkeypatch.setenv("NO_COLOR", value)
+        console = Terminal()
+        console.file = printed
+        console.print("a name", style="bold")
+    first, second = printed.getvalue().splitlines()
+    assert ("\x1b[1m" in first, second) == (True, "a name")

@@ -102,13 +102,13 @@ def test_the_live_table_shows_sums_and_errors() -> None:
     assert [cell.strip() for cell in row.strip("│").split("│")] == [
         "shop.orders",
         "2,400",
+        "611 ms",
         "2,000",
         "300",
         "60",
         "40",
         "0",
         "2",
-        "611 ms",
         "1.3 s",
         "90.0 KB",
     ]
@@ -154,3 +154,15 @@ def test_the_live_display_draws_on_a_terminal() -> None:
 )
 def test_the_display_fits_where_it_goes(terminal: bool, live: bool, as_json: bool, kind: type) -> None:
     assert isinstance(make_display("x", console(terminal=terminal), live=live, as_json=as_json), kind)
+
+
+def test_a_long_name_is_whole_and_an_error_stays_beside_it() -> None:
+    narrow = console(terminal=True, width=80)
+    display = LiveDisplay("shop", narrow)
+    long = TableProgress(table="a_department_with_a_long_name.orders_of_it", error="the disk is full")
+    display.update(ProgressEvent(batch_id=0, latency_ms=1, tables=(long,)))
+    narrow.print(display.render())
+    shown = text_of(narrow)
+    assert long.table in shown
+    assert "…" not in shown
+    assert {"the", "disk", "is", "full"} <= set(shown.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
@@ -10,14 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from binlake.cli.commands.stream import status as status_command
 from binlake.decode.changes import SourceTable
 from binlake.position.lease import StreamLease
 from binlake.position.ledger import Ledger
+from binlake.stream.monitoring import status as status_module
+from binlake.stream.monitoring.status import TableStatus
 from hudilake.clock import now_ms
 from hudilake.locking.heartbeat import Heartbeats
 from hudilake.storage import open_storage
 from tests.binlake.cli.fed_lake import FedLake
+from tests.judges import hudi_rs
 
 EVENT_MS = 1_760_000_000_000
 
@@ -48,7 +54,7 @@ def test_stream_and_tables(lake: FedLake) -> None:
     assert (stream["run"], stream["batches"], stream["lag"], stream["behind"]) == (None, 3, None, [])
     assert stream["positions"] == {t: {str(p): o for p, o in ps.items()} for t, ps in lake.log.end().items()}
     mine = tables["shop.a"]
-    assert (mine["commit"], mine["rows"], mine["pending"], mine["behind"]) == (lake.commits()[-1], 4, [], False)
+    assert (mine["commit"], mine["commit_rows"], mine["pending"], mine["behind"]) == (lake.commits()[-1], 4, [], False)
     assert mine["log_bytes"] == sum(p.stat().st_size for p in (lake.path / "shop/a").glob(".*.log.*"))
     assert mine["base_bytes"] == newest_base_bytes(lake)
     assert 0 <= mine["age_ms"] < 600_000
@@ -156,3 +162,26 @@ def test_what_the_declared_format_does_not_carry_is_said_once_a_table(lake: FedL
     text = " ".join(lake.run("status", "--no-kafka").stdout.split())
     for table in ("shop.a", "shop.b"):
         assert text.count(f"{table}: TRUNCATE, and without output_ddl any DDL, does not come") == 1
+
+
+def test_rows_are_those_of_the_table_and_not_of_the_last_commit(lake: FedLake) -> None:
+    mine = stood(lake)[1]["shop.a"]
+    assert (mine["rows"], mine["commit_rows"]) == (hudi_rs.snapshot(lake.path / "shop/a").num_rows, 4)
+    assert mine["rows"] != mine["commit_rows"]
+
+
+def test_large_tables_with_log_files_are_counted_on_demand(lake: FedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_module, "COUNT_BYTES", 0)
+    assert stood(lake)[1]["shop.a"]["rows"] is None
+    assert "not counted" in lake.run("status", "--no-kafka").stdout
+    assert stood(lake, "--count")[1]["shop.a"]["rows"] == 3
+
+
+def test_a_long_name_is_whole_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "a_department_with_a_long_name.and_its_table_of_orders"
+    target = Console(file=io.StringIO(), width=80, color_system=None)
+    monkeypatch.setattr(status_command, "terminal", lambda: target)
+    status_command._print_tables([TableStatus(name, rows=1), TableStatus("a.b", rows=2, state="stopped")], "c.yaml")
+    assert isinstance(target.file, io.StringIO)
+    lines = target.file.getvalue()
+    assert (name in lines, "..." in lines, "…" in lines) == (True, False, False)

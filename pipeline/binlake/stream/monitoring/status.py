@@ -28,8 +28,13 @@ from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import LakeError
 from hudilake.locking import file_lock, storage_lock
 from hudilake.locking.heartbeat import Heartbeat, Heartbeats
+from hudilake.read.table_reader import TableReader
 from hudilake.storage import Storage, StorageNotFoundError, open_storage
 from hudilake.table.table import HudiTable
+
+#: Rows of base files are counted by their footers and the metadata table. Where there are log files too, keys must be
+#: merged; up to so many bytes of such file slices, that takes about a second.
+COUNT_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +136,10 @@ class TableStatus:
         commit: requested time of the last delta commit; None if there is none.
         age_ms: time since that commit became visible, in milliseconds.
         freshness_ms: its visible time minus the source's time of its newest change; None if that is not known.
-        rows: upserts and deletes that it wrote.
+        commit_rows: upserts and deletes that this commit wrote.
         counts: the fates of its records; empty for a commit of another writer.
+        quarantined: its records in the quarantine that were not replayed.
+        rows: the table's rows; None if counting would merge more than ``COUNT_BYTES`` and was not asked for.
         pending: compactions that are not completed.
         log_bytes, base_bytes: sizes in the newest file slices.
         behind: whether the stream has passed records that this table has not applied.
@@ -157,7 +164,9 @@ class TableStatus:
     commit: str | None = None
     age_ms: int | None = None
     freshness_ms: int | None = None
-    rows: int = 0
+    rows: int | None = None
+    commit_rows: int = 0
+    quarantined: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
     log_bytes: int = 0
@@ -206,6 +215,8 @@ def table_status(
     heartbeat_timeout_s: float,
     feeds: Feeds | None = None,
     compared: ComparedTables | None = None,
+    *,
+    count: bool = False,
 ) -> TableStatus:
     """The status of a table. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError.
 
@@ -215,6 +226,7 @@ def table_status(
         heartbeat_timeout_s: after so many seconds a writer is dead.
         feeds: what feeds the tables of the stream.
         compared: which tables are known to be as their source.
+        count: whether the rows are counted however long that takes.
     """
     table = HudiTable.open(place.storage)
     status = TableStatus(
@@ -227,7 +239,7 @@ def table_status(
     if newest is not None and newest.completion_time is not None:
         body, visible = table.timeline.commit_metadata(newest), parse_instant(newest.completion_time)
         status.commit, status.age_ms = newest.requested_time, now_ms() - visible
-        status.rows = sum(stat.num_writes + stat.num_deletes for stat in body.stats)
+        status.commit_rows = sum(stat.num_writes + stat.num_deletes for stat in body.stats)
         record = RecordReader.of_commit(body.extra)
         counts, times = record.counts, record.source_times
         status.counts = vars(counts) if counts is not None else {}
@@ -246,6 +258,9 @@ def table_status(
     for piece in slices:
         status.log_bytes += piece.log_size
         status.base_bytes += piece.base_size
+    unmerged = sum(piece.base_size + piece.log_size for piece in slices if piece.log_size)
+    if count or unmerged <= COUNT_BYTES:
+        status.rows = TableReader(table).count()
     status.reverts = recorded.reverts
     status.lock = lock_holder(place.storage)
     status.writers = heartbeats(place.storage, heartbeat_timeout_s)

@@ -14,7 +14,7 @@ from binlake.cli.options import LakeConf, Tables
 from binlake.cli.remarks import bucket_remark, ring_remark
 from binlake.cli.reports import each
 from binlake.cli.table_options import chosen
-from binlake.cli.text import duration, number, say, size, terminal
+from binlake.cli.text import CellColumn, duration, fill, fitting, number, say, size, terminal
 from binlake.decode.formats.reader import not_carried
 from binlake.decode.options import EventFormat
 from binlake.hbase.derive.pairs import pair_of_wide
@@ -32,6 +32,7 @@ from binlake.stream.monitoring.status import (
 )
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds
+from binlake.tables.quarantine import waiting_records
 from binlake.tables.unmatched import UnmatchedName, known_columns, unmatched_columns, unmatched_tables
 from hudilake.clock import now_ms
 from hudilake.storage import open_storage
@@ -43,6 +44,7 @@ def status(
     partitions: Annotated[bool, typer.Option("--partitions", help="Print a line for every topic partition.")] = False,
     ask_kafka: Annotated[bool, typer.Option("--kafka/--no-kafka", help="Ask Kafka for the ends of the topics.")] = True,
     kafka_timeout_s: Annotated[float, typer.Option(help="How long Kafka may take to answer, in seconds.")] = 5.0,
+    count: Annotated[bool, typer.Option("--count", help="Count the rows of large tables with log files too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines: the stream, then the tables.")] = False,
 ) -> None:
     """Print the position and lag of the stream, and the state of each table. Changes nothing."""
@@ -60,10 +62,13 @@ def status(
     form = EventFormat(settings.source.format)
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
     compared = ComparedTables.load(open_storage(settings.state_uri, settings.state_options()))
+    waiting = waiting_records(settings, root)
 
     def act(place: CatalogTable) -> None:
         feeds = Feeds.load(settings, root)
-        table = table_status(place, stream.ledger, settings.locking.heartbeat_timeout_seconds, feeds, compared)
+        timeout_s = settings.locking.heartbeat_timeout_seconds
+        table = table_status(place, stream.ledger, timeout_s, feeds, compared, count=count)
+        table.quarantined = waiting[str(place.source)]
         if (pair := pair_of_wide(settings, place.source)) is not None:
             table.derived = wide_status(root, pair)
         table.not_carried = not_carried(form, None, ddl_topics=bool(settings.kafka.ddl_topics)) or ""
@@ -128,29 +133,28 @@ def _run(run: Writer | None) -> str:
     return f"running ({place})" if run.alive else f"not running; a run died ({place})"
 
 
+#: Where names are long, the last ones go.
+_COLUMNS: tuple[CellColumn[TableStatus], ...] = (
+    CellColumn("state", lambda t: t.state, narrow=True, wraps=True),
+    CellColumn("rows", lambda t: "not counted" if t.rows is None else number(t.rows), narrow=True),
+    CellColumn("quarantined", lambda t: number(t.quarantined), narrow=True),
+    CellColumn("age", lambda t: duration(t.age_ms), narrow=True),
+    CellColumn("freshness", lambda t: duration(t.freshness_ms), narrow=True),
+    CellColumn("last commit", lambda t: t.commit or "-"),
+    CellColumn("logs", lambda t: size(t.log_bytes)),
+    CellColumn("base", lambda t: size(t.base_bytes)),
+    CellColumn("logs/base", lambda t: f"{t.log_bytes / t.base_bytes:.2f}" if t.base_bytes else "-"),
+    CellColumn("compaction", lambda t: f"pending {', '.join(t.pending)}" if t.pending else "-", wraps=True),
+    CellColumn("lock", lambda t: _who(t.lock) if t.lock is not None else "-", wraps=True),
+    CellColumn("at work", lambda t: ", ".join(map(_who, t.writers)) or "-", wraps=True),
+)
+
+
 def _print_tables(statuses: list[TableStatus], conf: str) -> None:
-    grid = Grid("table", "last commit")
-    for heading in ("age", "freshness", "rows", "logs", "base", "logs/base"):
-        grid.add_column(heading, justify="right")
-    for heading in ("compaction", "lock", "at work", "state"):
-        grid.add_column(heading)
-    for t in statuses:
-        grid.add_row(
-            t.name,
-            t.commit or "-",
-            duration(t.age_ms),
-            duration(t.freshness_ms),
-            number(t.rows),
-            size(t.log_bytes),
-            size(t.base_bytes),
-            f"{t.log_bytes / t.base_bytes:.2f}" if t.base_bytes else "-",
-            f"pending {', '.join(t.pending)}" if t.pending else "-",
-            _who(t.lock) if t.lock is not None else "-",
-            ", ".join(map(_who, t.writers)) or "-",
-            t.state,
-            style="yellow" if t.behind else None,
-        )
-    terminal().print(grid)
+    console, grid = terminal(), Grid()
+    columns = fitting(_COLUMNS, [t.name for t in statuses], statuses, console.width)
+    fill(grid, columns, [(t.name, t, "yellow" if t.behind else None) for t in statuses])
+    console.print(grid)
     for t in statuses:
         if t.former:
             say(f"{t.name} is at {t.path}: it was {t.former}")
