@@ -155,8 +155,8 @@ class TableModel:
     def commit(self, batch: Iterable[Delivered]) -> None:
         """One commit: the newest change of each place in the batch, against what the place holds.
 
-        Of equal ordering values in one batch the row's number decides, then the offset; between commits the later
-        commit wins.
+        Of equal ordering values in one batch the later record of the Kafka partition wins, and inside one record the
+        row; between commits the later commit wins. Both say the same: events of one position come again in their order.
         """
         records = list(batch)
         truncated = max((d.change.order for d in records if d.change.is_truncate), default=-1)
@@ -165,7 +165,7 @@ class TableModel:
         newest: dict[Place, tuple[tuple[int, int, int], Row | None]] = {}
         for record in records:
             for place, row in self._effects(record.change):
-                rank = (record.change.order, record.change.row, record.offset)
+                rank = (record.change.order, record.offset, record.change.row)
                 if place not in newest or newest[place][0] <= rank:
                     newest[place] = rank, row
         written = {place: Entry(truncated, None) for place in gone}

@@ -12,7 +12,7 @@ from binlake.proof.history.changes import ChangeReader
 from binlake.proof.history.commits import Commit, CommitKind, CommitLog
 from binlake.proof.history.history import Line, LineKind, Record, RowHistory, operation, rank
 from binlake.proof.history.records import Records, reach
-from binlake.proof.history.row_change import KEYLESS, NoRow, RowChange
+from binlake.proof.history.row_change import KEYLESS, NoRow, RowChange, in_order
 from binlake.source.offsets import OffsetRange, describe
 
 #: Commits of records that a commit of the stream has read before.
@@ -55,7 +55,7 @@ def look_into_kafka(histories: Sequence[RowHistory], log: CommitLog, kafka: Kafk
 def _add_events(history: RowHistory, changes: Sequence[RowChange], log: CommitLog) -> None:
     """Give each version its record; the other records become lines of their own."""
     by_commit: dict[str, list[RowChange]] = {}
-    for change in sorted(changes, key=lambda change: change.rank):
+    for change in in_order(changes):
         commit = log.covering(change.topic, change.partition, change.offset)
         by_commit.setdefault(commit.instant if commit is not None else "", []).append(change)
     for instant, mine in by_commit.items():
@@ -95,7 +95,7 @@ def _event_line(change: RowChange, newest: RowChange, commit: Commit | None, his
     if change is not newest:
         place = f"{newest.topic}/{newest.partition}:{newest.offset}"
         if change.order == newest.order:
-            rule = "of equal ordering values the row's number and then the offset decide"
+            rule = "of equal ordering values the later offset decides, and the later row"
         else:
             rule = "higher ordering value"
         kind, why = LineKind.SUPERSEDED, f"superseded in its batch by {place}: {rule}"

@@ -14,7 +14,7 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.formats.trace import SNAPSHOT_ROW
 from binlake.proof.history.changes import ChangeReader
 from binlake.proof.history.records import Records, reach
-from binlake.proof.history.row_change import RowChange
+from binlake.proof.history.row_change import Identity, RowChange, in_order
 from binlake.proof.history.selection import ChangeSelection
 from binlake.proof.history.standing import Past
 from binlake.proof.history.transaction import OpenTable, RowChanges
@@ -65,8 +65,11 @@ def _keys(wanted: Iterable[_Row]) -> dict[SourceTable, pa.Array]:
 
 
 def _pasts(found: Iterable[object], wanted: set[_Row], *, whole: bool) -> dict[_Row, Past]:
-    """The pasts of rows, from all changes in the order of their delivery."""
-    changes: dict[_Row, dict[tuple[int, int, bool], RowChange]] = {}
+    """The pasts of rows, from all changes in the order of their delivery.
+
+    A change that came again counts as it came first: the reverts since then have undone it.
+    """
+    changes: dict[_Row, dict[Identity, RowChange]] = {}
     reread: dict[_Row, RowChange] = {}
     for change in found:
         if not isinstance(change, RowChange) or _place(change) not in wanted:
@@ -76,7 +79,4 @@ def _pasts(found: Iterable[object], wanted: set[_Row], *, whole: bool) -> dict[_
             changes.setdefault(place, {}).setdefault(change.identity, change)
         elif place not in reread or reread[place].order < change.order:
             reread[place] = change
-    return {
-        place: Past(tuple(sorted(mine.values(), key=lambda change: change.rank)), whole, reread.get(place))
-        for place, mine in changes.items()
-    }
+    return {place: Past(tuple(in_order(mine.values())), whole, reread.get(place)) for place, mine in changes.items()}

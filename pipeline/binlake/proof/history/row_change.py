@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,14 +47,37 @@ class RowChange:
     removed: bool = False
 
     @property
-    def identity(self) -> tuple[int, int, bool]:
-        """The same for a change of a row and its redelivery."""
-        return self.order, self.row, self.after is None
+    def identity(self) -> Identity:
+        """The same for a change of a row and its redelivery: place and content. The place alone is not enough:
+        MariaDB 11.4 gives all events of a transaction one position, and rows count from 0 in each."""
+        return self.order, self.row, _content(self.before), _content(self.after)
 
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        """The order of changes of one row: of equal ordering values the row's number decides, then the offset."""
-        return self.order, self.row, self.offset
+
+#: What tells a change of a row from its other changes.
+Identity = tuple[int, int, str, str]
+
+
+def _content(row: Row | None) -> str:
+    return "" if row is None else repr(sorted(row.items()))
+
+
+def in_order(changes: Iterable[RowChange]) -> list[RowChange]:
+    """Changes of one row as they happened, by the rule of the stream (``binlake.rows.upsert.collapse``).
+
+    The order is ordering value, Kafka offset, row; where changes of one ordering value are in several partitions, the
+    row comes before the offset.
+    """
+    by_order: dict[int, list[RowChange]] = defaultdict(list)
+    for change in changes:
+        by_order[change.order].append(change)
+    ordered: list[RowChange] = []
+    for order in sorted(by_order):
+        mine = by_order[order]
+        if len({(change.topic, change.partition) for change in mine}) == 1:
+            ordered += sorted(mine, key=lambda change: (change.offset, change.row))
+        else:
+            ordered += sorted(mine, key=lambda change: (change.row, change.offset))
+    return ordered
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from binlake.position.recorded import NAMED_TRANSACTIONS, Revert
 from binlake.proof.history.commits import CommitLog
-from binlake.proof.history.row_change import RowChange
+from binlake.proof.history.row_change import Identity, RowChange
 from binlake.proof.history.undo import Conflict, Obstacle, Present, Undone, follows, is_as, undo
 
 
@@ -22,7 +22,7 @@ class Past:
     """The changes of a row that the topics hold, each as it was first delivered.
 
     Args:
-        changes: ascending by rank.
+        changes: as they happened.
         whole: whether the topics hold every record that the table has applied.
         reread: the newest row of a snapshot; None if no snapshot has read the row.
     """
@@ -97,7 +97,7 @@ class _History:
         return row if row._agrees(present, past.reread) else None
 
     @property
-    def names(self) -> list[tuple[int, int, bool]]:
+    def names(self) -> list[Identity]:
         """The changes by their identities."""
         return [change.identity for change in self.changes]
 

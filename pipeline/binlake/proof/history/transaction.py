@@ -10,7 +10,7 @@ from binlake.decode.formats.trace import SNAPSHOT_ROW
 from binlake.proof.history.changes import ChangeReader
 from binlake.proof.history.commits import CommitLog
 from binlake.proof.history.records import Reach, Records, reach
-from binlake.proof.history.row_change import KEYLESS, NoRow, RowChange
+from binlake.proof.history.row_change import KEYLESS, Identity, NoRow, RowChange, in_order
 from binlake.proof.history.selection import ChangeSelection, Chooser
 from binlake.proof.history.standing import Past
 from binlake.source.offsets import OffsetRange, Ranges, describe
@@ -26,7 +26,7 @@ _LONGEST_TRANSACTION_MS = 3_600_000
 
 @dataclass(frozen=True)
 class RowChanges:
-    """The selected changes of one row, ascending by rank, none twice.
+    """The selected changes of one row, as they happened, none twice.
 
     ``reread``: the ordering value at which an incremental snapshot has read the row last; None if none has.
     ``past``: all changes of the row, where they decide; None if they were not read.
@@ -151,14 +151,16 @@ class _ChangeCollector:
         return bool(selection.transactions) and not selection.transactions.isdisjoint(trace.names)
 
     def result(self) -> Changes:
-        """The changes by row. A record that was delivered twice counts once."""
+        """The changes by row. A record that was delivered twice counts once, as it came first."""
         rows: dict[tuple[SourceTable, str, str], list[RowChange]] = {}
-        for change in {_identity(change): change for change in self.changes}.values():
+        first: dict[tuple[SourceTable, str, str, Identity], RowChange] = {}
+        for change in self.changes:
+            first.setdefault(_identity(change), change)
+        for change in first.values():
             rows.setdefault((change.source, change.path, change.key), []).append(change)
         changes_by_row = Changes(not_applied=self.others)
         changes_by_row.rows = [
-            RowChanges(*place, tuple(sorted(mine, key=lambda change: change.rank)), self.reread.get(place))
-            for place, mine in rows.items()
+            RowChanges(*place, tuple(in_order(mine)), self.reread.get(place)) for place, mine in rows.items()
         ]
         changes_by_row.transactions = {c.trace.transaction or c.trace.gtid or "" for c in self.changes} - {""}
         return changes_by_row
@@ -216,9 +218,9 @@ def _check_whole(collected: _ChangeCollector, ahead: _ChangeCollector, tables: M
     refuse_without_images(collected.changes)
 
 
-def _identity(change: RowChange) -> tuple[SourceTable, str, str, int, int, bool]:
+def _identity(change: RowChange) -> tuple[SourceTable, str, str, Identity]:
     """The same for a change and its redelivery."""
-    return change.source, change.path, change.key, *change.identity
+    return change.source, change.path, change.key, change.identity
 
 
 def _check_kinds(collected: _ChangeCollector) -> None:

@@ -97,7 +97,7 @@ def undo(changes: Sequence[RowChange], present: Present, *, by_column: bool) -> 
     """Undo changes of one row.
 
     Args:
-        changes: of the row, each with its whole before image; ascending by rank, none twice.
+        changes: of the row, each with its whole before image; as they happened, none twice.
         present: the row now.
         by_column: also set back columns of rows that were changed later, where the later changes left these columns
             alone. By default such a row is not touched, and a row that the changes inserted or deleted never is.

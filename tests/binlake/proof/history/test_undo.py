@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.binlake.proof.history.bank import Bank, Change, Row, account, gtid
+from tests.binlake.proof.history.bank import EVENT_BYTES, Bank, Change, Row, account, gtid
 from tests.hypothesis_profile import scaled
 
 _SETTINGS = settings(
@@ -33,6 +33,9 @@ class Step:
 STEPS = st.builds(Step, st.sampled_from(KEYS), st.sampled_from(["balance", "owner", "delete"]), st.integers(0, 3))
 #: Transactions, and after each whether a batch ends.
 HISTORIES = st.lists(st.tuples(st.lists(STEPS, min_size=1, max_size=3), st.booleans()), min_size=2, max_size=7)
+
+#: Each event has a position; or all events of a transaction have one.
+EVENT_SIZES = st.sampled_from([EVENT_BYTES, 0])
 
 
 def change_of(rows: Mapping[int, Row], step: Step) -> Change | None:
@@ -109,11 +112,13 @@ def existing(rows: Mapping[int, Row | None]) -> dict[int, Row]:
 
 
 @_SETTINGS
-@given(HISTORIES, st.data())
-def test_a_history_without_the_transaction(history: Sequence[tuple[Sequence[Step], bool]], data: st.DataObject) -> None:
+@given(HISTORIES, EVENT_SIZES, st.data())
+def test_a_history_without_the_transaction(
+    history: Sequence[tuple[Sequence[Step], bool]], event_bytes: int, data: st.DataObject
+) -> None:
     """What is reverted is as if it had never been, rows that were changed later are as they were; both stay so when
     everything is delivered again; and the source's next change wins."""
-    with bank() as here:
+    with bank(event_bytes=event_bytes) as here:
         done = live(here, history)
         if not done:
             return
@@ -137,10 +142,12 @@ def test_a_history_without_the_transaction(history: Sequence[tuple[Sequence[Step
 
 
 @_SETTINGS
-@given(HISTORIES, st.data())
-def test_columns_are_set_back_one_by_one(history: Sequence[tuple[Sequence[Step], bool]], data: st.DataObject) -> None:
+@given(HISTORIES, EVENT_SIZES, st.data())
+def test_columns_are_set_back_one_by_one(
+    history: Sequence[tuple[Sequence[Step], bool]], event_bytes: int, data: st.DataObject
+) -> None:
     """With --by-column: of the row before, the row after and the row now, what later changes left alone goes back."""
-    with bank() as here:
+    with bank(event_bytes=event_bytes) as here:
         done = live(here, history)
         if not done:
             return

@@ -27,6 +27,24 @@ SIZES = (FileSizePolicy(), FileSizePolicy(target_bytes=1, small_bytes=1))
 KINDS = [Kind(table_type, index, sizes) for table_type in TYPES for index in INDEXES for sizes in SIZES]
 
 
+def test_rows_that_pass_keys_on_come_again_in_part() -> None:
+    """One event deletes key 3 and inserts it again; the connector sends it again, and a batch ends after the delete.
+
+    The row is gone until the rest has come again, and it is there at the end.
+    """
+    plan = Plan(KEYED["one key column"], 1, 2, 4, kind=Kind(index="simple"))
+    insert, shift = ("insert", 0, 0, 0), ("shift_keys", 0, 0, 0)
+    rounds = [
+        Round([insert, shift], [], 0, (0, 0, 0), 1, shuffle=False, death="no"),
+        Round([insert, insert], [], 9, (0, 0, 0), 1, shuffle=False, death="no"),
+        Round([insert], [("restart_connector", 5)], 4, (0, 12, 0), 1, shuffle=False, death="no"),
+    ]
+    with world(plan) as here:
+        here.live(rounds)
+        assert "3" not in {row["_hoodie_record_key"] for row in here.pictures[0]}
+        assert "3" in {row["_hoodie_record_key"] for row in here.pictures[-1]}
+
+
 @settings(
     max_examples=scaled(100, divisor=10),
     deadline=None,
