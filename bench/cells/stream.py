@@ -149,8 +149,8 @@ def _take_as_derived(lake: Lake, pair: DerivedPair, stream: str) -> None:
     cells, wide = lake.get(pair.cells_rules), lake.get(pair.wide_rules)
     assert cells is not None
     assert wide is not None
-    cells.table.refresh()
-    before, until = wide.recorded.derived, newest_moment(cells.table)
+    cells.hudi.refresh()
+    before, until = wide.recorded.derived, newest_moment(cells.hudi)
     assert before is not None
     assert until is not None
     note = DerivedPosition(until, pair.fingerprint, int(until.completed), before.derived_ms + 1, before.derived_ms)

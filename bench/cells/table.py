@@ -54,7 +54,7 @@ def row_texts(numbers: Longs) -> pa.Array:
 def load(table: LakeTable | None, shape: Shape) -> None:
     """Write the rows of the table, as a commit of base files. It is a table of cells that the stream has made."""
     assert table is not None
-    hudi = table.table
+    hudi = table.hudi
     context = hudi.write_context(hudi.begin())
     texts = row_texts(np.arange(shape.rows, dtype=np.int64))
     homes = bucket_ids(texts, (ROW,), shape.buckets)

@@ -69,7 +69,7 @@ class Ours:
     def compact(self) -> None:
         """See ``Writer``."""
         table = self._lake.get(self._rules)
-        if table is None or not run(table.table, CompactionConfig(after_commits=1), self._on_two_cores):
+        if table is None or not run(table.hudi, CompactionConfig(after_commits=1), self._on_two_cores):
             raise RuntimeError("nothing was compacted")
 
     def rows(self) -> pa.Table:

@@ -50,7 +50,7 @@ def judge_increments(here: World, spark: HudiSpark) -> None:
     Hudi Spark gives partition columns there as the path spells them, escapes and all: those are left out.
     """
     assert here.model is not None
-    timeline, uri, columns = here.ingest.table.table.timeline, here.ingest.uri, here.columns()
+    timeline, uri, columns = here.ingest.table.hudi.timeline, here.ingest.uri, here.columns()
     plain = [name for name in columns if name != here.shape.partition]
     for number in {1, max(1, len(here.instants) // 2)}:
         begin = timeline.completion_time(here.instants[number - 1])

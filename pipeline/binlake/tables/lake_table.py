@@ -68,7 +68,8 @@ class Replacement:
 
 @dataclass
 class LakeTable:
-    """One open table. ``positions``: stream -> offsets below which everything is applied.
+    """One open table. ``hudi``: the Hudi table that holds its rows. ``positions``: stream -> offsets below which
+    everything is applied.
 
     ``base_from_rows``: as in ``WriteContext``. ``heights``: how far its facts are counted. ``rows``: places and writes
     its rows, as its kind does. ``ddl``: the statements that its commits record. ``snapshots``: the places at
@@ -76,7 +77,7 @@ class LakeTable:
     """
 
     storage: Storage
-    table: HudiTable
+    hudi: HudiTable
     rules: TableRules
     base_from_rows: int | None = None
     heights: FactHeights = NOTHING_COUNTED
@@ -92,7 +93,7 @@ class LakeTable:
     rows: TableRows = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rows = rows_of(self.storage, self.table, self.rules)
+        self.rows = rows_of(self.storage, self.hudi, self.rules)
 
     @classmethod
     def open(
@@ -135,7 +136,7 @@ class LakeTable:
         return cls(storage, table, rules, keyless=None if target.key or target.kind.appends else KeylessState())
 
     def _load(self) -> None:
-        table, recorded = self.table, self.recorded
+        table, recorded = self.hudi, self.recorded
         self._seen = table.generation
         self.positions = recorded.positions or {}
         self.source, self.origin = recorded.source, recorded.origin
@@ -160,7 +161,7 @@ class LakeTable:
     def begin(self, schema: pa.Schema, intent: Intent | None = None) -> WriteContext:
         """Start an instant whose files have the columns of ``schema`` (``schema_with``). ``intent`` and errors as
         ``HudiTable.begin``."""
-        return self.context(self.table.begin(intent), schema)
+        return self.context(self.hudi.begin(intent), schema)
 
     def context(self, instant: str, schema: pa.Schema) -> WriteContext:
         """The write context of an instant, for files with the columns of ``schema``, and the order columns of groups
@@ -169,8 +170,8 @@ class LakeTable:
         if hidden:
             schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in hidden)])
         level = self.rules.compression_level if self.rules.compression == "zstd" else None
-        context = self.table.write_context(instant, schema, self.rules.compression, level)
-        keeps_keys = self.table.config.kind.keeps_keys
+        context = self.hudi.write_context(instant, schema, self.rules.compression, level)
+        keeps_keys = self.hudi.config.kind.keeps_keys
         return dataclasses.replace(context, base_from_rows=self.base_from_rows, keeps_keys=keeps_keys)
 
     @contextlib.contextmanager
@@ -182,7 +183,7 @@ class LakeTable:
             raise
         except LakeError:
             try:
-                self.table.abort(instant)
+                self.hudi.abort(instant)
             except LakeError as error:
                 fields = {"event": "not_rolled_back", "table": self.rules.path, "instant": instant}
                 text = "%s: %s was not rolled back; the next start does it: %s"
@@ -192,18 +193,18 @@ class LakeTable:
     def become(self, wanted: Merging) -> None:
         """Take in the groups of ``wanted``, for all writers from their next instant on (``merging_check``). The next
         commit brings their order columns. Raises ConfigError if the table cannot have them, StorageError."""
-        if joined_merging(self.table.config, wanted, self.rules.path) == self.merging:
+        if joined_merging(self.hudi.config, wanted, self.rules.path) == self.merging:
             return
-        with self.table.exclusively():
-            merging = joined_merging(self.table.config, wanted, self.rules.path)
+        with self.hudi.exclusively():
+            merging = joined_merging(self.hudi.config, wanted, self.rules.path)
             if merging.groups and not self.merging.by_writer:
-                keep_plain_deletes(self.table, merging.groups[0])
-            self.table.state.adopt(merging.on(self.table.config))
+                keep_plain_deletes(self.hudi, merging.groups[0])
+            self.hudi.state.adopt(merging.on(self.hudi.config))
 
     def settle_key(self) -> None:
         """Bring ``hoodie.properties`` in line with the newest commit that gave the table a record key: a run may have
         died between the two, or the table may have been restored. Raises LakeError."""
-        table, recorded = self.table, self.recorded.key
+        table, recorded = self.hudi, self.recorded.key
         config = with_key(table.config, *recorded) if recorded is not None else with_first_key(table.config)
         if config != table.config:
             with table.exclusively():
@@ -212,7 +213,7 @@ class LakeTable:
     @property
     def recorded(self) -> RecordReader:
         """The newest value of each key in the table's commit records."""
-        return RecordReader.newest_of(self.table)
+        return RecordReader.newest_of(self.hudi)
 
     def refresh(self, stream: str) -> None:
         """Load commits of other writers; if there are any, read the commit records again.
@@ -220,15 +221,15 @@ class LakeTable:
         Raises LostOwnershipError if another run of ``stream`` has committed, ConfigError if another writer wrote to
         other buckets.
         """
-        self.table.refresh()
+        self.hudi.refresh()
         self._follow(stream)
 
     def _follow(self, stream: str) -> None:
         """Read the commit records again if the table has taken in commits of other writers. Errors as ``refresh``."""
-        if self.table.generation == self._seen:
+        if self.hudi.generation == self._seen:
             return
         before = self.standing(stream)
-        self.table.config.check_writable()
+        self.hudi.config.check_writable()
         self._load()
         if self.standing(stream) != before:
             ahead = self.ahead_of(stream, before)
@@ -250,8 +251,8 @@ class LakeTable:
                 do_next="set another path for one of them (tables.path)",
                 path=self.storage.uri,
             )
-        here = dataclasses.replace(target, bucketing=self.table.config.bucketing)  # ``check_routing`` compares these
-        self.table.config.check_same_identity(table_config(here))
+        here = dataclasses.replace(target, bucketing=self.hudi.config.bucketing)  # ``check_routing`` compares these
+        self.hudi.config.check_same_identity(table_config(here))
         self.become(target.merging)
 
     def check_routing(self, target: Target) -> None:
@@ -287,10 +288,10 @@ class LakeTable:
         Raises UnsupportedError if a column's type cannot become the new type, the table's rules refuse the change, or
         another source of a stitched table spells the key's values in another way.
         """
-        key = self.table.config.record_key_fields if Merging.of(self.table.config).groups else ()
-        if (why := differing_keys(self.table.schema, columns, key)) is not None:
+        key = self.hudi.config.record_key_fields if Merging.of(self.hudi.config).groups else ()
+        if (why := differing_keys(self.hudi.schema, columns, key)) is not None:
             raise UnsupportedError(why, do_next=_ONE_SPELLING, table=str(self.source))
-        return evolved(self.table.schema, columns, self.rules.schema_changes)
+        return evolved(self.hudi.schema, columns, self.rules.schema_changes)
 
     def commit(
         self,
@@ -315,12 +316,12 @@ class LakeTable:
             self._take_over(record.stream, context.instant)
             self._check_derived(record, context.instant)
             record = record.upon(self.positions, self.truncates, self.snapshots)
-            counts = replacement is not None and not self.table.config.kind.hashes
+            counts = replacement is not None and not self.hudi.config.kind.hashes
             stated = {BUCKETS_KEY: buckets_text(replacement.bucketing)} if replacement is not None and counts else {}
             return {**record.to_extra(), **stated}
 
         replaced = replacement.groups if replacement is not None else None
-        completed = self.table.commit(
+        completed = self.hudi.commit(
             context.instant, results, extra, context.arrow_schema, touched=touched, whole=whole, replaced=replaced
         )
         self.positions = record.positions if record.positions is not None else self.positions
@@ -342,7 +343,7 @@ class LakeTable:
             or record.heights is not None
             or record.truncates.news_to(self.truncates)
             or bool(notes.ddl is not None or notes.key is not None or notes.hours is not None or notes.reverts)
-            or bool(retyped(self.table.schema, context.arrow_schema))
+            or bool(retyped(self.hudi.schema, context.arrow_schema))
         )
 
     def _take_over(self, stream: str, instant: str) -> None:
@@ -385,7 +386,7 @@ class LakeTable:
 
     def report(self, source: SourceTable) -> TaskTableReport:
         """An empty report, for a batch that concerns this table and has no rows for it."""
-        config = self.table.config
+        config = self.hudi.config
         key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
         merging = Merging.of(config)
         partition = PartitionSettings(column=config.partition_fields[0]) if config.partition_fields else None
@@ -407,8 +408,8 @@ class LakeTable:
         rows_by_digest: dict[str, list[LiveRow]] = {}
         wanted = pa.array(sorted(digests), pa.string())
         names = [ORDER_FIELD, PATH, KEY, DIGEST_FIELD]
-        for piece in self.table.file_slices():
-            rows = read_file_slice(self.table, piece, columns=names)
+        for piece in self.hudi.file_slices():
+            rows = read_file_slice(self.hudi, piece, columns=names)
             spared = pc.greater(rows.column(ORDER_FIELD), truncated_order)
             kept = rows.filter(pc.and_(pc.is_in(rows.column(DIGEST_FIELD), wanted), spared))
             for order, path, key, digest in zip(*(kept.column(n).to_pylist() for n in names), strict=True):

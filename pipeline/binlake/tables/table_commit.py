@@ -103,7 +103,7 @@ def write_and_commit(
             raise
         fields = {"event": "overtaken", "table": table.rules.path}
         _log.info("%s: the commit is written again: %s", table.rules.path, error.what, extra=fields)
-        with table.table.exclusively():
+        with table.hudi.exclusively():
             table.refresh(stream)
             outcome = _write_and_commit(table, replace(table_input, context=None), stream, batch, pool, services)
     return outcome if outcome.instant is None else replace(outcome, services=services.after_commit(table))
@@ -114,7 +114,7 @@ def commit_without_rows(table: LakeTable, table_input: TableInput, counts: Count
 
     ``counts``: the final counts of the table's records.
     """
-    context = table.begin(table.table.schema, Intent())
+    context = table.begin(table.hudi.schema, Intent())
     with table.undone_on_error(context.instant):
         source = table_input.report.target.source
         record = CommitRecord(stream, batch, counts, source, table.origin, table_input.ranges, notes=table_input.notes)
@@ -127,13 +127,13 @@ def _write_and_commit(
     report, counts = table_input.report, copy.copy(table_input.report.counts)
     if not (table_input.parcels or table_input.written or table_input.truncates.news_to(table.truncates)):
         if table_input.context is not None:
-            table.table.abort(table_input.context.instant)
+            table.hudi.abort(table_input.context.instant)
         counts.settle()
         return TableOutcome(None, counts)
     begun = table_input.context
     with table.undone_on_error(begun.instant) if begun is not None else contextlib.nullcontext():
         table.check_routing(report.target)
-        check_fed(table.table.config, report.target.merging, report.columns.names, table.rules.path)
+        check_fed(table.hudi.config, report.target.merging, report.columns.names, table.rules.path)
     origin = table.origin_of(report)
     known = table.keyless.unmatched if table.keyless is not None else 0
     context = _context(table, table_input, services, stream)
@@ -175,12 +175,12 @@ def _context(table: LakeTable, table_input: TableInput, services: TableServices,
     check_truncates(table, table_input.truncates)
     schema = table.schema_with(columns)
     if begun is not None:
-        held = schema is table.table.schema and {*begun.arrow_schema.names} >= {*table.merging.hidden_fields}
+        held = schema is table.hudi.schema and {*begun.arrow_schema.names} >= {*table.merging.hidden_fields}
         return begun if held else table.context(begun.instant, schema)
-    if retyped(table.table.schema, schema):
+    if retyped(table.hudi.schema, schema):
         services.end_logs(table, f"{stream}.types")  # hudi-rs reads one type per column in a slice's logs (measured)
         schema = table.schema_with(columns)  # it may have loaded another writer's commits
-    return table.begin(schema, _intent(table, table_input, whole=bool(retyped(table.table.schema, schema))))
+    return table.begin(schema, _intent(table, table_input, whole=bool(retyped(table.hudi.schema, schema))))
 
 
 def _intent(table: LakeTable, table_input: TableInput, *, whole: bool) -> Intent:

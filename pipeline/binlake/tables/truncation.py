@@ -57,8 +57,8 @@ def _of_rows(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Tab
     for place, rows in held.items():
         groups[place] = rows.filter(pa.array(rows.column("__order").to_numpy() > truncates.order_at(rows)))
         dropped += records(rows) - records(groups[place])
-    for piece in table.table.file_slices():
-        stored = read_file_slice(table.table, piece, columns=[KEY, ORDER_FIELD, *truncates.columns])
+    for piece in table.hudi.file_slices():
+        stored = read_file_slice(table.hudi, piece, columns=[KEY, ORDER_FIELD, *truncates.columns])
         if table.merging.by_writer:  # every row is from before the TRUNCATE (``check_truncates``)
             column_index = stored.column_names.index(ORDER_FIELD)
             stored = stored.set_column(column_index, ORDER_FIELD, pa.array(np.zeros(len(stored), dtype=np.int64)))
@@ -73,7 +73,7 @@ def _of_groups(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.T
     for place, rows in held.items():
         groups[place] = without_truncated_events(rows, by_group, merging)
         dropped += records(rows) - records(groups[place])
-    for piece in table.table.file_slices():
+    for piece in table.hudi.file_slices():
         _add(groups, table.rows.place_of(piece), group_deletes(_known(table, piece), by_group, merging))
     return groups, dropped
 
@@ -81,11 +81,11 @@ def _of_groups(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.T
 def _known(table: LakeTable, piece: FileSlice) -> pa.Table:
     """The rows that groups know, with the groups' orders: those that live, and those that tombstones keep for a group
     although another one has deleted them."""
-    config = table.table.config
+    config = table.hudi.config
     names = (*config.record_key_fields, *config.partition_fields, *table.merging.hidden_fields)
-    columns = [KEY, ORDER_FIELD, *dict.fromkeys(name for name in names if name in table.table.schema.names)]
-    live = read_file_slice(table.table, piece, columns=columns)
-    dead = Tombstones(table.storage, table.table.timeline).of(piece.file_id)
+    columns = [KEY, ORDER_FIELD, *dict.fromkeys(name for name in names if name in table.hudi.schema.names)]
+    live = read_file_slice(table.hudi, piece, columns=columns)
+    dead = Tombstones(table.storage, table.hudi.timeline).of(piece.file_id)
     if dead is None:
         return live
     gone = dead.filter(pc.invert(pc.is_in(dead.column(KEY), value_set=live.column(KEY).combine_chunks())))

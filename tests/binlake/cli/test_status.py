@@ -110,7 +110,7 @@ def test_a_stream_that_runs_and_one_that_died(lake: FedLake) -> None:
 def held(lake: FedLake) -> Iterator[FedLake]:
     table = lake.runner._lake.opened("shop/a")
     assert table is not None
-    with table.table.exclusively():
+    with table.hudi.exclusively():
         yield lake
 
 

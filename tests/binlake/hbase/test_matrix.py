@@ -50,7 +50,7 @@ def restart(store: Store, table: SourceTable) -> None:
 
 def compact(store: Store, table: SourceTable) -> None:
     store.run("compact", str(table), "--now")
-    assert not any(piece.log_files for piece in store.opened(table).table.file_slices())
+    assert not any(piece.log_files for piece in store.opened(table).hudi.file_slices())
 
 
 def clean_and_archive(store: Store, table: SourceTable) -> None:
@@ -71,7 +71,7 @@ def savepoint_and_restore(store: Store, table: SourceTable) -> None:
 def rebucket(store: Store, table: SourceTable) -> None:
     store.run("rebucket", str(table), "--buckets", "5")
     store.restart()
-    assert store.opened(table).table.config.bucket_count == 5
+    assert store.opened(table).hudi.config.bucket_count == 5
 
 
 def cluster(store: Store, table: SourceTable) -> None:

@@ -146,7 +146,7 @@ def test_a_record_of_a_later_version_is_refused_by_all_who_open_the_table(tmp_pa
     table = commit(lake, config, "a", ("t", 0, 0, 5))
     later = CommitRecord("shop", 1, Counts(), SourceTable("shop", "a"), ranges=Ranges([OffsetRange("t", 0, 5, 9)]))
     extra = later.upon(table.positions, table.truncates).to_extra() | {RecordKey.VERSION: str(VERSION + 1)}
-    table.table.commit(table.begin(COLUMNS).instant, [], extra)
+    table.hudi.commit(table.begin(COLUMNS).instant, [], extra)
     with pytest.raises(UnsupportedError, match="version 2") as raised:
         Lake(storage(tmp_path)).get(table.rules)
     assert raised.value.where["table"] == table.storage.uri

@@ -32,7 +32,7 @@ class Clusterer:
     def open(self) -> None:
         """A new process; what an earlier one was executing is dead."""
         if self.job is not None:
-            self.table.table.ownership.end(self.job.time)
+            self.table.hudi.ownership.end(self.job.time)
         self.job, self.made = None, []
         config = self.here.config
         rules = config.table_rules(SourceTable("shop", "a"))
@@ -40,18 +40,18 @@ class Clusterer:
 
     def plan(self) -> Instant | None:
         """Schedule a clustering, which anybody may execute."""
-        planned = schedule(self.table.table, clustering_config(self.table.rules))
+        planned = schedule(self.table.hudi, clustering_config(self.table.rules))
         if planned is not None:
-            self.table.table.ownership.end(planned.requested_time)
+            self.table.hudi.ownership.end(planned.requested_time)
         return planned
 
     def begin(self, map_tasks: MapTasks | None = None) -> None:
         """Execute the first plan that waits."""
         if self.job is not None:
             return
-        self.table.table.refresh()
-        for planned in waiting(self.table.table, of_hudi=True)[:1]:
-            self.job = prepare(self.table.table, planned, clustering_config(self.table.rules))
+        self.table.hudi.refresh()
+        for planned in waiting(self.table.hudi, of_hudi=True)[:1]:
+            self.job = prepare(self.table.hudi, planned, clustering_config(self.table.rules))
             if self.job is not None:
                 self.made = execute(self.job, map_tasks or self.here.gate)
 

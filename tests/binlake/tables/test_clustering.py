@@ -76,7 +76,7 @@ def test_a_plan_of_hudi_keeps_changes_away_from_its_file_groups(tmp_path: Path, 
     for _ in range(2):
         here.batch(changes=0)
     clusterer = Clusterer(here)
-    table = clusterer.table.table
+    table = clusterer.table.hudi
     config = clustering_config(clusterer.table.rules)
     as_hudi = replace(plan_of(plan(table, config), config), extra={})
     requested = Instant(table.clock.next(), CLUSTERING, State.REQUESTED)
@@ -117,9 +117,9 @@ def test_open_file_groups_of_an_append_table_are_left_to_a_commit_under_way(tmp_
     config = replace(clustering_config(table.rules), sizes=FileSizePolicy(target_bytes=1 << 20, small_bytes=1 << 19))
     stream = HudiTable.open(table.storage)
     instant = stream.begin()
-    assert schedule(table.table, config) is None
+    assert schedule(table.hudi, config) is None
     stream.abort(instant)
-    assert schedule(table.table, config) is not None
+    assert schedule(table.hudi, config) is not None
 
 
 def test_compaction_leaves_planned_file_groups_out_unless_all_must_be_compacted(tmp_path: Path) -> None:

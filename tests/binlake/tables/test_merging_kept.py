@@ -25,7 +25,7 @@ def opened(path: Path, merging: Merging) -> Merging:
     rules = TablesSettings.model_validate({"defaults": {"buckets": 1}}).rules(SOURCE)
     target = Target(SOURCE, rules.path, ("id",), None, SimpleBuckets(rules.buckets), merging=merging)
     table = Lake(open_storage(str(path), {"fsync": "false"})).get_or_create(rules, target, COLUMNS)
-    return Merging.of(table.table.config)
+    return Merging.of(table.hudi.config)
 
 
 def test_the_engine_is_a_property_of_the_table(tmp_path: Path) -> None:

@@ -71,10 +71,10 @@ def test_rows_move_once_and_stay_as_they_are(tmp_path: Path, count: int) -> None
     done = moved(here, SimpleBuckets(count))
     assert stored(here) == before
     table = LakeTable.open(here.root.sub(here.rules.path), here.rules)
-    assert table.table.config.bucket_count == count
+    assert table.hudi.config.bucket_count == count
     if done.instant is not None:
         assert done.rows == 40
-        assert {bucket_of_file_id(piece.file_id) for piece in table.table.file_slices()} <= set(range(count))
+        assert {bucket_of_file_id(piece.file_id) for piece in table.hudi.file_slices()} <= set(range(count))
     report = fsck(here.root.sub(here.rules.path))
     assert [f for f in report.findings if f.severity.name == "ERROR"] == []
 
@@ -88,7 +88,7 @@ def test_the_stream_goes_on_with_the_new_count(tmp_path: Path) -> None:
     here.restart()
     here.run(inserts(20, 20))
     assert ids(here) == list(range(40))
-    assert len(here.table.table.file_slices()) == 5
+    assert len(here.table.hudi.file_slices()) == 5
 
 
 def test_a_commit_beside_the_move_is_not_lost(tmp_path: Path) -> None:
@@ -107,13 +107,13 @@ def test_a_partition_gets_a_count_of_its_own_and_the_others_stay(tmp_path: Path)
     here.run(inserts(0, 40))
     before = stored(here)
     wanted = PartitionBuckets(2, (("^region=eu$", 6),))
-    old = {piece.file_id for piece in here.table.table.file_slices() if piece.partition_path != "region=eu"}
+    old = {piece.file_id for piece in here.table.hudi.file_slices() if piece.partition_path != "region=eu"}
     done = moved(here, wanted)
     assert done.instant is not None
     assert stored(here) == before
     here.restart()
-    assert here.table.table.config.bucketing == wanted
-    slices = here.table.table.file_slices()
+    assert here.table.hudi.config.bucketing == wanted
+    slices = here.table.hudi.file_slices()
     assert {piece.file_id for piece in slices if piece.partition_path != "region=eu"} == old
     assert {bucket_of_file_id(piece.file_id) for piece in slices if piece.partition_path == "region=eu"} - {0, 1}
     assert here.table.storage.stat(hashing_config_path(done.instant)) is not None
@@ -130,7 +130,7 @@ def test_a_table_is_made_with_counts_by_partition(tmp_path: Path) -> None:
     here.run(inserts(0, 40))
     assert ids(here) == list(range(40))
     here.restart()
-    assert here.table.table.config.bucketing == PartitionBuckets(2, (("=eu$", 5),))
+    assert here.table.hudi.config.bucketing == PartitionBuckets(2, (("=eu$", 5),))
     said = json.loads(here.table.storage.read(hashing_config_path(FIRST_INSTANT)))
     assert (said["expressions"], said["defaultBucketNumber"]) == ("=eu$,5", 2)
     report = fsck(here.root.sub(here.rules.path))
@@ -140,14 +140,14 @@ def test_a_table_is_made_with_counts_by_partition(tmp_path: Path) -> None:
 def test_a_restore_brings_the_old_count_back(tmp_path: Path) -> None:
     here = Ingest.at(tmp_path, SHAPE)
     here.run(inserts(0, 20))
-    instant = here.table.table.timeline.completed()[-1].requested_time
+    instant = here.table.hudi.timeline.completed()[-1].requested_time
     moved(here, SimpleBuckets(5))
     here.restart()
     here.run(inserts(20, 5))
-    restore(here.table.table, instant)
+    restore(here.table.hudi, instant)
     here.restart()
     here.positions[0] = 20
-    assert here.table.table.config.bucket_count == 2
+    assert here.table.hudi.config.bucket_count == 2
     assert ids(here) == list(range(20))
     here.run(inserts(20, 10))
     assert ids(here) == list(range(30))
@@ -178,7 +178,7 @@ def test_the_counts_outlive_the_archival_of_the_move(tmp_path: Path) -> None:
     here.restart()
     for at in range(20, 30):
         here.run(inserts(at, 1))
-    table = here.table.table
+    table = here.table.hudi
     run(table, CompactionConfig(), in_turn, now=True)
     assert archive(table, ArchivalConfig(2, 3)) > 0
     assert done.instant in {write.requested_time for write in table.timeline.completed()}  # its old files remain
@@ -190,7 +190,7 @@ def test_the_counts_outlive_the_archival_of_the_move(tmp_path: Path) -> None:
     assert archive(table, ArchivalConfig(2, 3)) > 0
     assert done.instant not in {write.requested_time for write in table.timeline.completed()}
     here.restart()
-    assert here.table.table.config.bucket_count == 3
+    assert here.table.hudi.config.bucket_count == 3
     assert ids(here) == list(range(36))
     here.run(inserts(36, 4))
     assert ids(here) == list(range(40))

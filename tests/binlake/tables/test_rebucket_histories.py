@@ -72,7 +72,7 @@ def test_rows_that_come_to_a_bucket_that_was_emptied_and_moved_twice_are_seen(tm
     for count in (2, 3):
         table = LakeTable.open(here.root.sub(here.rules.path), here.rules)
         forgetful = CompactionConfig(tombstone_retention_hours=0)
-        run(table.table, forgetful, in_turn, now=True)
+        run(table.hudi, forgetful, in_turn, now=True)
         rebucket(table, SimpleBuckets(count), STREAM, forgetful, in_turn)
     here.restart()
     here.run([Delivered(Change(at + 21, 0, None, row(at)), 0, at + 12) for at in range(6)])
@@ -91,7 +91,7 @@ def play_stitched(path: Path, seed: int, policies: Sequence[OnDelete]) -> None:
             case 0:
                 here = moved_stitched(here, chance.choice(COUNTS))
             case 1:
-                run(here.table.table, CompactionConfig(), in_turn, now=True)
+                run(here.table.hudi, CompactionConfig(), in_turn, now=True)
         assert_same("binlake", read_ourselves(here.uri), model.rows(), list(TYPES))
     assert_same("hudi-rs", hudi_rs.snapshot(here.uri), model.rows(), list(TYPES))
     assert wrong_of(here.table) == []

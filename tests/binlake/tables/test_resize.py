@@ -58,12 +58,12 @@ def test_a_split_and_a_merge_move_the_rows_of_their_buckets_alone(tmp_path: Path
     here.run(inserts(0, 60))
     here.run([Delivered(Change(900, 0, row(3), None), 0, 60)])
     before, first = stored(here), opened(here)
-    others = {piece.file_id for piece in first.table.file_slices() if first.rows.place_of(piece)[1] == 1}
+    others = {piece.file_id for piece in first.hudi.file_slices() if first.rows.place_of(piece)[1] == 1}
     split = resized(here, BucketChange("", (0,)))
     table = opened(here)
     ring = rings_of(table).ring("")
     assert (len(ring.nodes), ring.num_buckets, ring.seq_no, ring.instant) == (3, 2, 1, split.instant)
-    assert others < {piece.file_id for piece in table.table.file_slices()} <= {node.file_id for node in ring.nodes}
+    assert others < {piece.file_id for piece in table.hudi.file_slices()} <= {node.file_id for node in ring.nodes}
     assert stored(here) == before
     assert_judges_agree(here.uri, rows_of(here.root))
     resized(here, BucketChange("", (1, 2)))
@@ -85,7 +85,7 @@ def test_the_stream_goes_on_with_the_new_ring(tmp_path: Path) -> None:
     here.restart()
     here.run(inserts(20, 20))
     assert ids(here) == list(range(40))
-    assert len(here.table.table.file_slices()) == 4
+    assert len(here.table.hudi.file_slices()) == 4
     assert errors(here) == []
 
 
@@ -102,7 +102,7 @@ def test_a_commit_beside_the_resize_is_not_lost(tmp_path: Path) -> None:
 def test_partitions_have_rings_of_their_own(tmp_path: Path) -> None:
     here = lake(tmp_path, Shape(("id",), "region", "identity", "region"))
     here.run(inserts(0, 40))
-    before, paths = stored(here), sorted({piece.partition_path for piece in opened(here).table.file_slices()})
+    before, paths = stored(here), sorted({piece.partition_path for piece in opened(here).hudi.file_slices()})
     resized(here, BucketChange(paths[0], (1,)))
     bucketing = rings_of(opened(here))
     assert [bucketing.count(path) for path in paths] == [3, *[2] * (len(paths) - 1)]
@@ -116,7 +116,7 @@ def test_partitions_have_rings_of_their_own(tmp_path: Path) -> None:
 def test_a_restore_takes_the_ring_back(tmp_path: Path) -> None:
     here = lake(tmp_path)
     here.run(inserts(0, 20))
-    first = opened(here).table.timeline.completed()[-1].requested_time
+    first = opened(here).hudi.timeline.completed()[-1].requested_time
     before = stored(here)
     done = resized(here, BucketChange("", (0,)))
     assert done.instant is not None
@@ -136,12 +136,12 @@ def test_sizes_propose_splits_and_merges(tmp_path: Path) -> None:
     here = lake(tmp_path)
     here.run(inserts(0, 40))
     table = opened(here)
-    sizes = [piece.base_size + piece.log_size for piece in table.table.file_slices()]
-    assert proposed(table.table, max(sizes)) == []
-    assert proposed(table.table, min(sizes) // 3) == [BucketChange("", (0,)), BucketChange("", (1,))]
-    assert proposed(table.table, 1 << 30) == []  # a partition keeps its first number of buckets
+    sizes = [piece.base_size + piece.log_size for piece in table.hudi.file_slices()]
+    assert proposed(table.hudi, max(sizes)) == []
+    assert proposed(table.hudi, min(sizes) // 3) == [BucketChange("", (0,)), BucketChange("", (1,))]
+    assert proposed(table.hudi, 1 << 30) == []  # a partition keeps its first number of buckets
     resized(here, BucketChange("", (0,)))
-    assert proposed(opened(here).table, 1 << 30) == [BucketChange("", (0, 1))]
+    assert proposed(opened(here).hudi, 1 << 30) == [BucketChange("", (0, 1))]
 
 
 @pytest.mark.parametrize(("buckets", "why"), [((5,), "0 to 1"), ((1, 1), "0 to 1"), ((), "0 to 1")])
@@ -150,7 +150,7 @@ def test_other_buckets_are_refused(tmp_path: Path, buckets: tuple[int, ...], why
     here.run(inserts(0, 4))
     with pytest.raises(ConfigError, match=why):
         resized(here, BucketChange("", buckets))
-    assert not opened(here).table.timeline.pending()
+    assert not opened(here).hudi.timeline.pending()
 
 
 def test_fsck_knows_the_rings(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_hudi_and_we_go_on_after_each_other(tmp_path: Path, spark: SparkSession,
     hudi_touches(spark, here)
     agree(here, hudi_spark, 40)
     assert {one["ratio"] for one in rows_of(here.root)} == {0.5}
-    first = sorted({piece.partition_path for piece in opened(here).table.file_slices()})[0]
+    first = sorted({piece.partition_path for piece in opened(here).hudi.file_slices()})[0]
     resized(here, BucketChange(first, (0,)), BucketChange(first, (1,)))
     agree(here, hudi_spark, 40)
     hudi_touches(spark, here)

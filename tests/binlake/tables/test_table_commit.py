@@ -68,12 +68,12 @@ def test_a_table_is_evolved_once_and_begun_once(tmp_path: Path, monkeypatch: pyt
     wider = first.report.columns.append(pa.field("extra", pa.int32()))
     committed(here, brought(here, range(3, 6), wider))
     assert calls == Counter(evolved=1, context=1, begin=1)
-    assert "extra" in here.table.table.schema.names
+    assert "extra" in here.table.hudi.schema.names
     calls.clear()
     retyped = wider.set(wider.names.index("extra"), pa.field("extra", pa.int64()))
     committed(here, brought(here, range(6, 9), retyped))
     assert calls == Counter(evolved=2, context=2, begin=2)
-    assert here.table.table.schema.field("extra").type == pa.int64()
+    assert here.table.hudi.schema.field("extra").type == pa.int64()
 
 
 @pytest.mark.parametrize("brings", [None, "extra"], ids=["known columns", "a new column"])
@@ -82,11 +82,11 @@ def test_an_instant_that_tasks_have_used_is_used_on(tmp_path: Path, brings: str 
     first = brought(here, range(3))
     committed(here, first)
     columns = first.report.columns if brings is None else first.report.columns.append(pa.field(brings, pa.int32()))
-    context = here.table.begin(here.table.table.schema)
+    context = here.table.begin(here.table.hudi.schema)
     second = dataclasses.replace(brought(here, range(3, 6), columns), context=context)
     outcome = write_and_commit(here.table, second, STREAM, 0, here.pool, here.services)
     assert outcome.instant == context.instant
-    assert set(here.table.table.schema.names) >= set(columns.names)
+    assert set(here.table.hudi.schema.names) >= set(columns.names)
 
 
 def test_what_a_batch_brings_stays_as_it_was(tmp_path: Path) -> None:
@@ -113,5 +113,5 @@ def test_a_table_refuses_before_an_instant_begins(tmp_path: Path) -> None:
 
 def instants(here: Ingest) -> list[Instant]:
     """Those of the table, as they are stored."""
-    timeline = LakeTable.look(here.table.storage, here.rules).table.timeline
+    timeline = LakeTable.look(here.table.storage, here.rules).hudi.timeline
     return [*timeline.completed(), *timeline.pending()]

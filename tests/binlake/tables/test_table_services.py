@@ -209,7 +209,7 @@ def test_what_the_upkeep_notices_first_is_not_missed(tmp_path: Path) -> None:
     other = here.table()
     positions = {stream: o.to_json() for stream, o in table.positions.items()} | {"another": {"t": {0: 5}}}
     other.commit(other.begin(), [], {RecordKey.POSITIONS: json.dumps(positions)})
-    assert table.table.refresh()
+    assert table.hudi.refresh()
     assert "another" not in table.positions
     table.refresh(here.config.name)
     assert table.positions == positions

@@ -70,7 +70,7 @@ class Lakes:
         """As before a batch whose tasks write the files."""
         table = self.one if stream == "one" else self.two
         table.refresh(stream)
-        return table.begin(table.table.schema)
+        return table.begin(table.hudi.schema)
 
     def positions(self) -> dict[str, int]:
         """What the newest commit records, of partition 0."""
@@ -130,14 +130,14 @@ def test_a_conflict_is_found_before_anything_is_written(tmp_path: Path, monkeypa
     monkeypatch.setattr("hudilake.table.overtaking.PATIENCE_S", 0)
     lakes = Lakes.under(tmp_path, "row")
     lakes.commit("two", _rows(lakes.here, "two", IDS[0][:1], 0))
-    intent = Intent.of_groups([GroupIntent("", file_id(lakes.one.table.config.name, "", 0))])
+    intent = Intent.of_groups([GroupIntent("", file_id(lakes.one.hudi.config.name, "", 0))])
     with pytest.raises(OvertakenError, match="both write file group 00000000"):
-        lakes.one.begin(lakes.one.table.schema, intent)
+        lakes.one.begin(lakes.one.hudi.schema, intent)
     lakes.one.refresh("one")
-    context = lakes.two.begin(lakes.two.table.schema, intent)
+    context = lakes.two.begin(lakes.two.hudi.schema, intent)
     with pytest.raises(OvertakenError, match=rf"is pending for 0 s.*{context.instant}"):
-        lakes.one.begin(lakes.one.table.schema, intent)
-    pending = LakeTable.look(lakes.one.storage, lakes.here.rules).table.timeline.pending()
+        lakes.one.begin(lakes.one.hudi.schema, intent)
+    pending = LakeTable.look(lakes.one.storage, lakes.here.rules).hudi.timeline.pending()
     assert [i.requested_time for i in pending] == [context.instant]
 
 

@@ -89,7 +89,7 @@ class Upkeep:
         for name in TABLES:
             table = lake.get(place.settings(**self.more).table_rules(SourceTable("shop", name)))
             assert table is not None
-            service(table.table, list(self._pasts[name]))
+            service(table.hudi, list(self._pasts[name]))
 
     def trouble(self, place: Place) -> list[str]:
         return wrong_rows(place, _BEFORE + 1)
@@ -132,7 +132,7 @@ class Rebucketed(Upkeep):
         lake = Lake(place.open())
         for name in TABLES:
             table = lake.get(place.settings(**self.more).table_rules(SourceTable("shop", name)))
-            if table is None or table.table.config.bucket_count != 3:
+            if table is None or table.hudi.config.bucket_count != 3:
                 found.append(f"{name} has not three buckets")
         return found
 
@@ -146,7 +146,7 @@ class Resized(Upkeep):
         for name in TABLES:
             table = lake.get(settings.table_rules(SourceTable("shop", name)))
             assert table is not None
-            paths = {piece.partition_path for piece in table.table.file_slices()}
+            paths = {piece.partition_path for piece in table.hudi.file_slices()}
             whole = [BucketChange(path, (0,)) for path in sorted(paths) if rings_of(table).count(path) == 1]
             resize(table, whole, settings.name, CompactionConfig(), serially)
 

@@ -279,7 +279,7 @@ class World:
         config = self.settings()
         lake = OpenLake(self.root(fate), locking(config.locking, "upkeep"))
         table = lake.get(config.table_rules(SourceTable("shop", name)))
-        return table.table if table is not None else None
+        return table.hudi if table is not None else None
 
     def write_foreign(self, name: str, key: int, values: Row) -> None:
         """A commit of a writer that knows nothing of streams, newer than all events so far."""

@@ -51,7 +51,7 @@ def bank_of(path: Path, rules: Mapping[str, Any]) -> Bank:
     bank = Bank(path, ("a",), **rules)
     bank.transact(1, [Change("a", None, account(key, 100)) for key in range(6)])
     bank.run_stream()
-    if opened(bank).table.config.kind.appends:
+    if opened(bank).hudi.config.kind.appends:
         bank.transact(2, [Change("a", None, account(6, 100))])
     else:
         bank.transfer(2, 1, 2, 10)
@@ -68,7 +68,7 @@ def opened(bank: Bank) -> LakeTable:
 
 def wrong(bank: Bank) -> list[str]:
     """What hudi-rs and fsck find wrong, once more events were applied."""
-    changes = 3 in bank.rows["a"] and not opened(bank).table.config.kind.appends
+    changes = 3 in bank.rows["a"] and not opened(bank).hudi.config.kind.appends
     gone = [Change("a", bank.rows["a"][3], None)] if changes else []
     bank.transact(9, [*gone, Change("a", None, account(9, 1))])
     bank.run_stream()
@@ -79,7 +79,7 @@ def wrong(bank: Bank) -> list[str]:
 
 def compaction(bank: Bank) -> list[str]:
     """Every log file is compacted."""
-    table = opened(bank).table
+    table = opened(bank).hudi
     if table.config.kind.copies:
         schedule(table, CompactionConfig())
     run(table, CompactionConfig(after_commits=1 << 20, log_ratio=None), serially, now=True)
@@ -89,7 +89,7 @@ def compaction(bank: Bank) -> list[str]:
 def more_buckets(bank: Bank) -> list[str]:
     """From two buckets to three."""
     rebucket(opened(bank), SimpleBuckets(3), "shop", CompactionConfig(), serially)
-    return [] if opened(bank).table.config.bucket_count == 3 else ["the table has not three buckets"]
+    return [] if opened(bank).hudi.config.bucket_count == 3 else ["the table has not three buckets"]
 
 
 def split(bank: Bank) -> list[str]:
@@ -101,7 +101,7 @@ def split(bank: Bank) -> list[str]:
 def clustering(bank: Bank) -> list[str]:
     """All rows are laid out anew, by another column than the key."""
     lay_out_anew(opened(bank))
-    return [] if any(i.action == REPLACE_COMMIT for i in opened(bank).table.timeline.completed()) else ["no clustering"]
+    return [] if any(i.action == REPLACE_COMMIT for i in opened(bank).hudi.timeline.completed()) else ["no clustering"]
 
 
 def backfill(bank: Bank) -> list[str]:

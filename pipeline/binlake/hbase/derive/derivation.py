@@ -134,15 +134,15 @@ class Deriver:
         cells = self.lake.get(pair.cells_rules)
         if cells is None:
             return DerivationResult(pair.wide)
-        cells.table.refresh()
-        if newest_moment(cells.table) is None:
+        cells.hudi.refresh()
+        if newest_moment(cells.hudi) is None:
             return DerivationResult(pair.wide)
         run = self._begin(pair, cells)
         known = run.note
         if not anew and known is not None and known.until is not None and known.fingerprint != pair.fingerprint:
             anew = "the declaration of the wide table has changed"
         since = known.until if known is not None and not anew else None
-        touched_rows = touched_since(cells.table, since, self.pool)
+        touched_rows = touched_since(cells.hudi, since, self.pool)
         if touched_rows is None:
             return run.done
         run.order = max(run.order, int(touched_rows.until.completed))
@@ -181,11 +181,11 @@ class Deriver:
         fields = {"event": "derived_anew", "table": str(run.pair.wide), "why": found.why}
         _log.warning("every row of %s is derived: %s", run.pair.wide, found.why, extra=fields)
         run.done = dataclasses.replace(run.done, why=found.why)
-        for rows in every_row(run.cells.table, self.portion_rows):
+        for rows in every_row(run.cells.hudi, self.portion_rows):
             self._commit(run, len(rows), self._made(run, rows), run.next(None))
         first = run.done.instants[0] if run.done.instants else None
         nothing = wide_schema(run.pair.declared).empty_table()
-        for keys in rows_before(run.wide.table, run.pair, first, self.portion_rows):
+        for keys in rows_before(run.wide.hudi, run.pair, first, self.portion_rows):
             self._commit(run, len(keys), [(nothing, keys)], run.next(None))
         self._commit(run, 0, [], run.next(found))
 
@@ -193,7 +193,7 @@ class Deriver:
         cells = self.lake.get(pair.cells_rules)
         if cells is None:
             return DerivationResult(pair.wide)
-        cells.table.refresh()
+        cells.hudi.refresh()
         run = self._begin(pair, cells)
         if run.note is None or run.note.until is None or run.note.fingerprint != pair.fingerprint:
             return self._derive(pair, "")
@@ -229,7 +229,7 @@ class Deriver:
         )
 
     def _wide_rows(self, run: DerivationRun, rows: pa.Array) -> Iterator[WideRows]:
-        cells = RowCells(run.cells.table, self.kept).of(rows)
+        cells = RowCells(run.cells.hudi, self.kept).of(rows)
         for some in in_pieces(rows, cells.nbytes):
             mine = cells if len(some) == len(rows) else cells.filter(pc.is_in(cells.column(ROW), value_set=some))
             shown = mine.filter(visible(mine, run.pair.kept, Moment(run.began_ms)))

@@ -74,17 +74,17 @@ class Sweeper:
         swept_ms = None if wide is None or wide.recorded.derived is None else wide.recorded.derived.swept_ms
         if cells is None or not swept_ms or until_ms <= swept_ms:
             return DerivationResult(pair.wide)
-        cells.table.refresh()
+        cells.hudi.refresh()
         done = self._sweep(pair, cells, swept_ms, until_ms)
         self._looked_ms[pair.wide] = until_ms
         return done
 
     def _sweep(self, pair: DerivedPair, cells: LakeTable, swept_ms: int, until_ms: int) -> DerivationResult:
-        horizon_ms = recorded_horizon(cells.table)
+        horizon_ms = recorded_horizon(cells.hudi)
         if horizon_ms is not None and horizon_ms > swept_ms:
             return self.deriver.derive(pair, anew="compactions have dropped cells that expired since the last sweep")
         since_ms = max(swept_ms, self._looked_ms.get(pair.wide, 0))
-        rows = expired_rows(cells.table, pair.kept, since_ms, until_ms)
+        rows = expired_rows(cells.hudi, pair.kept, since_ms, until_ms)
         if len(rows):
             return self.deriver.derive_rows(pair, portions(rows, self.deriver.portion_rows), until_ms)
         if until_ms - swept_ms >= max(pair.kept.lateness_ms // _UNRECORDED, pair.declared.sweep_seconds * _MS_PER_S):

@@ -54,7 +54,7 @@ def accepted(batch: ChangeBatch, pair: DerivedPair, table: LakeTable | None) -> 
     facts = TableFacts()
     if table is not None:
         facts = TableFacts(
-            truncates=table.truncates, columns=table.table.schema.names, bucketing=table.rows.own_bucketing
+            truncates=table.truncates, columns=table.hudi.schema.names, bucketing=table.rows.own_bucketing
         )
     prepared = prepare(batch, pair.wide_rules, None, facts)
     if rejected := prepared.left_out.rejected:

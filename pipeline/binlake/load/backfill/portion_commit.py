@@ -80,7 +80,7 @@ class PortionCommitter:
                 return self._attempt(portion, recorded)
             except OvertakenError:
                 continue
-        with self.table.table.exclusively():
+        with self.table.hudi.exclusively():
             self.table.refresh(self.stream)
             return self._attempt(portion, recorded)
 
@@ -118,14 +118,14 @@ class PortionCommitter:
             self.place,
             self.rows,
             rule,
-            table.table.storage,
+            table.hudi.storage,
             self._states(found, schema),
             table.rows.group_writer(context) if context is not None else None,
             table.names,
         )
 
     def _states(self, found: Assignment, schema: pa.Schema) -> SliceRowStates:
-        table = self.table.table
+        table = self.table.hudi
         slices = {piece.file_id: piece for piece in table.file_slices()}
         return SliceRowStates(table.storage, table.timeline, schema, found.merging, slices)
 

@@ -76,9 +76,9 @@ class RowPlan:
 
 def value_columns(table: LakeTable) -> tuple[str, ...]:
     """The table's own columns, without those of the record key and hidden ones."""
-    config = table.table.config
+    config = table.hudi.config
     hidden = {ORDER_FIELD, ROW_FIELD, DIGEST_FIELD, *META_FIELDS, *Merging.of(config).hidden_fields}
-    return tuple(n for n in table.table.schema.names if n not in hidden and n not in config.record_key_fields)
+    return tuple(n for n in table.hudi.schema.names if n not in hidden and n not in config.record_key_fields)
 
 
 def plan_rows(
@@ -106,7 +106,7 @@ def plan_rows(
     columns = tuple(_column(table, name, given) for name in request.columns)
     for column in columns:
         _check_written(table, target, column)
-        if column.lake not in table.table.schema.names:
+        if column.lake not in table.hudi.schema.names:
             _check_new(table.rules.columns, column.name, declared)
     partition = _partition(table, target, [*key, *columns], given)
     if request.insert and target.partition is not None and target.partition.column not in target.key:
@@ -122,7 +122,7 @@ def plan_rows(
 
 
 def _target(table: LakeTable, source: SourceTable) -> Target:
-    config, rules = table.table.config, table.rules
+    config, rules = table.hudi.config, table.rules
     config.kind.refuse(TableOperation.BACKFILL, str(source))
     if config.record_key_fields == (ROW_FIELD,) or not says_key(config):
         raise UnsupportedError(
@@ -150,7 +150,7 @@ def _target(table: LakeTable, source: SourceTable) -> Target:
 
 
 def _key(table: LakeTable, request: BackfillRequest, given: pa.Schema) -> tuple[ReadColumn, ...]:
-    fields = table.table.config.record_key_fields
+    fields = table.hudi.config.record_key_fields
     names = request.key or fields
     if len(names) != len(fields):
         raise ConfigError(
@@ -159,11 +159,11 @@ def _key(table: LakeTable, request: BackfillRequest, given: pa.Schema) -> tuple[
         )
     for name in names:
         _given(name, given, "--key")
-    return tuple(ReadColumn(n, f, table.table.schema.field(f).type) for n, f in zip(names, fields, strict=True))
+    return tuple(ReadColumn(n, f, table.hudi.schema.field(f).type) for n, f in zip(names, fields, strict=True))
 
 
 def _column(table: LakeTable, name: str, given: pa.Schema) -> ReadColumn:
-    field, lake, schema = _given(name, given, "--columns"), lake_name(name), table.table.schema
+    field, lake, schema = _given(name, given, "--columns"), lake_name(name), table.hudi.schema
     if lake in schema.names:
         return ReadColumn(name, lake, schema.field(lake).type)
     twin = next((known for known in schema.names if known.lower() == lake.lower()), None)
@@ -184,7 +184,7 @@ def _column(table: LakeTable, name: str, given: pa.Schema) -> ReadColumn:
 def _check_written(table: LakeTable, target: Target, column: ReadColumn) -> None:
     fields = {
         *target.key,
-        *table.table.config.partition_fields,
+        *table.hudi.config.partition_fields,
         *((target.partition.column,) if target.partition else ()),
     }
     if column.lake in fields:
@@ -226,7 +226,7 @@ def _partition(table: LakeTable, target: Target, read: Sequence[ReadColumn], giv
             do_next="add the column to the input, for example by a query that joins it",
             table=table.rules.path,
         )
-    return ReadColumn(name, name, table.table.schema.field(name).type)
+    return ReadColumn(name, name, table.hudi.schema.field(name).type)
 
 
 def names_in(where: str | None) -> frozenset[str]:

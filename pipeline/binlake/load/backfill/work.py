@@ -78,7 +78,7 @@ class WorkPlanner:
         """
         if self.request.restart:
             return self._anew()
-        stored, begun = StoredPlan.load(self.state), newest_of(self.table.table, self._name)
+        stored, begun = StoredPlan.load(self.state), newest_of(self.table.hudi, self._name)
         if begun is None or (stored is not None and stored.run != begun.run):
             return self._anew()  # no portion of the newest run was committed
         if not begun.last:
@@ -142,7 +142,7 @@ class WorkPlanner:
 
     def _csv_rows(self) -> CsvRows:
         """The rows of CSV files: by the types of the table's columns, under the names that the files have for them."""
-        table, request = self.table.table, self.request
+        table, request = self.table.hudi, self.request
         known = {field.name: field.type for field in table.schema}
         known |= {name: known[lake_name(name)] for name in request.columns if lake_name(name) in known}
         fields = table.config.record_key_fields

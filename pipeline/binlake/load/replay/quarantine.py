@@ -239,12 +239,12 @@ class _QuarantineReplay:
         mine = [held for held in records if not self._is_left_to_stream(source, held)]
         self._done.left_to_stream += len(records) - len(mine)
         table = self._lake.get(self._rules_of(source))
-        known = replayed_records(table.table) if table is not None else {}
+        known = replayed_records(table.hudi) if table is not None else {}
         replayed_entries = [held for held in mine if (held.name, held.digest) in known]
         changed = [held.replayed(now_ms(), known[held.name, held.digest], str(source)) for held in replayed_entries]
         self._done.found += len(replayed_entries)
         mine = [held for held in mine if (held.name, held.digest) not in known]
-        forgets = table is not None and table.keyless is None and not table.table.config.kind.appends
+        forgets = table is not None and table.keyless is None and not table.hudi.config.kind.appends
         if table is not None and forgets and not self._even_too_old:
             too_old = self._too_old(source, mine, table)
             self._done.too_old += len(too_old)
@@ -255,7 +255,7 @@ class _QuarantineReplay:
         self, source: SourceTable, records: Sequence[QuarantineEntry], table: LakeTable
     ) -> Collection[tuple[str, int, int]]:
         """The records that would create a row although a newer delete, dropped since, may have removed it."""
-        since = forgets_deletes_since(table.table, self._settings.table_rules(source))
+        since = forgets_deletes_since(table.hudi, self._settings.table_rules(source))
         old = [held for held in records if since is not None and held.kafka_ms <= since]
         live = LiveKeys(table)
         path = table.rules.path

@@ -95,11 +95,11 @@ class LiveKeys:
         return False
 
     def _within(self, place: Place) -> Place | None:
-        return None if self._table.table.config.kind.is_global else place
+        return None if self._table.hudi.config.kind.is_global else place
 
     def _of(self, place: Place | None) -> set[str]:
         if place not in self._live:
-            table = self._table.table
+            table = self._table.hudi
             mine = [piece for piece in table.file_slices() if self._within(self._table.rows.place_of(piece)) == place]
             read = (read_file_slice(table, piece, columns=[KEY]).column(KEY).to_pylist() for piece in mine)
             self._live[place] = {key for keys in read for key in keys}

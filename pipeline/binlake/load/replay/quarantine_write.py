@@ -79,7 +79,7 @@ class RecordWriter:
         state = TableState()
         if table is not None:
             state = TableState(
-                truncates=table.truncates, columns=table.table.schema.names, bucketing=table.rows.own_bucketing
+                truncates=table.truncates, columns=table.hudi.schema.names, bucketing=table.rows.own_bucketing
             )
         plan = BatchPlan(
             decoding=self._registry.options(before_of),

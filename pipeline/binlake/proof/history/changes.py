@@ -112,7 +112,7 @@ class ChangeReader:
         source, origin = batch.schema.source, batch.origin or batch.schema.source
         columns = frozenset(column.name for column in batch.schema.columns)
         table = self._tables[source]
-        facts = TableFacts(plan.of(origin), columns=table.table.schema.names, bucketing=table.rows.own_bucketing)
+        facts = TableFacts(plan.of(origin), columns=table.hudi.schema.names, bucketing=table.rows.own_bucketing)
         part = part_of(origin, self._settings.tables)
         placed, _, out = lake_rows(rows_where(batch, mask), self._settings.table_rules(source), part, facts)
         for one in out.rejected:
@@ -122,7 +122,7 @@ class ChangeReader:
         if not placed.target.key:
             yield from _no_rows(placed.rows, batch.topic, source, KEYLESS, trace)
             return
-        yield from _TableRows(source, placed, table.table.schema, columns, trace).changes(keys)
+        yield from _TableRows(source, placed, table.hudi.schema, columns, trace).changes(keys)
 
 
 def _no_rows(rows: pa.Table, topic: str, source: SourceTable, why: str, trace: TraceOf) -> Iterator[NoRow]:

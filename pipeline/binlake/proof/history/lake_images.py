@@ -44,13 +44,13 @@ def changes_in_lake(tables: Mapping[SourceTable, OpenTable], selection: ChangeSe
         )
     lake_changes = Changes()
     for source, opened in tables.items():
-        opened.table.table.config.kind.refuse(TableOperation.REVERT, str(source))
+        opened.table.hudi.config.kind.refuse(TableOperation.REVERT, str(source))
         if opened.table.keyless is not None:
             raise UnsupportedError(
                 f"{source}: the rows have no key, so they cannot be told apart",
                 do_next="leave the table out: name the others by --table",
             )
-        rows = [row for files in group_files(opened.table.table) for row in _rows(source, opened, files, first, last)]
+        rows = [row for files in group_files(opened.table.hudi) for row in _rows(source, opened, files, first, last)]
         if rows:
             _refuse_incomplete(source, opened, first)
         lake_changes.rows += rows
@@ -63,7 +63,7 @@ def changes_in_lake(tables: Mapping[SourceTable, OpenTable], selection: ChangeSe
 
 
 def _rows(source: SourceTable, opened: OpenTable, files: GroupFiles, first: int, last: int) -> list[RowChanges]:
-    table = opened.table.table
+    table = opened.table.hudi
     columns = [name for name in table.schema.names if name != ORDER_FIELD]
     stored = stored_versions(table, files, None, columns)
     inside = [o is None or first <= o <= last for o in stored.column("ordering").to_pylist()]
@@ -126,8 +126,8 @@ def _refuse_incomplete(source: SourceTable, opened: OpenTable, first: int) -> No
 def _instants_from(opened: OpenTable, first: int) -> set[str]:
     """The commits that stored a version from an ordering value on."""
     instants: set[str] = set()
-    for files in group_files(opened.table.table):
-        rows = stored_versions(opened.table.table, files)
+    for files in group_files(opened.table.hudi):
+        rows = stored_versions(opened.table.hudi, files)
         pairs = zip(rows.column("ordering").to_pylist(), rows.column("instant").to_pylist(), strict=True)
         instants |= {instant for order, instant in pairs if order is None or order >= first}
     return instants

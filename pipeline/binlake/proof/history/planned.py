@@ -94,7 +94,7 @@ def plan_revert(
     for place in places:
         refuse_of_store(place.rules, TableOperation.REVERT, place.name)
         table = LakeTable.look(place.storage, place.rules)
-        tables[place.source] = OpenTable(table, CommitLog.of(table.table, settings.name))
+        tables[place.source] = OpenTable(table, CommitLog.of(table.hudi, settings.name))
     if means.before is BeforeImages.LAKE:
         changes = changes_in_lake(tables, selection)
     else:

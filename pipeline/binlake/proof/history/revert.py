@@ -92,8 +92,8 @@ def plan_table(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges], ord
 
     Raises CorruptDataError, UnsupportedError, StorageError.
     """
-    table.table.config.kind.refuse(TableOperation.REVERT, str(table.source))
-    refuse_merged(table.table)
+    table.hudi.config.kind.refuse(TableOperation.REVERT, str(table.source))
+    refuse_merged(table.hudi)
     presents = _presents(table, log, rows)
     plan = TablePlan(rows[0].source) if rows else TablePlan(table.source or SourceTable("", table.rules.path))
     for row, bucket in zip(rows, _buckets(table, rows), strict=True):
@@ -131,7 +131,7 @@ def revert_table(
         return _revert_table(table, rows, order, stream, agreed)
     except OvertakenError:
         pass
-    with table.table.exclusively():
+    with table.hudi.exclusively():
         return _revert_table(table, rows, order, stream, agreed)
 
 
@@ -139,7 +139,7 @@ def _revert_table(
     table: LakeTable, rows: Sequence[RowChanges], order: Order, stream: str, agreed: TablePlan
 ) -> str | None:
     table.refresh(revert_stream(stream))
-    log = CommitLog.of(table.table, stream)
+    log = CommitLog.of(table.hudi, stream)
     plan = plan_table(table, log, rows, order)
     known = {(row.row.path, row.row.key, row.conflicts) for row in agreed.conflicts}
     if new := [row for row in plan.conflicts if (row.row.path, row.row.key, row.conflicts) not in known]:
@@ -151,7 +151,7 @@ def _revert_table(
         )
     if not plan.written:
         return None
-    context = table.begin(table.table.schema, WHOLE_TABLE)
+    context = table.begin(table.hudi.schema, WHOLE_TABLE)
     with table.undone_on_error(context.instant):
         results = _write(table, context, plan.written)
         done = Revert(
@@ -186,7 +186,7 @@ def _presents(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges]) -> d
     groups = {
         table.rows.place_of(files.newest): files
         for files in group_files(
-            table.table, lambda path: {b for wanted_path, b in wanted if wanted_path == path}, paths
+            table.hudi, lambda path: {b for wanted_path, b in wanted if wanted_path == path}, paths
         )
     }
     presents: dict[tuple[str, str], Present] = {}
@@ -198,7 +198,7 @@ def _presents(table: LakeTable, log: CommitLog, rows: Sequence[RowChanges]) -> d
 
 
 def _buckets(table: LakeTable, rows: Sequence[RowChanges]) -> list[int]:
-    config, keys = table.table.config, pa.array([row.key for row in rows], pa.string())
+    config, keys = table.hudi.config, pa.array([row.key for row in rows], pa.string())
     paths = pa.array([row.path for row in rows], pa.string()).dictionary_encode()
     buckets: list[int] = config.bucketing.buckets(keys, config.hash_fields, paths).tolist()
     return buckets
@@ -209,8 +209,8 @@ def _current(table: LakeTable, log: CommitLog, files: GroupFiles, keys: Sequence
     piece = files.newest
     bases = (piece.base_file,) if piece.base_file is not None else ()
     newest = GroupFiles(files.partition_path, files.file_id, bases, piece.log_files, piece)
-    columns = [name for name in table.table.schema.names if name != ORDER_FIELD]
-    rows = stored_versions(table.table, newest, pa.array(sorted(set(keys)), pa.string()), columns).to_pylist()
+    columns = [name for name in table.hudi.schema.names if name != ORDER_FIELD]
+    rows = stored_versions(table.hudi, newest, pa.array(sorted(set(keys)), pa.string()), columns).to_pylist()
     completed = {instant: commit.completed for instant, commit in log.commits.items()}
     by_key: dict[str, list[Mapping[str, object]]] = {}
     for row in rows:
@@ -254,7 +254,7 @@ def _group(table: LakeTable, place: Place, rows: Sequence[RowRevert]) -> FileGro
     return FileGroupWrite(
         place[0],
         name,
-        _upserts(upserts, table.table.schema) if upserts else None,
+        _upserts(upserts, table.hudi.schema) if upserts else None,
         _deletes(deletes) if deletes else None,
     )
 

@@ -137,7 +137,7 @@ class Repairer:
         facts = TableFacts()
         if known is not None:
             facts = TableFacts(
-                truncates=known.truncates, columns=known.table.schema.names, bucketing=known.rows.own_bucketing
+                truncates=known.truncates, columns=known.hudi.schema.names, bucketing=known.rows.own_bucketing
             )
         prepared = prepare(batch, rules, check.shard, facts)
         rejected = prepared.left_out.rejected

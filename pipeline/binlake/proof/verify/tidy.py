@@ -76,7 +76,7 @@ class RowRemoval:
 
         Raises LakeError; the table is unchanged then.
         """
-        hudi = self.table.table
+        hudi = self.table.hudi
         with hudi.exclusively():
             self.table.refresh(self.stream)
             pieces = [piece for piece in hudi.file_slices() if (piece.partition_path, piece.file_id) in groups]
@@ -95,7 +95,7 @@ class RowRemoval:
             mine = pc.equal(rows.column(lake_name(self.plan.shard.column)), self.plan.shard.value)
             chosen &= pc.fill_null(mine, False).to_numpy()
         orders = np.asarray(event_orders(rows, table.merging).to_numpy(zero_copy_only=False), dtype=np.int64)
-        astray = RightPlaces(table.table.config).astray(rows, piece) | np.isin(orders, self.impossible)
+        astray = RightPlaces(table.hudi.config).astray(rows, piece) | np.isin(orders, self.impossible)
         positions = np.flatnonzero(chosen)
         return _SliceRows(
             piece, known.keys[positions], np.stack([astray[positions].astype(np.int64), ~orders[positions]]), positions
@@ -103,12 +103,12 @@ class RowRemoval:
 
     def _stored(self, piece: FileSlice) -> pa.Table:
         """All rows of a slice, in an order that is the same each time."""
-        rows = read_file_slice(self.table.table, piece, [KEY, *self.table.table.schema.names])
+        rows = read_file_slice(self.table.hudi, piece, [KEY, *self.table.hudi.schema.names])
         return rows.combine_chunks()
 
     def _commit(self, met: Sequence[_SliceRows], gone: Sequence[Longs], notes: CommitNotes) -> None:
         table = self.table
-        context = table.begin(table.table.schema, WHOLE_TABLE)
+        context = table.begin(table.hudi.schema, WHOLE_TABLE)
         with table.undone_on_error(context.instant):
             writer, results = table.rows.group_writer(context), list[WriteResult]()
             for one, rows in zip(met, gone, strict=True):
@@ -123,7 +123,7 @@ class RowRemoval:
         left = np.ones(len(rows), dtype=np.bool_)
         left[gone] = False
         names = rows.column(KEY).combine_chunks()
-        deletes = read_deletes(self.table.table, piece)  # older rows that come late must not return
+        deletes = read_deletes(self.table.hudi, piece)  # older rows that come late must not return
         group = FileGroupWrite(
             piece.partition_path,
             piece.file_id,

@@ -141,7 +141,7 @@ class DdlKeeper:
             table = self._lake.opened(self._settings.table_rules(source).path)
             if table is None or source in held:
                 continue
-            mark = (self._schemas.ddl.revision + self.history.heard, table.table.generation, id(table))
+            mark = (self._schemas.ddl.revision + self.history.heard, table.hudi.generation, id(table))
             path = table.rules.path
             if self._settled.get(path) == mark:
                 continue
@@ -150,7 +150,7 @@ class DdlKeeper:
                 continue
             try:
                 note = self._settle(source, table, stream, pool, services)
-                self._settled[path] = (mark[0], table.table.generation, id(table))
+                self._settled[path] = (mark[0], table.hudi.generation, id(table))
             except LakeError as error:
                 note = DdlOutcome(source, (), error=str(error))
                 self._paused_until[path] = monotonic_s() + _PAUSE_S
@@ -201,7 +201,7 @@ class DdlKeeper:
     def judge(self, source: SourceTable, table: LakeTable) -> tuple[dict[SourceTable, JudgedDdl], pa.Schema]:
         """The judged statements of a lake table by source table, and its columns after them. Changes nothing."""
         judged: dict[SourceTable, JudgedDdl] = {}
-        schema = table.table.schema
+        schema = table.hudi.schema
         for origin in sorted({*self.history.origins(source), *(entry.source for entry in table.ddl)}, key=str):
             state = self._states.of_table(table, schema, origin, shard_of(origin, self._settings.tables))
             mine = [entry for entry in table.ddl if entry.source == origin]

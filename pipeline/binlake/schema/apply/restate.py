@@ -74,20 +74,20 @@ def carry_out(
     keys = [one.entry.rewrite.columns for one in news if one.entry.rewrite is not None]
     if keys:
         return rewrite(table, entries, news, keys[-1], schema, stream, pool)
-    if retyped(table.table.schema, schema):
+    if retyped(table.hudi.schema, schema):
         services.end_logs(table, ddl_stream(stream))
     try:
         return _commit(table, entries, news, schema, stream, pool)
     except OvertakenError:
         pass
-    with table.table.exclusively():
+    with table.hudi.exclusively():
         table.refresh(stream)
         return _commit(table, entries, news, schema, stream, pool)
 
 
 def _refuse_changed_facts(table: LakeTable, news: Sequence[PendingStatement], schema: pa.Schema) -> None:
     """Raise UnsupportedError for statements that change facts: what a row has summed up does not tell them any more."""
-    if retyped(table.table.schema, schema) or any(one.entry.rewrite or one.entry.restatements() for one in news):
+    if retyped(table.hudi.schema, schema) or any(one.entry.rewrite or one.entry.restatements() for one in news):
         raise UnsupportedError(
             "a statement changes the values of facts that are aggregated already",
             do_next="load the table again under a new path (tables.path)",
@@ -103,7 +103,7 @@ def _commit(
     stream: str,
     pool: Executor,
 ) -> str:
-    schema = columns_after(table.table.schema, schema)
+    schema = columns_after(table.hudi.schema, schema)
     context = table.begin(schema, WHOLE_TABLE)
     with table.undone_on_error(context.instant):
         keyless = _keyless_after(table, entries, news, schema)
@@ -127,7 +127,7 @@ def _keyless_after(
     """The state of a table without a key after statements, without the outstanding deletes of a dropped table."""
     if table.keyless is None:
         return None
-    restates = any(one.entry.restatements() for one in news) or bool(retyped(table.table.schema, schema))
+    restates = any(one.entry.restatements() for one in news) or bool(retyped(table.hudi.schema, schema))
     restates |= gone_after(entries) != gone_after(table.ddl)
     state = table.keyless.of_any_content() if restates else table.keyless.copy()
     until = max((one.entry.deleted[0] for one in news if one.entry.deleted is not None), default=-1)
@@ -146,9 +146,9 @@ def _restate(
 ) -> list[WriteResult]:
     """Write the rows that the statements change. Deletes that ``keyless`` owes are carried out on them: they came with
     the content that the rows have only now. Rows of an append table are never changed."""
-    if table.table.config.kind.appends:
+    if table.hudi.config.kind.appends:
         return []
-    gone, current, writer = gone_after(entries), table.table.schema, table.rows.group_writer(context)
+    gone, current, writer = gone_after(entries), table.hudi.schema, table.rows.group_writer(context)
     anew = any(
         is_rewritten(current.field(f.name).type, f.type) for f in context.arrow_schema if f.name in current.names
     )
@@ -161,7 +161,7 @@ def _restate(
         removed.append((piece.partition_path, deletes))
         if anew:
             lived = pa.concat_arrays([NO_KEYS, *deletes.column(KEY).chunks])
-            kept = read_deletes(table.table, piece)  # older rows that come late must not return
+            kept = read_deletes(table.hudi, piece)  # older rows that come late must not return
             deletes = pa.concat_tables([kept, deletes.cast(kept.schema)])
             rows = done.after.filter(pa.array(~done.removed)).sort_by(KEY)
             group = FileGroupWrite(piece.partition_path, piece.file_id, rows, _sorted(deletes))
@@ -172,7 +172,7 @@ def _restate(
         group = FileGroupWrite(piece.partition_path, piece.file_id, _sorted(rows), _sorted(deletes))
         return write_group(table.storage, writer, group)
 
-    pieces, results = table.table.file_slices(), list[Sequence[WriteResult]]()
+    pieces, results = table.hudi.file_slices(), list[Sequence[WriteResult]]()
     removed: list[tuple[str, pa.Table]] = []
     if keyless is not None and keyless.debts:  # one after the other: each of them may pay a debt
         return [result for piece in pieces for result in write(piece)]

@@ -54,13 +54,13 @@ def rewrite(
     ``key``: the new key's columns; none to keep whole rows. Other arguments as ``backfill.carry_out``. Raises
     LakeError; the table is unchanged then, or its next opening brings it in order.
     """
-    table.table.config.kind.refuse(TableOperation.KEY_CHANGE, str(table.source))
-    with table.table.exclusively():
+    table.hudi.config.kind.refuse(TableOperation.KEY_CHANGE, str(table.source))
+    with table.hudi.exclusively():
         table.refresh(stream)
         if not key:
             schema = _with_fields(schema)
-        table.table.state.adopt(without_key(table.table.config))
-        context = table.begin(columns_after(table.table.schema, schema), WHOLE_TABLE)
+        table.hudi.state.adopt(without_key(table.hudi.config))
+        context = table.begin(columns_after(table.hudi.schema, schema), WHOLE_TABLE)
         fields = key or (ROW_FIELD,)
         with table.undone_on_error(context.instant):
             results = list(_written(table, context, news, key, gone_after(entries), pool))
@@ -75,7 +75,7 @@ def rewrite(
             )
             table.commit(context, results, record)
         table.keyless = record.keyless
-        table.table.state.adopt(with_key(table.table.config, fields, context.instant))
+        table.hudi.state.adopt(with_key(table.hudi.config, fields, context.instant))
     return context.instant
 
 
@@ -96,9 +96,9 @@ def _written(
 ) -> Iterator[WriteResult]:
     """Write every file group: partition by partition, and of a large one some buckets at a time."""
     by_path: dict[str, list[FileSlice]] = {}
-    for piece in table.table.file_slices():
+    for piece in table.hudi.file_slices():
         by_path.setdefault(piece.partition_path, []).append(piece)
-    bucketing, writer = table.table.config.bucketing, table.rows.group_writer(context)
+    bucketing, writer = table.hudi.config.bucketing, table.rows.group_writer(context)
     for path, pieces in by_path.items():
         size = sum(piece.base_size + piece.log_size for piece in pieces)
         count = bucketing.count(path)
@@ -135,7 +135,7 @@ def _rows_of(
 
     def read(piece: FileSlice) -> tuple[pa.Table, np.ndarray]:
         rows = _keyed(rows_after(table, piece, context.arrow_schema, news), key, gone)
-        buckets = buckets_of(table.table.config.bucketing, rows.column(KEY), key, piece.partition_path)
+        buckets = buckets_of(table.hudi.config.bucketing, rows.column(KEY), key, piece.partition_path)
         mask = np.isin(buckets, wanted)
         return rows.filter(pa.array(mask)), buckets[mask]
 

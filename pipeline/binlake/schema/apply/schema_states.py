@@ -101,7 +101,7 @@ class SchemaStates:
 
 def schema_state_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None) -> TableSchemaState:
     """The schema state of a lake table before its next statement."""
-    config = table.table.config
+    config = table.hudi.config
     key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
     partition = table.rules.partition.column if table.rules.partition is not None else None
     column = lake_name(shard.column) if shard is not None else None

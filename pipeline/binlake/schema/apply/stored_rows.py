@@ -52,7 +52,7 @@ def columns_after(current: pa.Schema, judged: pa.Schema) -> pa.Schema:
 
 def stored_rows(table: LakeTable, piece: FileSlice) -> pa.Table:
     """The rows of a file slice: the record key and the table's columns."""
-    return read_file_slice(table.table, piece, columns=[KEY, *table.table.schema.names])
+    return read_file_slice(table.hudi, piece, columns=[KEY, *table.hudi.schema.names])
 
 
 def after_statements(

@@ -43,7 +43,7 @@ class Lessons:
             again |= self._take_in_table(source, report)
         for source, columns in outcome.report.inferred.items():
             table = self._lake.get(self._settings.table_rules(destination(source, self._settings.tables)))
-            again |= self._registry.infer(source, columns, table.table.schema if table is not None else None)
+            again |= self._registry.infer(source, columns, table.hudi.schema if table is not None else None)
         truncated = {c.source for c in outcome.report.controls if c.kind is ControlKind.TRUNCATE}
         again |= any(self._settings.table_rules(source).path in outcome.written for source in truncated)
         again |= bool(outcome.written.keys() & outcome.parcels.keys())  # a new column: one writer a file group
@@ -71,7 +71,7 @@ class Lessons:
 
     def _take_in_names(self, source: SourceTable, report: TaskTableReport) -> bool:
         table = self._lake.opened(self._settings.table_rules(source).path)
-        known = table.table.schema.names if table is not None else self.columns.get(source, ())
+        known = table.hudi.schema.names if table is not None else self.columns.get(source, ())
         names = first_spellings(known, report.columns.names)
         if names is not None:
             self.columns[source] = names

@@ -92,7 +92,7 @@ class Planner:
             table = self._lake.opened(path)
             if table is not None:
                 with contextlib.suppress(LakeError):
-                    table.table.abort(writer.context.instant)
+                    table.hudi.abort(writer.context.instant)
 
     def _states(self, batch: Batch) -> dict[SourceTable, TableState]:
         topics = batch.starts
@@ -108,7 +108,7 @@ class Planner:
         if (refused := lessons.refused.get(source)) is not None:
             state = dataclasses.replace(state, refused=refused)
         if (names := lessons.columns.get(source)) is not None:
-            known = table.table.schema.names if table is not None else ()
+            known = table.hudi.schema.names if table is not None else ()
             state = dataclasses.replace(state, columns=(*known, *names))
         return state
 
@@ -124,7 +124,7 @@ class Planner:
             if table is not None and table.keyless is None and table.rows.tasks_write:
                 try:
                     table.refresh(self._settings.name)
-                    context = table.begin(table.table.schema)
+                    context = table.begin(table.hudi.schema)
                     with table.undone_on_error(context.instant):
                         writer = table.rows.task_writer(context, table.heights)
                 except LakeError:  # the driver tries it again, and the error is then this table's alone

@@ -203,9 +203,9 @@ class Monitor:
             self.metrics.unmatched.labels(name).set(opened.keyless.unmatched if opened.keyless is not None else 0)
         self._sizes_s[name] = now
         try:
-            pending = len(pending_compactions(opened.table.timeline))
-            indexed = bool(opened.table.config.metadata_partitions)
-            sizes = [(s.log_size, s.base_size) for s in opened.table.file_slices()] if indexed else None
+            pending = len(pending_compactions(opened.hudi.timeline))
+            indexed = bool(opened.hudi.config.metadata_partitions)
+            sizes = [(s.log_size, s.base_size) for s in opened.hudi.file_slices()] if indexed else None
         except LakeError as error:  # the next batch fails too, unless the outage is short
             _log.debug(
                 "%s: its files cannot be counted: %s", name, error, extra={"event": "not_counted", "table": name}

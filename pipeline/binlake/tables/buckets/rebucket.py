@@ -80,12 +80,12 @@ def plan_rebucket(table: LakeTable, wanted: Bucketing) -> list[RebucketUnit]:
     """What would be moved. Raises UnsupportedError for a table without computed buckets, CorruptDataError,
     StorageError."""
     refuse_unmovable(table)
-    return units(table.table.file_slices(), table.table.config.bucketing, wanted)
+    return units(table.hudi.file_slices(), table.hudi.config.bucketing, wanted)
 
 
 def refuse_unmovable(table: LakeTable) -> None:
     """Raise UnsupportedError for a table whose rows have no bucket of their own."""
-    config = table.table.config
+    config = table.hudi.config
     config.kind.refuse(TableOperation.REBUCKET, table.rules.path)
     if not says_key(config):
         raise UnsupportedError(
@@ -113,12 +113,12 @@ def rebucket(
     """
     refuse_unmovable(table)
     table.refresh(rebucket_stream(stream))
-    if table.table.config.bucketing == wanted:
+    if table.hudi.config.bucketing == wanted:
         return RebucketResult(None)
-    instant = table.table.begin_replace()
+    instant = table.hudi.begin_replace()
 
     def planned() -> list[RebucketUnit]:
-        return units(table.table.file_slices(), table.table.config.bucketing, wanted)
+        return units(table.hudi.file_slices(), table.hudi.config.bucketing, wanted)
 
     return carry_out(Mover(table, wanted, instant, config, map_units, planned), stream)
 
@@ -128,17 +128,17 @@ def carry_out(mover: Mover, stream: str) -> RebucketResult:
     table, instant = mover.table, mover.instant
     with table.undone_on_error(instant):
         for _ in range(_ROUNDS):
-            table.table.refresh()
+            table.hudi.refresh()
             if not mover.move_changed():
                 break
-        with table.table.exclusively():
+        with table.hudi.exclusively():
             began = monotonic_s()
             table.refresh(rebucket_stream(stream))
-            table.table.rebase(instant)
+            table.hudi.rebase(instant)
             mover.move_changed()
             mover.copy_tombstones()
             mover.commit(stream)
-            table.table.state.settle_buckets()
+            table.hudi.state.settle_buckets()
     return mover.done(monotonic_s() - began)
 
 
@@ -194,7 +194,7 @@ class Mover:
                 self.table.storage.delete(result.path)
 
     def _context(self) -> MoveContext:
-        hudi = self.table.table
+        hudi = self.table.hudi
         write = self._write_context()
         merging = CompactionContext(
             instant=self.instant,
@@ -209,7 +209,7 @@ class Mover:
         return MoveContext(merging, self.wanted, hudi.config.hash_fields, hudi.config.name)
 
     def _write_context(self) -> WriteContext:
-        return self.table.context(self.instant, self.table.table.schema)
+        return self.table.context(self.instant, self.table.hudi.schema)
 
     def copy_tombstones(self) -> None:
         """Copy the orders of deleted rows to the new file groups. A row of them counts by the instant that deleted, so
@@ -233,7 +233,7 @@ class Mover:
     def _sources(self) -> list[tuple[str, str]]:
         """Partition path and id of each file group that is moved, those that have nothing but deleted rows too: a
         copy-on-write table of an earlier version wrote no file for them."""
-        hudi, units_moved = self.table.table, [done.unit for done in self.moved.values()]
+        hudi, units_moved = self.table.hudi, [done.unit for done in self.moved.values()]
         file_groups = [(unit.partition_path, source.file_id) for unit in units_moved for source in unit.sources]
         if hudi.config.kind.hashes:
             return file_groups
@@ -256,7 +256,7 @@ class Mover:
             ids = [source.file_id for source in done.unit.sources]
             groups.setdefault(done.unit.partition_path, []).extend(ids)
         table = self.table
-        if any(isinstance(one, PartitionBuckets) for one in (self.wanted, table.table.config.bucketing)):
+        if any(isinstance(one, PartitionBuckets) for one in (self.wanted, table.hudi.config.bucketing)):
             content = hashing_config(self.wanted, self.instant)
             table.storage.write(hashing_config_path(self.instant), content)
         record = CommitRecord(rebucket_stream(stream), 0, Counts(), table.source, table.origin)

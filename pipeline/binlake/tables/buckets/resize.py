@@ -24,7 +24,7 @@ from hudilake.services.rebucket import RebucketUnit, Resize, resize_plan, resize
 
 def rings_of(table: LakeTable) -> ConsistentBuckets:
     """The hash rings of a table. Raises UnsupportedError for a table without."""
-    config = table.table.config
+    config = table.hudi.config
     config.kind.refuse(TableOperation.SPLIT, table.rules.path)
     assert isinstance(config.bucketing, ConsistentBuckets)
     return config.bucketing
@@ -43,7 +43,7 @@ def resize(
     changes = resizes(table, wanted)
     if not changes:
         return RebucketResult(None)
-    hudi = table.table
+    hudi = table.hudi
     instant = hudi.begin_replace(resize_plan(hudi.file_slices(), changes))
     after = rings_after(changes, instant)
 

@@ -54,9 +54,7 @@ def clusters_here(table: LakeTable) -> bool:
     """Whether the process that commits a table clusters it."""
     rules = table.rules
     return (
-        clusters(rules)
-        and rules.clustering.mode != "process"
-        and table.table.config.kind.has(TableOperation.CLUSTERING)
+        clusters(rules) and rules.clustering.mode != "process" and table.hudi.config.kind.has(TableOperation.CLUSTERING)
     )
 
 
@@ -88,7 +86,7 @@ def compacts_here(table: LakeTable) -> bool:
     """Whether the process that commits a table compacts it. Every commit of a copy-on-write table is what a compaction
     is elsewhere."""
     compacts = table.rules.compaction is not None and not left_to_others(table.rules)
-    return compacts and table.table.config.kind.has(TableOperation.COMPACTION)
+    return compacts and table.hudi.config.kind.has(TableOperation.COMPACTION)
 
 
 def compaction_of(table: LakeTable, map_tasks: MapTasks, *, inline: bool = True) -> Compaction:
@@ -97,7 +95,7 @@ def compaction_of(table: LakeTable, map_tasks: MapTasks, *, inline: bool = True)
     ``inline``: whether its end may wait for the commits of other writers; no caller that commits the table waits.
     """
     config = compaction_config(table.rules, table.rules.compaction or CompactionSettings())
-    service = Compaction(table.table, config, map_tasks)
+    service = Compaction(table.hudi, config, map_tasks)
     return service if inline else replace(service, patience_s=0.0)
 
 
@@ -110,7 +108,7 @@ def clustering_of(table: LakeTable, map_tasks: MapTasks, *, of_hudi: bool = Fals
         _log.info(text, path, done.instant, done.replaced, done.made, done.rows, done.gave_way, extra=fields)
 
     return Clustering(
-        table.table,
+        table.hudi,
         clustering_config(table.rules),
         map_tasks,
         table.rows.keep_keys,

@@ -75,10 +75,10 @@ class LakeServices:
         if report.skipped is None:
             run_planned(service, self._steps(asked=place.rules.compaction is not None), report)
         if self.steps.execute:
-            report.warning = table.table.maintain()
-            if (done := clean_if_due(table.table, place.rules)) is not None:
+            report.warning = table.hudi.maintain()
+            if (done := clean_if_due(table.hudi, place.rules)) is not None:
                 report.counts["cleaned"] = read_plan(place.storage, done).count
-            report.counts["archived"] = archive_if_long(table.table, place.rules)
+            report.counts["archived"] = archive_if_long(table.hudi, place.rules)
 
     def cluster(self, place: CatalogTable, report: ServiceReport) -> None:
         """Cluster, plans of Hudi too; or say what would be laid out.
@@ -107,7 +107,7 @@ class LakeServices:
         report.dry_run = self.steps.dry_run
         if report.dry_run:
             plan = plan_clean(HudiTable.open(place.storage), config)
-        elif (done := clean(self._open(place).table, config)) is not None:
+        elif (done := clean(self._open(place).hudi, config)) is not None:
             plan = read_plan(place.storage, done)
         if plan is not None:
             report.names += [in_partition(path, name) for path, names in plan.files.items() for name in names]
@@ -126,7 +126,7 @@ class LakeServices:
             report.names += [instant.file_name for instant in archivable(table, bounds)]
             report.counts["instants"] = len(report.names)
         else:
-            report.counts["instants"] = archive_if_long(self._open(place).table, place.rules)
+            report.counts["instants"] = archive_if_long(self._open(place).hudi, place.rules)
 
     def _open(self, place: CatalogTable) -> LakeTable:
         return LakeTable.open(place.storage, place.rules, self.locking)

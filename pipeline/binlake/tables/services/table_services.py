@@ -180,22 +180,22 @@ class TableServices:
     def after_commit(self, table: LakeTable) -> TableServicesOutcome:
         """Run the due services. Call it in the thread that commits the table, between two commits. Raises no
         LakeError."""
-        before = table.table.timeline.latest_time()
+        before = table.hudi.timeline.latest_time()
         outcome = self._run(table)
-        if table.table.timeline.latest_time() != before:
-            ended = table.table.timeline.completed_actions(COMPLETED_ACTIONS)
+        if table.hudi.timeline.latest_time() != before:
+            ended = table.hudi.timeline.completed_actions(COMPLETED_ACTIONS)
             table.registrar.completed(table.storage.uri, ended[-1].requested_time)
         return outcome
 
     def _run(self, table: LakeTable) -> TableServicesOutcome:
-        warning, path = table.table.maintain(), table.rules.path
+        warning, path = table.hudi.maintain(), table.rules.path
         if monotonic_s() < self._paused_until.get(path, 0.0):
             return TableServicesOutcome(warning=warning)
         try:
             compacted, clustered = self._compact(table), self._cluster(table)
             if not left_to_others(table.rules):
                 ended = compacted is not None or clustered is not None
-                retire(table.table, table.rules, clean=ended or self._copied_often(table))
+                retire(table.hudi, table.rules, clean=ended or self._copied_often(table))
         except LakeError as error:
             self._paused_until[path] = monotonic_s() + _PAUSE_S
             return TableServicesOutcome(warning=f"the upkeep of the table failed: {error}")
@@ -210,7 +210,7 @@ class TableServices:
             return
         service = replace(compaction_of(table, self.map_tasks), all_groups=True)
         self.compaction.end(service, table.rules.path)
-        table.table.refresh()
+        table.hudi.refresh()
         run_planned(service, ServiceSteps(now=True), ServiceReport(table.rules.path))
 
     def _compact(self, table: LakeTable) -> str | None:
@@ -231,7 +231,7 @@ class TableServices:
     def _copied_often(self, table: LakeTable) -> bool:
         """Whether a table whose commits rewrite base files has had enough of them to look for superfluous slices: every
         commit may make some, and to look for them lists the table's files."""
-        if not table.table.config.kind.rewrites:
+        if not table.hudi.config.kind.rewrites:
             return False
         count = self._commits[table.rules.path] = self._commits.get(table.rules.path, -1) + 1
         return count % _COMMITS_A_CLEAN == 0
@@ -246,12 +246,12 @@ def end_logs(table: LakeTable, stream: str) -> int:
 
     Raises LakeError; the table is unchanged then.
     """
-    with table.table.exclusively():
+    with table.hudi.exclusively():
         table.refresh(stream)
-        pieces = [piece for piece in table.table.file_slices() if piece.log_files]
-        if not pieces or table.table.config.kind.appends or table.source is None:
+        pieces = [piece for piece in table.hudi.file_slices() if piece.log_files]
+        if not pieces or table.hudi.config.kind.appends or table.source is None:
             return 0
-        context = table.begin(table.table.schema, WHOLE_TABLE)
+        context = table.begin(table.hudi.schema, WHOLE_TABLE)
         with table.undone_on_error(context.instant):
             writer = table.rows.group_writer(context)
             results = [result for piece in pieces for result in _anew(table, writer, piece)]
@@ -260,8 +260,8 @@ def end_logs(table: LakeTable, stream: str) -> int:
 
 
 def _anew(table: LakeTable, writer: GroupWriter, piece: FileSlice) -> list[WriteResult]:
-    rows = read_file_slice(table.table, piece, [KEY, *table.table.schema.names])
-    deletes = read_deletes(table.table, piece)  # older rows that come late must not return
+    rows = read_file_slice(table.hudi, piece, [KEY, *table.hudi.schema.names])
+    deletes = read_deletes(table.hudi, piece)  # older rows that come late must not return
     kept = deletes.sort_by(KEY) if len(deletes) else None
     return write_anew(
         table.storage, writer, FileGroupWrite(piece.partition_path, piece.file_id, rows.sort_by(KEY), kept)

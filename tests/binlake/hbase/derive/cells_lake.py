@@ -129,7 +129,7 @@ class CellsLake:
         found = prepare(batch, rules, None, facts).accepted
         assert found is not None
         table = self.lake.get_or_create(rules, found.target, found.columns)
-        table.table.refresh()
+        table.hudi.refresh()
         report = TaskTableReport(found.schema, found.target, found.columns, origins={CELLS}, counts=found.counts)
         table_input = TableInput(report, NO_RANGES, found.parcels)
         write_and_commit(table, table_input, stream, 0, self.pool, self.services)
@@ -157,7 +157,7 @@ class CellsLake:
         batch = change_batch(self.pair, pa.Table.from_pylist(rows, schema), keys, note.order)
         found = accepted(batch, self.pair, table)
         assert found is not None
-        table.table.refresh()
+        table.hudi.refresh()
         report = TaskTableReport(found.schema, found.target, found.columns, counts=found.counts)
         write_and_commit(table, TableInput(report, NO_RANGES, found.parcels), "x", 0, self.pool, self.services)
 

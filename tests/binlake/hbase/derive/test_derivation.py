@@ -102,7 +102,7 @@ def test_portions_move_the_position_with_the_last_one(here: CellsLake) -> None:
     here.deriver.portion_rows = 2
     done = here.deriver.derive(here.pair)
     assert (done.rows, len(done.instants)) == (5, 3)
-    notes = [before.table.timeline.commit_metadata(write).extra for write in before.table.timeline.completed()][-3:]
+    notes = [before.hudi.timeline.commit_metadata(write).extra for write in before.hudi.timeline.completed()][-3:]
     found = [derivation_note(extra) for extra in notes]
     assert known is not None
     assert [note.until == known.until for note in found] == [True, True, False]

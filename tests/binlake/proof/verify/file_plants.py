@@ -80,9 +80,9 @@ class FilePlants:
 
     def rows(self) -> dict[GroupName, list[Row]]:
         """The stored rows by file group."""
-        names = [KEY, *self.table.table.schema.names]
-        pieces = self.table.table.file_slices()
-        return {(p.partition_path, p.file_id): read_file_slice(self.table.table, p, names).to_pylist() for p in pieces}
+        names = [KEY, *self.table.hudi.schema.names]
+        pieces = self.table.hudi.file_slices()
+        return {(p.partition_path, p.file_id): read_file_slice(self.table.hudi, p, names).to_pylist() for p in pieces}
 
     def compact(self) -> None:
         """Write every file group anew as it is."""
@@ -192,7 +192,7 @@ class FilePlants:
 
     @property
     def _schema(self) -> pa.Schema:
-        return pa.schema([pa.field(KEY, pa.string()), *self.table.table.schema])
+        return pa.schema([pa.field(KEY, pa.string()), *self.table.hudi.schema])
 
     def _typed(self, rows: Sequence[Row]) -> pa.Table | None:
         return self._anew(rows) if rows else None
@@ -204,7 +204,7 @@ class FilePlants:
         """``groups``: all rows of a file group, or a write of a log file."""
         table = self.table
         table.refresh("plants")
-        context = table.begin(table.table.schema)
+        context = table.begin(table.hudi.schema)
         results: list[WriteResult] = []
         for name, rows in sorted(groups.items()):
             if isinstance(rows, FileGroupWrite):

@@ -47,4 +47,4 @@ def test_compactions_by_spark_in_between(tmp_path: Path, hudi: SparkSession, hud
             here.restart()
         if turn % 4 >= 2:
             assert_judges_agree(here.uri, model.rows(), spark=hudi_spark, columns=list(TYPES))
-    assert len([i for i in here.table.table.timeline.completed() if i.action == COMMIT]) == 2
+    assert len([i for i in here.table.hudi.timeline.completed() if i.action == COMMIT]) == 2

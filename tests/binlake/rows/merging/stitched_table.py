@@ -126,7 +126,7 @@ class StitchedTable:
         return write_and_commit(self.table, work, self.stream, self.batches, self.pool, self.services)
 
     def _written_by_tasks(self, table: LakeTable, work: TableInput) -> TableInput:
-        context = table.begin(table.table.schema)
+        context = table.begin(table.hudi.schema)
         writer = table.rows.task_writer(context, table.heights)
         plan = BatchPlan(
             DecodeOptions(),

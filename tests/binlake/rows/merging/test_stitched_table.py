@@ -178,7 +178,7 @@ def test_a_truncate_of_a_source_takes_its_columns_away(tmp_path: Path, policies:
 def test_our_incremental_query_shows_rows_that_changed_in_part(tmp_path: Path) -> None:
     here = StitchedTable.at(tmp_path, merging(), 0, "column")
     here.run([Event(0, key, 10, {"a": key, "b": "x"}) for key in range(4)])
-    since = here.table.table.timeline.completed()[-1].completion_time
+    since = here.table.hudi.timeline.completed()[-1].completion_time
     assert since is not None
     here.run([Event(1, 2, 10, {"c": 5})])
     reader = TableReader.open(here.table.storage)

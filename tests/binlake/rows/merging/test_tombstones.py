@@ -22,7 +22,7 @@ def files(here: StitchedTable) -> list[str]:
 
 def kept(here: StitchedTable) -> int:
     """The number of tombstones that count."""
-    table = here.table.table
+    table = here.table.hudi
     found = [Tombstones(table.storage, table.timeline).of(i) for i in table.storage.list_dirs(TOMBSTONES_PATH)]
     return sum(len(rows) for rows in found if rows is not None)
 
@@ -46,9 +46,9 @@ def test_many_files_become_one_and_late_events_stay_out(tmp_path: Path, monkeypa
 def test_old_tombstones_go(tmp_path: Path) -> None:
     here = StitchedTable.at(tmp_path, merging())
     here.run([Event(1, 1, 10, None), Event(1, 2, 10, None)])
-    tidy(here.table.table, 1)
+    tidy(here.table.hudi, 1)
     assert kept(here) == 2
-    tidy(here.table.table, -1)
+    tidy(here.table.hudi, -1)
     assert files(here) == []
 
 
@@ -57,13 +57,13 @@ def test_a_delete_that_was_rolled_back_leaves_no_tombstone(tmp_path: Path) -> No
     here.run([Event(0, 1, 1, {"a": 1})])
     instant = here.leave_behind([Event(0, 1, 5, None)])
     assert len(files(here)) == 1
-    here.table.table.abort(instant)
+    here.table.hudi.abort(instant)
     here.restart()
     batch = [Event(0, 1, 2, {"a": 2})]
     here.run(batch)
     model.take(batch)
     judged(here, model)
-    tidy(here.table.table, 24)
+    tidy(here.table.hudi, 24)
     assert files(here) == []
 
 
@@ -73,9 +73,9 @@ def test_a_restore_takes_tombstones_back(tmp_path: Path) -> None:
     outcome = here.run(first)
     model.take(first)
     here.run([Event(0, 1, 5, None), Event(1, 2, 12, None)])
-    tidy(here.table.table, 24)
+    tidy(here.table.hudi, 24)
     assert outcome.instant is not None
-    restore(here.table.table, outcome.instant)
+    restore(here.table.hudi, outcome.instant)
     here.restart()
     batch = [Event(0, 1, 2, {"a": 2}), Event(1, 2, 10, {"c": 3}), Event(1, 2, 8, {"c": 4})]
     here.run(batch)

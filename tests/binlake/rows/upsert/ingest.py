@@ -194,7 +194,7 @@ class Ingest:
         """What a process leaves that dies between its files and its commit."""
         work, _ = self._work(records, self._ranges(records), 1, shuffle=True)
         if work.context is None:  # keyless: the driver would have written
-            self.table.begin(self.table.table.schema)
+            self.table.begin(self.table.hudi.schema)
 
     def _ranges(self, records: Sequence[Delivered]) -> Ranges:
         ends = {d.partition: d.offset + 1 for d in sorted(records, key=lambda d: d.offset)}
@@ -208,10 +208,10 @@ class Ingest:
         report, parcels = self._routed(records, ranges, table, chunks)
         report.counts.read += len(truncates)
         work = TableInput(report, ranges, parcels, truncates=Truncates(max(truncates, default=-1)))
-        computed = table is not None and table.keyless is None and not table.table.config.kind.looks_up
+        computed = table is not None and table.keyless is None and not table.hudi.config.kind.looks_up
         if shuffle and table is not None and computed and not truncates:
             table.refresh(STREAM)
-            context = table.begin(table.table.schema)
+            context = table.begin(table.hudi.schema)
             writer = table.rows.task_writer(context, table.heights)
             items = list(write_parcels(self._plan({self.rules.path: writer}), parcels))
             left = [i for i in items if isinstance(i, Parcel)]

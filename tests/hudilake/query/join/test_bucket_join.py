@@ -156,7 +156,7 @@ def test_a_condition_skips_the_files_of_its_side(tmp_path: Path) -> None:
 def test_time_travel_uses_the_buckets_of_that_time(tmp_path: Path) -> None:
     here = Ingest.at(tmp_path / "lake", Shape(("id",)), buckets=4)
     here.run(inserts(0, 30))
-    (first,) = here.table.table.timeline.completed()
+    (first,) = here.table.hudi.timeline.completed()
     moved(here, SimpleBuckets(3))
     here.restart()
     here.run(inserts(30, 10))

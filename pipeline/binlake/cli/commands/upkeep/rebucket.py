@@ -63,10 +63,10 @@ def rebucket_table(
         return
     if dry_run:
         looked = LakeTable.look(place.storage, place.rules)
-        _print_plan(place.name, looked, wanted_buckets(looked.table.config.bucketing, buckets, partition))
+        _print_plan(place.name, looked, wanted_buckets(looked.hudi.config.bucketing, buckets, partition))
         return
     held, config = opened(settings, place, "rebucket"), _form(place)
-    wanted = wanted_buckets(held.table.config.bucketing, buckets, partition)
+    wanted = wanted_buckets(held.hudi.config.bucketing, buckets, partition)
     with workers(settings, spark, threads) as map_tasks:
         done = rebucket(held, wanted, settings.name, config, map_tasks)
     if done.instant is None:
@@ -120,7 +120,7 @@ def _print_plan(name: str, table: LakeTable, wanted: Bucketing) -> None:
         by_path.setdefault(unit.partition_path, []).append(unit)
     for path, mine in sorted(by_path.items()):
         groups, moved = sum(len(unit.sources) for unit in mine), size(sum(unit.size for unit in mine))
-        counts = f"{table.table.config.bucketing.count(path)} to {wanted.count(path)} buckets"
+        counts = f"{table.hudi.config.bucketing.count(path)} to {wanted.count(path)} buckets"
         say(f"{name} {path or '(no partition)'}: {counts}, {number(groups)} file groups with {moved} to move")
     if not planned:
         say(f"{name}: nothing to move")
@@ -148,10 +148,10 @@ def wanted_resizes(
     """
     rings_of(table)
     if auto:
-        resizes = proposed(table.table, table.rules.files.target_bytes)
+        resizes = proposed(table.hudi, table.rules.files.target_bytes)
         return [one for one in resizes if partition in (None, one.partition_path)]
     path = partition or ""
-    paths = {piece.partition_path for piece in table.table.file_slices()}
+    paths = {piece.partition_path for piece in table.hudi.file_slices()}
     if path not in paths:
         raise ConfigError(
             f"the table has no partition {path!r}",

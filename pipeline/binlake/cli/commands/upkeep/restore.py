@@ -116,7 +116,7 @@ def create(
 ) -> None:
     """Protect a commit: its files are not cleaned, and the commits since are not archived."""
     settings = Settings.load(conf)
-    held = opened(settings, chosen_one(settings, table), "savepoint").table
+    held = opened(settings, chosen_one(settings, table), "savepoint").hudi
     newest = held.timeline.last_completed()
     if newest is None:
         raise ConfigError("the table has no commit yet", do_next="wait for the first one", table=table)
@@ -130,7 +130,7 @@ def delete(
 ) -> None:
     """Delete a savepoint; the next clean may delete its files."""
     settings = Settings.load(conf)
-    held = opened(settings, chosen_one(settings, table), "savepoint").table
+    held = opened(settings, chosen_one(settings, table), "savepoint").hudi
     if not delete_savepoint(held, instant):
         raise ConfigError("there is no such savepoint", do_next="see binlake savepoint list", instant=instant)
     say(f"{table}: savepoint {instant} is gone")
