@@ -78,7 +78,7 @@ class EmbeddedMariaDB(EmbeddedService):
         Args:
             options: further options of ``mariadb``.
         """
-        command = [str(self._home / "bin/mariadb"), "--no-defaults", f"--socket={self._socket}", "--user=root"]
+        command = [str(self._home / "bin/mariadb"), "--no-defaults", f"--socket={self.socket}", "--user=root"]
         command += ["--batch", "--skip-column-names", "--skip-ssl", "--default-character-set=utf8mb4"]
         return [*command, *options]
 
@@ -86,7 +86,8 @@ class EmbeddedMariaDB(EmbeddedService):
         return subprocess.run(self.client_command("--raw"), input=sql, capture_output=True, text=True, check=False)
 
     @property
-    def _socket(self) -> Path:
+    def socket(self) -> Path:
+        """By which ``root`` reaches the server."""
         return self._dir / "sock"
 
     def _command(self, program: str) -> list[str]:
@@ -97,7 +98,7 @@ class EmbeddedMariaDB(EmbeddedService):
 
     def _settings(self) -> list[str]:
         own = {
-            "socket": str(self._socket),
+            "socket": str(self.socket),
             "pid_file": str(self._dir / "pid"),
             # The server looks for both at the paths of an installed package.
             "lc_messages_dir": str(self._home / "share"),

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from demo.truth import Cell, TruthColumn, TruthTable
 from demo.values import BINARIES, SPATIAL
-from tests.programs.oracle.session import SqlSession
+
+
+class Queries(Protocol):
+    """A connection to the server."""
+
+    def query(self, sql: str) -> tuple[tuple[str | None, ...], ...]:
+        """The rows of a statement that must succeed."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Table:
         return next(c for c in self.columns if c.name == name)
 
 
-def read_tables(session: SqlSession, database: str, named: str) -> list[Table]:
+def read_tables(session: Queries, database: str, named: str) -> list[Table]:
     """The base tables of a database, in order of their names; they say that their database is ``named``."""
     where = f"WHERE table_schema = '{database}'"
     tables = {
@@ -84,7 +91,7 @@ def read_tables(session: SqlSession, database: str, named: str) -> list[Table]:
     return list(tables.values())
 
 
-def _read_columns(session: SqlSession, where: str, tables: dict[str, Table]) -> None:
+def _read_columns(session: Queries, where: str, tables: dict[str, Table]) -> None:
     described = session.query(
         "SELECT table_name, column_name, column_type, is_nullable, column_default, extra, is_generated,"
         f" character_set_name FROM information_schema.columns {where} ORDER BY table_name, ordinal_position"
@@ -97,7 +104,7 @@ def _read_columns(session: SqlSession, where: str, tables: dict[str, Table]) -> 
             tables[str(table)].columns.append(column)
 
 
-def read_truth(session: SqlSession, database: str, table: Table) -> TruthTable:
+def read_truth(session: Queries, database: str, table: Table) -> TruthTable:
     """``SELECT *`` of a table. Cells come in hexadecimal, which no client and no character set alters."""
     columns = tuple(TruthColumn(c.name, c.type, c.nullable) for c in table.columns)
     floats = [c for c in columns if c.data_type == "float"]

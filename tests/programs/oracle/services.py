@@ -51,7 +51,7 @@ class Services:
 
     def __init__(self, database: EmbeddedMariaDB, broker: EmbeddedKafka, connect: EmbeddedConnect, place: Path) -> None:
         self._database, self._broker, self._connect = database, broker, connect
-        self._place = place
+        self.database, self.place = database, place
         self._numbers = itertools.count(1)
         database.execute(
             f"SET sql_log_bin = 0; CREATE USER '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';"
@@ -65,7 +65,7 @@ class Services:
         """
         found = Round()
         while authors:
-            number, logged = next(self._numbers), self._connect.log_file.stat().st_size
+            number, logged = next(self._numbers), self.log_size
             with SqlSession(self._database) as session:
                 desks = [Desk(session, f"o{number}_{at:03}") for at, _ in enumerate(authors)]
                 try:
@@ -76,7 +76,7 @@ class Services:
                     if guilty is None:
                         raise TransientError(str(died), do_next="read the log of Connect") from died
                     scripts = [desk.script(author.name) for author, desk in zip(authors, desks, strict=True)]
-                    found.lost.append(Lost(scripts.pop(guilty), _cause(str(died))))
+                    found.lost.append(Lost(scripts.pop(guilty), cause(str(died))))
                     authors = [Written(script) for script in scripts]
         if found.recordings:
             self._set_unparsed_aside(found, logged)
@@ -93,10 +93,8 @@ class Services:
             author.before(desk)
             desk.split = len(desk.done)
         names = [database for desk in desks for database in desk.databases]
-        self._connect.add(name, self._connector(name, [marks, *names]))
         try:
-            topic = OneTopic(self._broker.bootstrap_servers, name, self._connect)
-            topic.read_until(lambda payload: payload["source"]["snapshot"] == "last")
+            topic = self.follow(name, 9000 + number, ",".join([marks, *names]))
             for author, desk in zip(authors, desks, strict=True):
                 desk.sit_down()
                 author.after(desk)
@@ -105,15 +103,40 @@ class Services:
             topic.read_until(lambda payload: payload["source"]["db"] == marks and payload["op"] == "c")
             found = [_recording(author, desk, topic.records) for author, desk in zip(authors, desks, strict=True)]
         finally:
-            self._connect.remove(name)
+            self.leave(name)
         for database in names:
             # Later rounds are quicker then.
             desks[0].session.query(f"DROP DATABASE {database}")
         return found
 
+    def follow(self, name: str, server_id: int, databases: str) -> OneTopic:
+        """Start a connector; its topic, read to the end of the snapshot.
+
+        Args:
+            name: of the connector and its topic.
+            server_id: of the connector as a replica.
+            databases: regular expressions with commas between them. One of their tables has a row.
+
+        Raises ConnectorDiedError.
+        """
+        self._connect.add(name, self._connector(name, server_id, databases))
+        topic = OneTopic(self._broker.bootstrap_servers, name, self._connect)
+        topic.read_until(lambda payload: payload["source"]["snapshot"] == "last")
+        return topic
+
+    def leave(self, name: str) -> None:
+        """Stop a connector, if it is there."""
+        with contextlib.suppress(KeyError):
+            self._connect.remove(name)
+
+    @property
+    def log_size(self) -> int:
+        """The size of Connect's log, in bytes."""
+        return self._connect.log_file.stat().st_size
+
     def _guilty(self, logged: int, desks: Sequence[Desk]) -> int | None:
         """The place of the script whose statement the connector was at when it ended."""
-        place = re.findall(r"file=([^,]+), pos=(\d+)[^\n]*binlog reader near", self._log_since(logged))
+        place = re.findall(r"file=([^,]+), pos=(\d+)[^\n]*binlog reader near", self.log_since(logged))
         if not place:
             return None
         events = self._database.execute("SHOW BINLOG EVENTS IN '{}' FROM {} LIMIT 4".format(*place[-1]))
@@ -122,7 +145,7 @@ class Services:
 
     def _set_unparsed_aside(self, found: Round, logged: int) -> None:
         """Recordings that lack a statement, because the connector could not parse it."""
-        log = self._log_since(logged)
+        log = self.log_since(logged)
         for recording in list(found.recordings):
             for statement in recording.script.accepted.after:
                 if f"{_UNPARSED} '{statement.at(recording.database)}'" in log:
@@ -130,24 +153,25 @@ class Services:
                     found.lost.append(Lost(recording.script, f"cannot parse: {statement.sql}"))
                     break
 
-    def _log_since(self, position: int) -> str:
+    def log_since(self, position: int) -> str:
+        """Connect's log after its first bytes."""
         with self._connect.log_file.open("rb") as log:
             log.seek(position)
             return log.read().decode(errors="replace")
 
-    def _connector(self, name: str, databases: Sequence[str]) -> dict[str, str]:
+    def _connector(self, name: str, server_id: int, databases: str) -> dict[str, str]:
         followed = mariadb_connector(
             self._database,
             USER,
             PASSWORD,
             prefix=PREFIX,
-            server_id=9000 + int(name.removeprefix("round")),
-            include=",".join(databases),
+            server_id=server_id,
+            include=databases,
             partitions=1,
         )
         return followed | {
             "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
-            "schema.history.internal.file.filename": str(self._place / f"{name}.history"),
+            "schema.history.internal.file.filename": str(self.place / f"{name}.history"),
             "schema.history.internal.store.only.captured.databases.ddl": "true",
             "schema.history.internal.skip.unparseable.ddl": "true",
             "event.processing.failure.handling.mode": "warn",
@@ -183,7 +207,8 @@ def start_services(*, event_positions: bool = True) -> Iterator[Services]:
         yield Services(database, broker, connect, place)
 
 
-def _cause(trace: str) -> str:
+def cause(trace: str) -> str:
+    """The innermost cause in the words of a failed task."""
     causes: list[str] = re.findall(r"Caused by: [\w.]+: (.*?)(?=\s+\.\.\. \d+ more|; \d|$)", trace)
     return causes[-1] if causes else trace[:300]
 

@@ -29,18 +29,19 @@ class ConnectorDiedError(Exception):
 
 @dataclass
 class OneTopic:
-    """The topic of a round: its records so far as (key, value)."""
+    """The topic of a round: its records so far as (key, value). ``patience_s``: the most time to wait for one."""
 
     servers: str
     name: str
     connect: EmbeddedConnect
     records: list[tuple[str | None, str | None]] = field(default_factory=list)
+    patience_s: float = _PATIENCE_S
 
     def read_until(self, found: Callable[[Payload], bool]) -> None:
         """Read on until a row has come that is looked for. Raises ConnectorDiedError."""
         consumer = Consumer({"bootstrap.servers": self.servers, **_CONSUMER})
         consumer.assign([TopicPartition(self.name, 0, len(self.records))])
-        deadline = clock.monotonic_s() + _PATIENCE_S
+        deadline = clock.monotonic_s() + self.patience_s
         try:
             while clock.monotonic_s() < deadline:
                 messages = consumer.consume(2_000, 0.2)

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ran[part] = run(part, given.place, given.limit, given.start, words)
     print("\n".join(line for part, verdicts in ran.items() for line in told(part, verdicts)))
     if given.page:
-        PAGE.write_text(page(PAGE.read_text() if PAGE.exists() else "", ran))
+        PAGE.write_text(page(PAGE.read_text() if PAGE.exists() else "", {part: v for part, v in ran.items() if v}))
     return int(any(verdict.outcome is Outcome.WRONG for verdicts in ran.values() for verdict in verdicts))
 
 

@@ -3,5 +3,40 @@
 from __future__ import annotations
 
 from tests.programs.proofs.part import Part
+from tests.programs.proofs.statements import StatementsPart
+from tests.programs.proofs.suite.part import SUITE, FilesPart
+from tests.programs.proofs.suite.tiflow import tiflow_home
 
-PARTS: tuple[Part, ...] = ()
+_READ = """Each statement goes through binlake's reader of statements; a file is equal if none raises anything.
+{repository} is not fetched: name a clone, `--option {name}=/absolute/path/of/the/clone` (a bare one will do)."""
+
+PARTS: tuple[Part, ...] = (
+    SUITE,
+    FilesPart(
+        "tiflow",
+        "PingCAP",
+        "upstreams of tests of TiDB's replication tools",
+        """Judged as [suite](#suite), each upstream's files in turn. `pingcap/tiflow` is not fetched: name a clone,
+`--option tiflow=/absolute/path/of/the/clone` (a bare one will do).""",
+        tiflow_home,
+    ),
+    StatementsPart(
+        "debezium",
+        "Red Hat",
+        "files of Debezium's own tests of its parsers",
+        _READ.format(repository="`debezium/debezium`", name="debezium"),
+        "debezium-ddl-parser/src/test/resources/",
+    ),
+    StatementsPart(
+        "flink",
+        "Apache Flink CDC",
+        "SQL files of its tests",
+        _READ.format(repository="`apache/flink-cdc`", name="flink"),
+    ),
+    StatementsPart(
+        "tiflowread",
+        "PingCAP",
+        "SQL files of TiDB's replication tools",
+        _READ.format(repository="`pingcap/tiflow`", name="tiflowread"),
+    ),
+)

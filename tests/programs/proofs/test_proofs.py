@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,9 +59,8 @@ def test_a_wrong_verdict_is_an_exit_code(tmp_path: Path, monkeypatch: pytest.Mon
     assert main(["another", *common[1:]]) == 2
 
 
-def test_names_are_words_and_the_page_has_every_part() -> None:
+def test_names_are_words_and_the_page_has_only_parts() -> None:
     names = [part.name for part in PARTS]
     assert len(set(names)) == len(names)
     assert all(name.isidentifier() and name.islower() for name in names)
-    text = PAGE.read_text()
-    assert all(f"\n## {name}\n" in text for name in names)
+    assert set(re.findall(r"^## (.*)$", PAGE.read_text(), re.MULTILINE)) <= set(names)

@@ -1,0 +1,87 @@
+"""Plays the recordings of a file into binlake, and says what became of the file."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tests.programs.oracle.forms import Form
+from tests.programs.oracle.recording import Recording
+from tests.programs.oracle.trial import played
+from tests.programs.proofs.part import Outcome, Verdict
+from tests.programs.proofs.suite.delivered import as_delivered
+from tests.programs.proofs.suite.reasons import ALTERED_DATES, excused_by, named, reason_of
+from tests.programs.proofs.suite.recorder import Run
+
+_SEVERITY = (Outcome.EQUAL, Outcome.REFUSED, Outcome.LOST, Outcome.WRONG)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What became of a recording. ``keyed``: whether a table with a key has a row event."""
+
+    name: str
+    outcome: Outcome
+    reason: str
+    detail: str
+    keyed: bool
+
+
+def judged(run: Run) -> tuple[Verdict, list[Segment]]:
+    """The verdict of a file, which is the worst of its segments', and these."""
+    segments = [_segment(r, u) for r, u in zip(run.recordings, run.unparsed, strict=True) if _has_rows(r)]
+    segments += [Segment(f"{run.name}#died", Outcome.LOST, _death(why), why, True) for why in run.deaths]
+    if not segments:
+        return Verdict(run.name, Outcome.SKIPPED, _general_end(run.end) or "no row in any table at any stop"), []
+    worst = max(segments, key=lambda segment: _SEVERITY.index(segment.outcome))
+    counts = Counter(segment.outcome.value for segment in segments)
+    detail = "; ".join(f"{count} segments {outcome}" for outcome, count in counts.items())
+    keyed = "with" if any(segment.keyed for segment in segments) else "only without"
+    reason = worst.reason or f"tables {keyed} a key"
+    if worst.detail:
+        detail += f"; {worst.name}: {worst.detail}"
+    return Verdict(run.name, worst.outcome, reason, detail[:1500]), segments
+
+
+def _segment(recording: Recording, unparsed: Sequence[str]) -> Segment:
+    keyed = any(record.key is not None for record in recording.records if record.topic is not None)
+    delivered = [as_delivered(table) for table in recording.truth]
+    altered = sum(cells for _, cells in delivered)
+    worst = Segment(recording.name, Outcome.EQUAL, "", "", keyed)
+    if altered:
+        worst = replace(worst, outcome=Outcome.LOST, reason=ALTERED_DATES, detail=f"{altered} cells")
+    for way, form in _trials(recording):
+        with played(replace(recording, truth=tuple(table for table, _ in delivered)), way, form) as (stream, trial):
+            words = named(stream.told)
+        excused = excused_by(trial.excuses.used)
+        if excused is not None and _SEVERITY.index(excused[0]) > _SEVERITY.index(worst.outcome):
+            worst = replace(worst, outcome=excused[0], reason=excused[1], detail=str(dict(trial.excuses.used)))
+        for failure in trial.failures:
+            outcome, reason = reason_of(failure, trial.failures, words, unparsed)
+            if _SEVERITY.index(outcome) > _SEVERITY.index(worst.outcome):
+                detail = f"{way}, {form}: {failure.kind} | {failure.table} | {failure.detail}"
+                worst = Segment(recording.name, outcome, reason, detail, keyed)
+    return worst
+
+
+def _trials(recording: Recording) -> Iterator[tuple[str, Form]]:
+    """From a backlog, live, or with deaths; ways and forms take turns."""
+    number = zlib.crc32(recording.name.encode())
+    forms = tuple(Form)
+    yield ("backlog", "live", "backlog", "kills")[number // 3 % 4], forms[number % 3]
+
+
+def _has_rows(recording: Recording) -> bool:
+    return any(record.topic is not None for record in recording.records)
+
+
+def _death(why: str) -> str:
+    general = re.sub(r"\d+|'[^']*'|`[^`]*`|\"[^\"]*\"|\[[^]]*\]", "N", why)
+    return f"the connector ends: {general[:90]}"
+
+
+def _general_end(end: str) -> str:
+    return re.sub(r"(die|skip):.*", r"the file ends itself (\1)", end, flags=re.DOTALL)

@@ -1,0 +1,104 @@
+"""The parts that run files at a server: which files in which order, and what is kept of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.programs.oracle.services import start_services
+from tests.programs.proofs.part import Outcome, Task, Verdict
+from tests.programs.proofs.suite.judge import judged
+from tests.programs.proofs.suite.package import files, suite_home
+from tests.programs.proofs.suite.recorder import Recorder, Run
+from tests.programs.proofs.suite.sessions import ServerGoneError
+
+#: The suites in the order in which they are run; those of other engines, clusters and plugins come last.
+_ORDER = (
+    "main/", "suite/rpl/", "suite/innodb/", "suite/parts/", "suite/engines/", "suite/binlog/", "suite/vcol/",
+    "suite/gcol/", "suite/versioning/", "suite/json/", "suite/maria/", "suite/innodb_zip/", "suite/innodb_gis/",
+    "suite/funcs_1/", "suite/compat/", "suite/period/", "suite/heap/", "suite/archive/", "suite/sql_sequence/",
+)  # fmt: skip
+_BATCH = 25
+JUDGED = """The statements of each file run at an embedded MariaDB that Debezium follows; before a table goes, all
+tables are read. What Debezium wrote is played into binlake from a backlog, live or with a storage that dies, in one of
+the three forms, and hudi-rs must show the server's rows. A file is as its worst *segment*, the statements from a moment
+without tables to the next one. What asks for a second server, another start of the server or a shell is left out; so
+are settings that take row events out of the log."""
+
+
+@dataclass(frozen=True)
+class FilesPart:
+    """Files in the language of MariaDB's tests.
+
+    Args:
+        name, owner, inputs, about: see Part.
+        home: the directory of the files, or None if there is none; it may look at the task's options.
+    """
+
+    name: str
+    owner: str
+    inputs: str
+    about: str
+    home: Callable[[Task], Path | None]
+
+    def run(self, task: Task) -> Iterator[Verdict]:
+        """Judge files. The options ``record`` and ``judge`` ask for half of the work, others are parts of names.
+
+        Raises what ``home`` raises.
+        """
+        home = self.home(task)
+        if home is None:
+            return
+        logging.getLogger().addHandler(logging.NullHandler())
+        words = [word for word in task.options if word not in ("record", "judge") and not Path(word).is_absolute()]
+        names = [name for name in ordered(files(home)) if not words or any(word in name for word in words)]
+        left = [name for name in names if name not in task.judged][task.start :]
+        if "judge" in task.options:
+            left = [name for name in left if (_place(task, name) / "run.json").exists()]
+        left = left[: task.limit]
+        for first in range(0, len(left), _BATCH):
+            batch = left[first : first + _BATCH]
+            if "judge" not in task.options:
+                _record(task, home, [name for name in batch if not (_place(task, name) / "run.json").exists()])
+            if "record" not in task.options:
+                yield from (_judge(task, name) for name in batch)
+
+
+SUITE = FilesPart("suite", "MariaDB", "test files", JUDGED, lambda task: suite_home())
+
+
+def ordered(names: Sequence[str]) -> list[str]:
+    """In the order of a run: those of other engines, of clusters and of plugins come last."""
+    return sorted(names, key=lambda name: (next((n for n, o in enumerate(_ORDER) if name.startswith(o)), 99), name))
+
+
+def _place(task: Task, name: str) -> Path:
+    return task.place / name.removesuffix(".test").replace("/", ".")
+
+
+def _record(task: Task, home: Path, names: Sequence[str]) -> None:
+    left = list(names)
+    while left:
+        with start_services() as services:
+            try:
+                recorder = Recorder(services, home)
+                while left:
+                    run = recorder.record(left[0])
+                    run.save(_place(task, left.pop(0)))
+                    print(f"recorded {run.name}: {len(run.recordings)} segments, {dict(run.ran)} {run.end}", flush=True)
+            except ServerGoneError as gone:
+                name = left.pop(0)
+                Run(name, end=f"the server ended: {gone}").save(_place(task, name))
+
+
+def _judge(task: Task, name: str) -> Verdict:
+    run = Run.load(_place(task, name))
+    if run.end.startswith("the server ended"):
+        return Verdict(name, Outcome.SKIPPED, "the server ended", run.end)
+    verdict, segments = judged(run)
+    with (task.place / "segments.jsonl").open("a") as lines:
+        lines.writelines(json.dumps(asdict(segment), ensure_ascii=False) + "\n" for segment in segments)
+    return verdict
