@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -243,16 +245,39 @@ def common(
 
 
 def main() -> None:
-    """Run the command; an error that binlake raised on purpose becomes its text and its exit code."""
+    """Run the command. An error that binlake raised on purpose becomes a line and its exit code; of any other one the
+    traceback goes to a file, and a line says to which. With --debug tracebacks are printed."""
+    debug = "--debug" in sys.argv[1:]
+    if debug:  # of Spark's log too
+        os.environ.setdefault("BINLAKE_SPARK_LOG", "console")
     try:
         app()
     except LakeError as error:
-        if "--debug" in sys.argv[1:]:
+        _end(error, debug=debug)
+    except Exception as error:
+        if debug:
             raise
-        from binlake.cli.text import (
-            print_error,  # only an error needs it, as it needs half a second of imports
-            terminal,
-        )
+        _end(_unexpected(error), debug=False)
 
-        print_error(error, terminal(stderr=True))
-        sys.exit(error.exit_code)
+
+def _end(error: LakeError, *, debug: bool) -> None:
+    if debug:
+        traceback.print_exception(error)
+    # Only an error needs it, and it takes half a second of imports.
+    from binlake.cli.text import print_error, terminal
+
+    print_error(error, terminal(stderr=True))
+    sys.exit(error.exit_code)
+
+
+def _unexpected(error: Exception) -> LakeError:
+    """What a user is told of an error that nobody foresaw; its traceback is kept in a file."""
+    from binlake.stream.spark.cache import log_file
+
+    words = f"{type(error).__name__}: {error}".splitlines()[0]
+    try:
+        path = log_file("unexpected-error")
+        path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    except OSError:
+        return LakeError(f"unexpected {words}", do_next="run it again with binlake --debug, and report the traceback")
+    return LakeError(f"unexpected {words}", do_next="report it with the traceback in this file", log=path)

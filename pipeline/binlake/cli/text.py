@@ -107,13 +107,12 @@ def say(line: str) -> None:
 
 
 def print_error(error: LakeError, console: Console) -> None:
-    """What happened, where, and what to do next, a line each."""
+    """One line: what happened, where, and what to do next. The mistakes of a settings file have a line each."""
+    what = error.what if hasattr(error, "problems") else one_line(error.what)
+    place = ", ".join(f"{name}={one_line(str(value))}" for name, value in error.where.items())
     console.print("error: ", style="bold red", end="")
-    console.print(error.what, markup=False, highlight=False, soft_wrap=True)
-    for name, value in error.where.items():
-        console.print(f"  {name}: {one_line(str(value))}", markup=False, highlight=False, soft_wrap=True)
-    if error.do_next:
-        console.print(f"next: {error.do_next}", markup=False, highlight=False, soft_wrap=True)
+    parts = [f"{what} [{place}]" if place else what, f"Next: {one_line(error.do_next)}" if error.do_next else ""]
+    console.print(". ".join(filter(None, parts)), markup=False, highlight=False, soft_wrap=True)
 
 
 class CellColumn(NamedTuple, Generic[R]):

@@ -191,7 +191,7 @@ class Stream:
                 words = redact(cause_of(error), secrets_of(self._settings.kafka.client_properties()))
                 raise TransientError(
                     f"Spark ended the query: {words}",
-                    do_next="see Spark's log; start again",
+                    do_next="see Spark's log; start again, and with binlake --debug if it comes again",
                     stream=self._settings.name,
                 ) from None
 

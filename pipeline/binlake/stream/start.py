@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from binlake.settings import Settings
 from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
 from binlake.stream.monitoring.run_log import RunLog
-from binlake.stream.spark.session import spark_session
+from binlake.stream.spark.session import spark_log, spark_session
+from hudilake.errors import LakeError
 from lakemetastore.client.registration import NO_REGISTRAR, Registrar
 
 
@@ -41,7 +42,7 @@ def run_stream(
 
     Raises LakeError; everything committed stays committed, and the next run continues from there.
     """
-    with RunLog(settings.name) as log, _session(settings) as session:
+    with RunLog(settings.name) as log, _naming_the_log(settings), _session(settings) as session:
         # Imported here: the import takes half a second, while the JVM starts in any case.
         from binlake.stream.monitoring.watched import monitored
         from binlake.stream.run import Stream
@@ -55,6 +56,25 @@ def run_stream(
             halt = stop or threading.Event()
             stream = Stream(settings, session(), tell, halt, monitor, skip_missing=skip_missing, registrar=registrar)
             stream.run(once=once)
+
+
+@contextlib.contextmanager
+def _naming_the_log(settings: Settings) -> Iterator[None]:
+    """Add the file that Spark's JVM has logged to since the start, if there is one, to an error."""
+    before = _size_of_log(settings)
+    try:
+        yield
+    except LakeError as error:
+        if _size_of_log(settings) > before:
+            error.where.setdefault("log", spark_log(settings))
+        raise
+
+
+def _size_of_log(settings: Settings) -> int:
+    try:
+        return spark_log(settings).stat().st_size
+    except OSError:
+        return 0
 
 
 @contextlib.contextmanager

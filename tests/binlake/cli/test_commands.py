@@ -26,13 +26,13 @@ def test_mistakes_in_the_settings_end_with_their_exit_code_and_no_traceback(tmp_
         assert done.returncode == 2
         assert "kafka.bootstrap_servers: is required (line 2)" in done.stderr
         assert "lake: is required" in done.stderr
-        assert "next: correct the settings" in done.stderr
+        assert "Next: correct the settings" in done.stderr
         assert "Traceback" not in done.stderr
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     done = binlake("--debug", "check", str(tmp_path / "none.yaml"))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Traceback" in done.stderr
     assert "cannot read the settings file" in done.stderr
 

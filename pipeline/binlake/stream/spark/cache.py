@@ -1,4 +1,5 @@
-"""Files that are fetched once and kept: ``~/.cache/binlake/jars``, or ``$BINLAKE_CACHE/jars``.
+"""Files beside the code: what is fetched once and kept, in ``~/.cache/binlake/jars``, and logs, in
+``~/.cache/binlake/logs``; with ``$BINLAKE_CACHE`` below that.
 
 An entry is a directory. It appears by one rename when it is complete, so a process that ends early leaves no entry.
 """
@@ -52,9 +53,24 @@ def cache_entry(name: str) -> Path:
     return _root() / name
 
 
+def log_file(name: str) -> Path:
+    """The path of a log, whose directory exists: below the temporary directory where the cache cannot be written."""
+    try:
+        directory = _base() / "logs"
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        directory = Path(tempfile.gettempdir()) / f"binlake-logs-{os.getuid()}"
+        directory.mkdir(mode=0o700, exist_ok=True)
+    return directory / f"{name}.log"
+
+
 def _root() -> Path:
+    return _base() / "jars"
+
+
+def _base() -> Path:
     base = os.environ.get("BINLAKE_CACHE")
-    return (Path(base) if base else Path.home() / ".cache" / "binlake") / "jars"
+    return Path(base) if base else Path.home() / ".cache" / "binlake"
 
 
 def _make_root(root: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from binlake.settings import Settings
+from binlake.stream.spark.cache import log_file
 from binlake.stream.spark.class_archive import archive_options, make_archive
 from binlake.stream.spark.jars import KAFKA_CONNECTORS, kafka_connector, spark_line
 from binlake.stream.spark.java import java_environment
@@ -100,7 +101,7 @@ def _defaults(settings: Settings) -> dict[str, str]:
         "spark.redaction.regex": REDACTED,
     }
     if settings.spark.master:
-        conf |= _own_java()
+        conf |= _own_java(spark_log(settings))
     if (settings.spark.master or "").startswith("local"):
         conf |= {
             "spark.driver.host": "127.0.0.1",
@@ -132,14 +133,22 @@ def _needs_connector(settings: Settings) -> bool:
     return not settings.spark.brings_jars and not _OWN_RESOLVER & set(settings.spark.conf)
 
 
-def _own_java() -> dict[str, str]:
+def spark_log(settings: Settings) -> Path:
+    """The file that has Spark's warnings and errors with their stack traces, where binlake starts the JVM."""
+    return log_file(f"spark-{settings.name}")
+
+
+def _own_java(log: Path) -> dict[str, str]:
     """Properties of a JVM that binlake starts: classes from the archive, and no warnings about harmless conditions.
 
-    The files beside this module are missing if the module is imported from a zip.
+    The files beside this module are missing if the module is imported from a zip. ``log``: where stack traces go; with
+    BINLAKE_SPARK_LOG=console they are on standard error too.
     """
     options = [archive_options()]
     if _LOG4J.is_file() and not _has_log4j():
-        options.append(f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}")
+        options += [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", f'"-Dbinlake.spark.log={log}"']
+        if os.environ.get("BINLAKE_SPARK_LOG") == "console":
+            options += ["-Dbinlake.console.severest=FATAL", "-Dbinlake.console.trace=full"]
     conf = {"spark.driver.defaultJavaOptions": " ".join(filter(None, options))}
     if _POOLS.is_file():
         conf["spark.scheduler.allocation.file"] = _POOLS.as_uri()

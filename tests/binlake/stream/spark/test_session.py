@@ -53,7 +53,7 @@ def test_libraries_of_the_settings_go_first(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("BINLAKE_CACHE", str(tmp_path / "cache"))
     given = properties(conf={named: "theirs"})
     assert {name: value for name, value in given.items() if name.startswith("spark.jars")} == {named: "theirs"}
-    assert not (tmp_path / "cache").exists()
+    assert not (tmp_path / "cache/jars").exists()
 
 
 @pytest.mark.parametrize("named", ["spark.jars.ivySettings", "spark.jars.repositories"])
@@ -64,7 +64,7 @@ def test_where_the_settings_name_a_repository_spark_resolves(
     given = properties(conf={named: "theirs"})
     assert given["spark.jars.packages"] == KAFKA_CONNECTORS[spark_line()]
     assert "spark.jars" not in given
-    assert not (tmp_path / "cache").exists()
+    assert not (tmp_path / "cache/jars").exists()
 
 
 def test_a_jvm_of_spark_submit_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,8 +77,10 @@ def test_a_jvm_of_spark_submit_is_left_as_it_is(tmp_path: Path, monkeypatch: pyt
 def test_the_log_is_ours_unless_there_is_one(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SPARK_CONF_DIR", "SPARK_HOME"):
         monkeypatch.delenv(name, raising=False)
-    option = properties()["spark.driver.defaultJavaOptions"].removeprefix("-Dlog4j2.configurationFile=file://")
-    assert "rootLogger.level = warn" in Path(url2pathname(option)).read_text()
+    configuration, log = properties()["spark.driver.defaultJavaOptions"].split()
+    path = url2pathname(configuration.removeprefix("-Dlog4j2.configurationFile=file://"))
+    assert "rootLogger.level = warn" in Path(path).read_text()
+    assert Path(log.strip('"').removeprefix("-Dbinlake.spark.log=")).parent == repository / "cache/logs"
     monkeypatch.setenv("SPARK_CONF_DIR", str(repository))
     assert properties()["spark.driver.defaultJavaOptions"] != ""
     (repository / "log4j2.xml").write_text("<Configuration/>")
