@@ -271,7 +271,7 @@ def _end(error: LakeError, *, debug: bool) -> None:
 
 
 def _unexpected(error: Exception) -> LakeError:
-    """What a user is told of an error that nobody foresaw; its traceback is kept in a file."""
+    """What a user is given for an error that nobody foresaw; its traceback is kept in a file."""
     from binlake.stream.spark.cache import log_file
 
     words = f"{type(error).__name__}: {error}".splitlines()[0]
