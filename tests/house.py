@@ -74,6 +74,12 @@ class Module:
         return self.path.name == "__init__.py"
 
     @property
+    def dotted(self) -> str:
+        """Its name in an import."""
+        parts = self.path.parent.parts if self.is_init else self.path.with_suffix("").parts
+        return ".".join(parts)
+
+    @property
     def docstring(self) -> str:
         """Its docstring; empty if it has none."""
         return ast.get_docstring(self.tree) or ""
@@ -184,6 +190,61 @@ def _folders(modules: Sequence[Module]) -> dict[Path, set[Path]]:
     return dict(sorted(inside.items()))
 
 
+# -- classes -----------------------------------------------------------------------------------------------------------
+
+#: Classes of libraries whose heirs, at any depth, are errors or models of data; and those whose heirs are interfaces.
+_DATA = {"BaseModel", "Enum", "Exception", "NamedTuple", "StrEnum", "Struct", "TypedDict"}
+_INTERFACES = {"ABC", "Protocol"}
+
+
+@dataclass(frozen=True)
+class _Class:
+    """A class with its bases: the dotted name of the module that defines each, as imports say, and its name there."""
+
+    module: Module
+    node: ast.ClassDef
+    bases: tuple[tuple[str, str], ...]
+
+    def is_data(self, classes: dict[tuple[str, str], _Class]) -> bool:
+        """Whether it is an error or a model of data."""
+        return any(base[1] in _DATA or (base in classes and classes[base].is_data(classes)) for base in self.bases)
+
+    @property
+    def is_abstract(self) -> bool:
+        """Whether it cannot be made by itself. An heir of an abstract class can."""
+        marks = (mark for one in self.node.body if isinstance(one, ast.FunctionDef) for mark in one.decorator_list)
+        named = any(base[1] in _INTERFACES for base in self.bases)
+        return named or any(ast.unparse(mark).endswith("abstractmethod") for mark in marks)
+
+
+def concrete_base(modules: Sequence[Module]) -> Iterator[Violation]:
+    """Classes that inherit from a class of ours which can be made by itself: one object over two classes, where parts
+    with names would say what they are. Errors and models of data may."""
+    classes = {(one.module.dotted, one.node.name): one for module in modules for one in _classes(module)}
+    for (_, name), one in sorted(classes.items()):
+        for base in one.bases:
+            if base in classes and not classes[base].is_abstract and not classes[base].is_data(classes):
+                yield Violation(
+                    one.module.at(one.node), f"{name} inherits from {base[1]}; give it a part of that class"
+                )
+
+
+def _classes(module: Module) -> Iterator[_Class]:
+    origins: dict[str, str] = {}
+    definitions: list[ast.ClassDef] = []
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ImportFrom):
+            origins |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ClassDef):
+            definitions.append(node)
+    for node in definitions:
+        written = [ast.unparse(base).partition("[")[0] for base in node.bases]
+        names = [(first, dot + rest) for first, dot, rest in (name.partition(".") for name in written)]
+        full = [origins.get(first, f"{module.dotted}.{first}") + rest for first, rest in names]
+        bases = tuple((place, name) for place, _, name in (name.rpartition(".") for name in full))
+        yield _Class(module, node, bases)
+
+
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
@@ -227,6 +288,7 @@ RULES: dict[str, Callable[[Sequence[Module]], Iterator[Violation]]] = {
     "thin_folder": thin_folder,
     "wide_folder": wide_folder,
     "no_duty": no_duty,
+    "concrete_base": concrete_base,
     "idle_docstring": idle_docstring,
     "told": told,
     "local_found": local_of("found"),

@@ -77,6 +77,32 @@ def test_participles_are_seen_wherever_a_class_is(build: BUILD) -> None:
     assert broken("participle", modules) == ["a/x.py:2"]
 
 
+def test_a_class_that_can_be_made_is_no_base(build: BUILD) -> None:
+    first = "class Table: ...\nclass LakeTable(Table): ...\n"
+    second = "import a.x\nfrom a import x\nfrom a.x import Table as T\nclass B(T): ...\nclass C(x.Table): ...\n"
+    generic = "class Box(Generic[T]): ...\nclass Full(Box[int]): ...\n"
+    modules = build({"a/x.py": first, "a/y.py": second, "a/z.py": generic})
+    assert broken("concrete_base", modules) == ["a/x.py:2", "a/y.py:4", "a/y.py:5", "a/z.py:2"]
+
+
+def test_abstract_classes_errors_and_models_of_data_are_bases(build: BUILD) -> None:
+    abstract = (
+        "from abc import ABC, abstractmethod\nclass Rows(ABC): ...\nclass Buckets(Rows): ...\n"
+        "class Marked:\n    @abstractmethod\n    def write(self): ...\nclass Written(Marked): ...\n"
+    )
+    data = (
+        "from pydantic import BaseModel\nclass Section(BaseModel): ...\nclass Policy(Section): ...\n"
+        "class Rule(Policy): ...\nclass LakeError(Exception): ...\nclass BadError(LakeError): ...\n"
+        "class WorseError(BadError): ...\n"
+    )
+    modules = build(
+        {"a/x.py": abstract, "a/y.py": data, "b/z.py": "from c import Table\nclass LakeTable(Table): ...\n"}
+    )
+    assert broken("concrete_base", modules) == []
+    modules = build({"a/v.py": "from a.x import Buckets\nclass Rings(Buckets): ...\n"})  # an heir can be made
+    assert broken("concrete_base", modules) == ["a/v.py:2"]
+
+
 def of_lines(count: int, docstring: str = "A module.") -> str:
     """A module of so many lines."""
     return f'"""{docstring}"""\n' + "x = 1\n" * (count - 1)

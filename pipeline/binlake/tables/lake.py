@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pyarrow as pa
 
 from binlake.rows.upsert.target import Target
@@ -30,12 +32,28 @@ def locking(settings: LockingSettings, owner: str, *, one_run: bool = False) -> 
 
 
 class Lake:
-    """All tables of the lake that this stream has met, opened on first use. ``registrar``: is given the
-    completed instants."""
+    """All tables of the lake that this stream has met, opened on first use.
 
-    def __init__(self, root: Storage, locking: Locking | None = None, registrar: Registrar = NO_REGISTRAR) -> None:
+    Args:
+        root: of the lake.
+        locking: how tables are shared with other writers.
+        registrar: is given the completed instants.
+        ends: whether the stream ends: its tables are compacted inline then, for nothing waits for a later compaction.
+        base_from_rows: as in ``WriteContext``.
+    """
+
+    def __init__(
+        self,
+        root: Storage,
+        locking: Locking | None = None,
+        registrar: Registrar = NO_REGISTRAR,
+        *,
+        ends: bool = False,
+        base_from_rows: int | None = None,
+    ) -> None:
         self.root = root
         self.registrar = registrar
+        self._ends, self._base_from_rows = ends, base_from_rows
         self._locking = locking
         self._open: dict[str, LakeTable] = {}
         self._known: dict[str, KnownTable] = {}
@@ -58,7 +76,7 @@ class Lake:
         """
         opened, known = self._open.get(rules.path), self._known.get(rules.path)
         if opened is None:
-            storage = self.root.sub(rules.path)
+            storage, rules = self.root.sub(rules.path), self._rules(rules)
             if known is not None:
                 known.check_there(storage)
             elif not HudiTable.exists(storage):
@@ -93,15 +111,21 @@ class Lake:
         return known
 
     def _created(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
-        storage = self.root.sub(rules.path)
+        storage, rules = self.root.sub(rules.path), self._rules(rules)
         check_free(storage)
         try:
             return LakeTable.create(storage, rules, target, columns, self._locking)
         except AlreadyExistsError:  # another writer created the table first
             return LakeTable.open(storage, rules, self._locking)
 
+    def _rules(self, rules: TableRules) -> TableRules:
+        rule = rules.compaction
+        if not self._ends or rule is None or rule.mode != "async":
+            return rules
+        return dataclasses.replace(rules, compaction=rule.model_copy(update={"mode": "inline"}))
+
     def _kept(self, rules: TableRules, table: LakeTable) -> LakeTable:
-        table.registrar = self.registrar
+        table.registrar, table.base_from_rows = self.registrar, self._base_from_rows
         self._open[rules.path] = table
         self.openings += 1
         return table

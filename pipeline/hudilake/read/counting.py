@@ -15,10 +15,10 @@ import pyarrow as pa
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.files.append import rows_never_merge
 from hudilake.format.files.view import FileSlice
-from hudilake.metadata.records.reader import MetadataReader
 from hudilake.read.filters.bounds import ColumnBounds, may_match
 from hudilake.read.filters.evaluate import Flags
 from hudilake.read.filters.expressions import Filter, Not
+from hudilake.read.index import FileLookups
 from hudilake.read.slice_files import SliceFiles
 from hudilake.read.window import COMMIT_TIME_FIELD
 
@@ -96,7 +96,7 @@ def common_values(
     return values
 
 
-def row_counts(reader: MetadataReader, files: SliceFiles, config: TableConfig, passing: Flags) -> dict[int, int]:
+def row_counts(reader: FileLookups, files: SliceFiles, config: TableConfig, passing: Flags) -> dict[int, int]:
     """The number of rows of slices that can be counted, by the slices' numbers.
 
     Args:
@@ -105,7 +105,7 @@ def row_counts(reader: MetadataReader, files: SliceFiles, config: TableConfig, p
         config: the table's.
         passing: the slices to count, all rows of which pass; bool array of n.
 
-    A slice with a file that the index does not know is left out. Raises as ``MetadataReader``.
+    A slice with a file that the index does not know is left out. Raises as ``FileLookups``.
     """
     live = [has_live_rows_only(piece, config) for piece in files.slices]
     wanted = passing & np.array(live, dtype=np.bool_)

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
 from hudilake.errors import CorruptDataError, LakeError
 from hudilake.format.definition.metadata_partition import MetadataPartition
+from hudilake.format.files.column_stats import ColumnRange
 from hudilake.format.timeline.instant import COMMIT, DELTA_COMMIT, Instant
 from hudilake.format.timeline.timeline import Timeline
+from hudilake.metadata.records.delta import FileKey
 from hudilake.metadata.records.file_group import FileGroup
 from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.metadata.records.reader import MetadataReader, load_groups
-from hudilake.storage.base import Storage
+from hudilake.storage.base import FileInfo, Storage
 from hudilake.table.table import HudiTable
 
 if TYPE_CHECKING:
@@ -43,6 +45,24 @@ INDEX_FAILURES: Final = (
 _LAST_FIRST_INSTANT = max(partition.first_instant for partition in MetadataPartition)
 
 
+class FileLookups(Protocol):
+    """A table's files and their column ranges, by key. Every method may raise any of INDEX_FAILURES."""
+
+    def partition_paths(self) -> list[str]:
+        """The partition paths, sorted, without partitions that lost their last file."""
+        ...
+
+    def listed(self, partition_paths: Iterable[str]) -> dict[str, list[FileInfo]]:
+        """The files of each of these partitions by its path; partitions without files may be left out."""
+        ...
+
+    def column_ranges(
+        self, columns: Collection[str], files: Iterable[FileKey]
+    ) -> dict[FileKey, dict[str, ColumnRange]]:
+        """The statistics of these columns by file and column; files and columns without any are left out."""
+        ...
+
+
 class TableIndex:
     """The metadata partitions of a table, each in its state at first use.
 
@@ -52,9 +72,13 @@ class TableIndex:
         storage: rooted at the data table.
         partitions: the partitions in the table's properties.
         data_timeline: the data table's, loaded before.
+        known: files and column ranges as of the same timeline, where a service has them; None to read them.
     """
 
-    def __init__(self, storage: Storage, partitions: Sequence[str], data_timeline: Timeline) -> None:
+    def __init__(
+        self, storage: Storage, partitions: Sequence[str], data_timeline: Timeline, known: FileLookups | None = None
+    ) -> None:
+        self._known = known
         self._root = storage.sub(METADATA_PATH)
         self._partitions = frozenset(partitions)
         self._data_timeline = data_timeline
@@ -66,8 +90,12 @@ class TableIndex:
         """Whether the table lists that metadata partition."""
         return partition.value in self._partitions
 
+    def lookups(self, partition: MetadataPartition) -> FileLookups:
+        """Lookups of files or of column ranges."""
+        return self._known or self.reader(partition)
+
     def reader(self, partition: MetadataPartition) -> MetadataReader:
-        """Lookups in that partition alone."""
+        """Lookups in that partition of the metadata table alone."""
         opened = self._readers.get(partition)
         if opened is None:
             opened = MetadataReader(load_groups(self._root, [partition], self.timeline(), self._data_timeline))

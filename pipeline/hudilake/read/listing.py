@@ -28,7 +28,7 @@ class Listing:
         if index is None or not index.has(MetadataPartition.FILES):
             return cls(storage, None)
         try:
-            paths = index.reader(MetadataPartition.FILES).partition_paths()
+            paths = index.lookups(MetadataPartition.FILES).partition_paths()
         except INDEX_FAILURES as error:
             return cls(storage, None, str(error))
         if not paths and any(timeline.commit_metadata(write).stats for write in reversed(timeline.completed())):
@@ -44,7 +44,7 @@ class Listing:
         """The partition paths, sorted. Raises StorageError."""
         if self.index is None:
             return partition_paths(self.storage)
-        return self.index.reader(MetadataPartition.FILES).partition_paths()
+        return self.index.lookups(MetadataPartition.FILES).partition_paths()
 
     def files(self, paths: Sequence[str]) -> dict[str, list[FileInfo]]:
         """The files of those partitions. Raises as the metadata table does, StorageError.
@@ -52,7 +52,7 @@ class Listing:
         A partition without files in the metadata table is listed on storage: an entry may be lost, and a listing is
         cheap.
         """
-        listed = {} if self.index is None else self.index.reader(MetadataPartition.FILES).listed(paths)
+        listed = {} if self.index is None else self.index.lookups(MetadataPartition.FILES).listed(paths)
         return {path: listed.get(path) or self.storage.list(path) for path in paths}
 
 

@@ -19,6 +19,7 @@ from hudilake.metadata.records.reader import MetadataReader
 from hudilake.read.filters.bounds import ColumnBounds, column_bounds, may_match, span
 from hudilake.read.filters.evaluate import Flags
 from hudilake.read.filters.expressions import Filter, columns_of
+from hudilake.read.index import FileLookups
 from hudilake.read.slice_files import SliceFiles
 
 #: Index rows (files times columns) of one task.
@@ -56,11 +57,11 @@ class LoadedStats:
         seen = (self._loaded.get(column) for column in columns)
         return sum(int((selected if loaded is None else selected & ~loaded).sum()) for loaded in seen)
 
-    def bounds(self, reader: MetadataReader, columns: Iterable[str], selected: Flags) -> dict[str, ColumnBounds]:
+    def bounds(self, reader: FileLookups, columns: Iterable[str], selected: Flags) -> dict[str, ColumnBounds]:
         """Bounds over all files; those of files not in ``selected`` may be unknown. Raises as ``reader``."""
         return {column: self._column(reader, column, selected) for column in columns}
 
-    def _column(self, reader: MetadataReader, column: str, selected: Flags) -> ColumnBounds:
+    def _column(self, reader: FileLookups, column: str, selected: Flags) -> ColumnBounds:
         count = len(self.files.files)
         ranges = self._ranges.setdefault(column, [None] * count)
         loaded = self._loaded.setdefault(column, np.zeros(count, dtype=np.bool_))

@@ -114,7 +114,7 @@ class Planner:
         paths = [piece.partition_path for piece in files.slices]
         own = partition_bounds(paths, self.table.config, question.schema)
         try:
-            reader = index.reader(MetadataPartition.COLUMN_STATS)
+            reader = index.lookups(MetadataPartition.COLUMN_STATS)
             selected, columns = files.files_of(pruning.kept), columns_of(condition)
             if pruning.stats.missing(columns, selected) > self.reads.in_process:
                 return {}

@@ -188,7 +188,7 @@ class SlicePruner:
             files = self._by_tasks(condition, selected)
             why = f"{condition}; read in tasks"
         else:
-            bounds = self.stats.bounds(self.index.reader(MetadataPartition.COLUMN_STATS), columns, selected)
+            bounds = self.stats.bounds(self.index.lookups(MetadataPartition.COLUMN_STATS), columns, selected)
             self._bounds.update(bounds)
             files = may_match(condition, bounds, len(self.slices.files)) & selected
             why = f"{condition}; indexed files: {self.stats.indexed(columns, selected)} of {int(selected.sum())}"
@@ -206,7 +206,7 @@ class SlicePruner:
         if not named or self.index is None or not self.index.has(MetadataPartition.COLUMN_STATS):
             return np.zeros(len(among), dtype=np.bool_)
         try:
-            reader = self.index.reader(MetadataPartition.COLUMN_STATS)
+            reader = self.index.lookups(MetadataPartition.COLUMN_STATS)
             bounds = self.stats.bounds(reader, named, self.slices.files_of(among))
         except INDEX_FAILURES as error:
             self.warn("layout", f"not known, the index cannot be read: {error}")

@@ -93,7 +93,7 @@ def ranges(view: TableView, partition: str, columns: Sequence[str], after: str |
     files = sorted(SliceFiles(slices_at(view, partition, None)).files)
     rest = [file for file in files if after is None or file[1] > after]
     page = rest[: max(limit // len(columns), 1)]
-    ranges_by_file = index.reader(MetadataPartition.COLUMN_STATS).column_ranges(list(columns), page)
+    ranges_by_file = index.lookups(MetadataPartition.COLUMN_STATS).column_ranges(list(columns), page)
     items = (
         _range(partition, name, item)
         for (_, name) in page

@@ -8,11 +8,9 @@ from collections.abc import Collection, Iterable
 from functools import partial
 
 from hudilake.errors import LakeError
-from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.files.column_stats import ColumnRange
 from hudilake.format.timeline.instant import COMPLETED_ACTIONS
 from hudilake.metadata.records.delta import FileKey
-from hudilake.metadata.records.reader import MetadataReader
 from hudilake.read.index import TableIndex, table_index
 from hudilake.storage.base import FileInfo
 from hudilake.table.table import HudiTable
@@ -23,11 +21,10 @@ from lakemetastore.lake.state import LakeState
 _log = logging.getLogger(__name__)
 
 
-class StateReader(MetadataReader):
+class StateLookups:
     """The files and column ranges of a state. The ranges of a partition are decoded on first use, and kept."""
 
     def __init__(self, state: LakeState) -> None:
-        super().__init__({})
         self._state = state
         self._ranges: dict[str, dict[str, dict[str, ColumnRange]]] = {}
 
@@ -53,21 +50,7 @@ class StateReader(MetadataReader):
         return ranges_by_file
 
 
-class StateIndex(TableIndex):
-    """A table's metadata table, with listing and column ranges from a state of the same timeline."""
-
-    def __init__(self, table: HudiTable, state: LakeState) -> None:
-        super().__init__(table.storage, table.config.metadata_partitions, table.timeline)
-        self._reader = StateReader(state)
-
-    def reader(self, partition: MetadataPartition) -> MetadataReader:
-        """Lookups in that partition."""
-        if partition in (MetadataPartition.FILES, MetadataPartition.COLUMN_STATS):
-            return self._reader
-        return super().reader(partition)
-
-
-def state_index(table: HudiTable, states: LakeTables) -> StateIndex | None:
+def state_index(table: HudiTable, states: LakeTables) -> TableIndex | None:
     """The index of a table by the metastore's state; None if that is not the state of the same timeline.
 
     Raises StorageError if the metastore's store does not answer.
@@ -77,7 +60,7 @@ def state_index(table: HudiTable, states: LakeTables) -> StateIndex | None:
     timeline = table.timeline
     if known != {*timeline.pending(), *timeline.completed_actions(COMPLETED_ACTIONS)}:
         return None
-    return StateIndex(table, state)
+    return TableIndex(table.storage, table.config.metadata_partitions, timeline, StateLookups(state))
 
 
 def index_by(states: LakeTables | None) -> IndexOf:

@@ -106,7 +106,7 @@ def statistics(
     if index is None or not indexed or not wanted:
         return {}
     try:
-        return index.reader(MetadataPartition.COLUMN_STATS).column_ranges(indexed, wanted)
+        return index.lookups(MetadataPartition.COLUMN_STATS).column_ranges(indexed, wanted)
     except INDEX_FAILURES as error:
         _log.warning("the column statistics of %d files cannot be read: %s", len(wanted), error)
         return {}

@@ -11,7 +11,7 @@ from lakemetastore.client.plans import ServicePlans
 from lakemetastore.client.registration import register
 from lakemetastore.client.requests import MetastoreClient
 from lakemetastore.http.options import ServeOptions
-from lakemetastore.http.state_index import StateIndex, state_index
+from lakemetastore.http.state_index import state_index
 from lakemetastore.lake.lake_tables import LakeTables
 from lakemetastore.log.stores.opening import open_store
 from tests.hudilake.read.lakes import Counting, new_table, random_table, row
@@ -46,7 +46,7 @@ def test_plans_are_the_same_by_the_state(tmp_path: Path) -> None:
                 newest = table.table.timeline.completed()[-1].requested_time
                 assert register(client, table.storage.uri, newest).seen
             reader = TableReader.open(table.storage)
-            assert isinstance(state_index(reader.table, states), StateIndex) == (number != 1)
+            assert (state_index(reader.table, states) is not None) == (number != 1)
             for condition in CONDITIONS:
                 expected = reader.plan(condition=condition)
                 found = TableReader.open(table.storage, service=ServicePlans(client)).plan(condition=condition)

@@ -17,7 +17,7 @@ from binlake.decode.changes import RawRecords
 from binlake.load.replay.age import refuse_too_old
 from binlake.load.replay.coverage import DumpCoverage, DumpPortion, portions
 from binlake.load.replay.engine import DumpPlace
-from binlake.load.replay.runner import ReplayLake, ReplayRunner, replay_stream, replaying
+from binlake.load.replay.runner import ReplayRunner, replay_lake, replay_stream, replaying
 from binlake.position.lease import StreamLease
 from binlake.settings import Settings
 from binlake.source.dump_layout import DumpFile, DumpLayout, Window, is_hidden, is_hidden_directory
@@ -208,7 +208,7 @@ class _DumpReplay:
     ) -> None:
         settings, report = self._settings, self._report
         engine = workers.engine(self._place, [file for portion in work for file in portion.files])
-        lake, services = ReplayLake(self._root, settings), TableServices(workers.map_tasks)
+        lake, services = replay_lake(self._root, settings), TableServices(workers.map_tasks)
         state = open_storage(settings.state_uri, settings.state_options())
         runner = ReplayRunner(settings, lake, state, self._schemas(), services, self._covers, report.step)
         try:

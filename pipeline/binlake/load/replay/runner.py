@@ -6,15 +6,10 @@ its recovery ignore them. The ordering values of the events decide between rows,
 
 from __future__ import annotations
 
-import dataclasses
-
-import pyarrow as pa
-
 from binlake.decode.changes import SourceTable
 from binlake.load.replay.coverage import DumpPortion
 from binlake.load.replay.dump_policy import DumpPolicy
-from binlake.rows.upsert.target import Target
-from binlake.settings import Settings, TableRules
+from binlake.settings import Settings
 from binlake.source.dump_read import record_bytes
 from binlake.source.offsets import OffsetRange, Ranges
 from binlake.stream.batches.policy import Batch
@@ -23,7 +18,6 @@ from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.tables.lake import Lake, locking
-from binlake.tables.lake_table import LakeTable
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import now_ms
 from hudilake.commit.commit import OvertakenError
@@ -50,32 +44,13 @@ def replaying(settings: Settings) -> Settings:
     return settings.model_copy(update={"name": replay_stream(settings.name), "quarantine": quarantine, "state": state})
 
 
-class ReplayLake(Lake):
-    """The lake's tables, with inline compaction, because a replay ends; the first rows may go to base files."""
+def replay_lake(root: Storage, settings: Settings) -> Lake:
+    """The lake's tables, with inline compaction, because a replay ends; the first rows may go to base files.
 
-    def __init__(self, root: Storage, settings: Settings) -> None:
-        super().__init__(root, locking(settings.locking, f"stream {settings.name}", one_run=True))
-        self._base_from_rows = settings.dump.base_files_from_rows
-
-    def get(self, rules: TableRules) -> LakeTable | None:
-        """Returns the table with inline compaction, None if it does not exist. Errors as ``Lake.get``."""
-        table = super().get(_inline(rules))
-        if table is not None:
-            table.base_from_rows = self._base_from_rows
-        return table
-
-    def get_or_create(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
-        """Returns the table with inline compaction, made if it does not exist. Errors as ``Lake.get_or_create``."""
-        table = super().get_or_create(_inline(rules), target, columns)
-        table.base_from_rows = self._base_from_rows
-        return table
-
-
-def _inline(rules: TableRules) -> TableRules:
-    rule = rules.compaction
-    if rule is None or rule.mode != "async":
-        return rules
-    return dataclasses.replace(rules, compaction=rule.model_copy(update={"mode": "inline"}))
+    ``settings``: as returned by ``replaying``. Raises ConfigError.
+    """
+    owner = locking(settings.locking, f"stream {settings.name}", one_run=True)
+    return Lake(root, owner, ends=True, base_from_rows=settings.dump.base_files_from_rows)
 
 
 class ReplayRunner:
@@ -94,7 +69,7 @@ class ReplayRunner:
     def __init__(
         self,
         settings: Settings,
-        lake: ReplayLake,
+        lake: Lake,
         state: Storage,
         registry: SchemaRegistry,
         services: TableServices,

@@ -58,7 +58,7 @@ def overlaps(reader: TableReader, files: SliceFiles) -> tuple[list[ColumnOverlap
         return [], "the table keeps no column ranges (metadata.column_stats)"
     kinds = {field.name: field.type for field in reader.schema if field.name not in META_FIELDS}
     try:
-        index = TableIndex(table.storage, listed, table.timeline).reader(MetadataPartition.COLUMN_STATS)
+        index = TableIndex(table.storage, listed, table.timeline).lookups(MetadataPartition.COLUMN_STATS)
         known = index.column_ranges(list(kinds), files.files)
     except INDEX_FAILURES as error:
         return [], f"the column ranges cannot be read: {error}"
