@@ -13,9 +13,9 @@ from functools import reduce
 
 from hudilake.format.files.column_stats import ColumnRange, ValueType, says_the_same, unknown_range, widen
 from hudilake.metadata.indexed_columns import ColumnTypes
-from hudilake.metadata.new_columns import over_older_files
 from hudilake.metadata.records.delta import AddedFile, MetadataDelta
 from hudilake.metadata.records.reader import MetadataReader
+from hudilake.metadata.unknown_ranges import over_older_files
 
 _PARTITIONS_KEPT = 2048
 

@@ -33,7 +33,6 @@ from hudilake.format.timeline.instant import DELTA_COMMIT, Instant, State
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.indexed_columns import IndexedColumns
-from hudilake.metadata.new_columns import older_statistics
 from hudilake.metadata.opened_filters import OutgrownFilters
 from hudilake.metadata.partition_ranges import Changes, PartitionRanges
 from hudilake.metadata.records.delta import (
@@ -47,7 +46,7 @@ from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.metadata.records.log_write import GroupLog, encode_logs
 from hudilake.metadata.records.reader import MetadataReader, load_groups
 from hudilake.metadata.records.records import table_schema
-from hudilake.metadata.unknown_ranges import of_files, with_unknown
+from hudilake.metadata.unknown_ranges import of_files, older_statistics, with_unknown
 from hudilake.storage.base import AlreadyExistsError, Storage
 from hudilake.storage.metered import Meter, MeteredStorage
 
