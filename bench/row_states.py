@@ -56,7 +56,7 @@ class Bench:
         hidden = (ORDER_FIELD, *self.merging.hidden_fields)
         fields = [pa.field("id", pa.string())] + [pa.field(n, pa.float64()) for n in values]
         self.schema = pa.schema([*fields, *(pa.field(n, pa.int64()) for n in hidden)])
-        config = self.merging.on(TableConfig("t", ("id",), ORDER_FIELD, 1))
+        config = TableConfig("t", ("id",), ORDER_FIELD, 1).with_merging(self.merging)
         self.storage = open_storage(self.root.as_uri(), {"fsync": "false"})
         self.table = HudiTable.create(self.storage, config, self.schema)
         self.name, self.cache = file_id("t", *PLACE), StateCache()

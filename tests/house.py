@@ -279,6 +279,93 @@ def local_of(*names: str) -> Callable[[Sequence[Module]], Iterator[Violation]]:
     return rule
 
 
+# -- kinds and engines -------------------------------------------------------------------------------------------------
+
+#: The modules that know what a table's kind, index or merge engine is; all others ask it for an answer.
+HOMES = (
+    "binlake/rows/merging/engines/",
+    "binlake/rows/upsert/engines/",
+    "binlake/rows/upsert/kind_rules.py",
+    "binlake/settings/index.py",
+    "binlake/settings/kinds.py",
+    "binlake/settings/merging.py",
+    "binlake/tables/kinds/",
+    "hudilake/format/definition/",
+    "hudilake/format/files/append.py",
+)
+#: What says of which kind or engine a table is, and leaves it to the asker what follows from it.
+FLAGS = frozenset(
+    {
+        "appends",
+        "by_writer",
+        "has_record_index",
+        "indexes_by_partition",
+        "is_global",
+        "keeps_keys",
+        "keeps_state",
+        "looks_up",
+        "restates_deletes",
+        "rewrites",
+    }
+)
+#: Flags whose names other things have too: they count where a kind or a placement is asked.
+SHARED_FLAGS = frozenset({"computed", "copies", "hashes"})
+#: Names of a kind or an engine are for messages and files; who compares them decides what follows.
+NAMED = frozenset({"engine", "index", "type"})
+ROWS_KINDS = frozenset({"append", "upsert"})
+_OF_KIND = re.compile(r"(^|_)(index|kind|merging|merge|placement)$")
+
+
+def kind_flag(modules: Sequence[Module]) -> Iterator[Violation]:
+    """Flags and names of kinds and engines that are asked outside their homes, and classes of theirs asked by
+    ``isinstance``."""
+    for module in modules:
+        if not module.path.as_posix().startswith(HOMES):
+            classes = _names_of_homes(module)
+            for node in ast.walk(module.tree):
+                if (what := _asked(node, classes)) is not None:
+                    assert isinstance(node, ast.expr)
+                    yield Violation(module.at(node), f"{what}: let the kind or engine answer")
+
+
+def _names_of_homes(module: Module) -> set[str]:
+    """What a module imports from the homes of kinds and engines."""
+    homes = tuple(home.removesuffix(".py").rstrip("/").replace("/", ".") for home in HOMES)
+    return {
+        alias.asname or alias.name
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(homes)
+        for alias in node.names
+    }
+
+
+def _asked(node: ast.AST, classes: set[str]) -> str | None:
+    """What an expression asks a kind or an engine for to decide by itself; None if it does not."""
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+        of_kind = node.attr in SHARED_FLAGS and _OF_KIND.search(_last_name(node.value)) is not None
+        return ast.unparse(node) if node.attr in FLAGS or of_kind else None
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        named = (
+            _OF_KIND.search(_last_name(one.value))
+            if isinstance(one, ast.Attribute) and one.attr in NAMED
+            else isinstance(one, ast.Constant) and one.value in ROWS_KINDS
+            for one in sides
+        )
+        return ast.unparse(node) if any(named) else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+        asked = {one.id for one in ast.walk(node.args[1]) if isinstance(one, ast.Name)}
+        return ast.unparse(node) if asked & classes else None
+    return None
+
+
+def _last_name(node: ast.expr) -> str:
+    """The last name of ``a.b.kind`` or ``kind``; empty for any other expression."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 RULES: dict[str, Callable[[Sequence[Module]], Iterator[Violation]]] = {
     "same_name": same_name,
     "participle": participle,
@@ -293,6 +380,7 @@ RULES: dict[str, Callable[[Sequence[Module]], Iterator[Violation]]] = {
     "told": told,
     "local_found": local_of("found"),
     "local_at": local_of("at"),
+    "kind_flag": kind_flag,
 }
 
 

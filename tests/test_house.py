@@ -177,6 +177,41 @@ def test_numbers_fall_and_never_rise(build: BUILD) -> None:
     assert house.lowered(violations, {"a": 1}) == {"a": 1}
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "table.config.kind.appends",
+        "1 if kind.copies else 2",
+        "merging.by_writer",
+        "kind.index == 'bucket'",
+        "rules.merge.engine != 'newest'",
+        "rules.index.type in ('bloom', 'simple')",
+        "rules.kind == 'append'",
+        "isinstance(merger, FirstRow)",
+    ],
+)
+def test_flags_of_kinds_are_asked_in_their_homes(build: BUILD, asked: str) -> None:
+    text = f"from binlake.rows.merging.engines.first_row import FirstRow\n\n\nx = {asked}\n"
+    home = {"binlake/tables/kinds/x.py": text, "hudilake/format/definition/kind.py": text}
+    assert broken("kind_flag", build(home)) == []
+    assert broken("kind_flag", build({**home, "binlake/cli/x.py": text})) == ["binlake/cli/x.py:4"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "table.config.kind.action",
+        "kind.refusal(operation)",
+        "rows.hashes",
+        "f'the index {kind.index}'",
+        "context.kind.appends = True",
+        "isinstance(merger, dict)",
+    ],
+)
+def test_an_answer_of_a_kind_is_no_flag(build: BUILD, said: str) -> None:
+    assert broken("kind_flag", build({"binlake/cli/x.py": f"{said}\n"})) == []
+
+
 def test_the_numbers_name_rules_that_there_are_and_fit_on_a_screen() -> None:
     lines = house.COUNTS.read_text().splitlines()
     names = {line.partition(" ")[0] for line in lines if not line.startswith("#")}

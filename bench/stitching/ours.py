@@ -45,7 +45,7 @@ class Ours:
         self._place, self._inputs, self._pool = place, inputs, ThreadPoolExecutor(2)
         metadata = MetadataSettings()
         self._rules = TableRules(_PATH, BUCKETS, None, None, "zstd", 1, False, True, metadata=metadata)
-        self._target = Target(_SOURCE, _PATH, (KEY,), None, SimpleBuckets(BUCKETS), merging=_MERGING)
+        self._target = Target.new(_SOURCE, _PATH, (KEY,), SimpleBuckets(BUCKETS), merging=_MERGING)
         self._lake = Lake(open_storage((place / "lake").as_uri(), {"fsync": "false"}))
         self._services = TableServices(self._on_two_cores)
 

@@ -14,7 +14,7 @@ from hudilake.table.table import HudiTable
 
 def engine_remarks(settings: Settings, lake: Storage, table: str, rules: TableRules) -> Iterator[str]:
     """Warnings about one table, for people. Raises LakeError for a table that cannot be read."""
-    if rules.merge.engine != "aggregate":
+    if not rules.merge.functions:
         return
     if settings.source.format in ("auto", "canal"):
         yield (

@@ -61,8 +61,8 @@ def stitched_problem(rules: TableRules, stitched: StitchedSettings) -> str | Non
         return f"its partition column {column} must be one of its key, because every source must know a row's partition"
     if rules.columns is not None and rules.columns.computed:
         return "it can have no columns.computed: give expressions in the columns of its sources"
-    if rules.merge.engine != "newest":
-        return "it can have no merge engine of its own"
+    if (why := rules.merge.refusal("it can have no merge engine of its own")) is not None:
+        return why
     if rules.index.looks_up:
         return f"it cannot have index.type: {rules.index.type}, because its rows are merged bucket by bucket"
     if rules.kind == "append":

@@ -11,11 +11,10 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from binlake.settings.sql_expression import check_expression
+from hudilake.format.definition.merging import Function, OnDelete
 from hudilake.validation import Section, Text, mistake
 
 Engine = Literal["newest", "partial_update", "first_row", "aggregate"]
-OnDelete = Literal["columns", "row"]
-Function = Literal["sum", "min", "max", "count", "last_non_null", "collect"]
 
 _GROUP_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
@@ -26,6 +25,11 @@ class MergeRule:
 
     engine: Engine = "newest"
     functions: tuple[tuple[str, Function], ...] = ()
+
+    def refusal(self, text: str) -> str | None:
+        """Why a table with an engine is refused: ``text`` with the engine for {}; None where the newest event is the
+        row."""
+        return text.format(self.engine) if self.engine != "newest" else None
 
 
 @dataclass(frozen=True, slots=True)

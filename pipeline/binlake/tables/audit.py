@@ -14,12 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from binlake.position.record_reader import RecordKey, RecordReader
-from binlake.rows.upsert.keyless import ROW_FIELD
 from binlake.rows.upsert.outcomes import OUTCOMES
 from binlake.rows.upsert.route import Counts
+from binlake.rows.upsert.target import is_keyless
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
 from binlake.source.offsets import Ranges
-from hudilake.format.definition.merging import Merging
 from hudilake.format.timeline.commit_metadata import CommitMetadata
 from hudilake.services.fsck import Check, Finding, OffsetKeys, Severity
 from hudilake.services.fsck.evidence import Evidence
@@ -85,10 +84,10 @@ def audit(storage: Storage) -> Audit:
     for time, instant in evidence.unreadable.items():
         what = "the commit's file cannot be read, so nobody knows what it covers"
         report.findings.append(_error(what, time, "see binlake fsck", path=instant.path))
-    kind, keyed = evidence.config.kind, evidence.config.record_key_fields != (ROW_FIELD,)
+    kind, keyed = evidence.config.kind, not is_keyless(evidence.config)
     # Base files hold rows of other commits too, and nothing of rows that came late. Where keys are looked up, a delete
     # of an unknown key goes into no file.
-    alone = keyed and not (Merging.of(evidence.config).by_writer or kind.rewrites)
+    alone = keyed and not (evidence.config.merging.by_writer or kind.rewrites)
     truncated = NOTHING_TRUNCATED
     for time, body in sorted({**evidence.archived, **evidence.bodies}.items()):
         record = RecordReader.of_commit(body.extra)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD
-from binlake.rows.upsert.target import ORDER_FIELD, Target
+from binlake.rows.upsert.keyless import DIGEST_FIELD
+from binlake.rows.upsert.target import ROW_FIELD, Target, is_keyless
 from binlake.settings import CompactionSettings, TableRules
-from hudilake.format.definition.column_names import lake_name
-from hudilake.format.definition.config import TableConfig
-from hudilake.format.definition.merging import STATE_FIELD
 from hudilake.format.layout.order import Order
 from hudilake.metadata.config import MetadataConfig
 from hudilake.policies import OrderPolicy
@@ -50,30 +47,12 @@ def bloom_fpp(rules: TableRules, rule: CompactionSettings) -> float:
     return LOOKUP_FPP if rules.index.type in ("bloom", "global_bloom") else USUAL_FPP
 
 
-def table_config(target: Target) -> TableConfig:
-    """The Hudi configuration of a target's table."""
-    appends = target.kind.appends
-    plain = TableConfig(
-        name=lake_name(target.source.table),
-        record_key_fields=() if appends else target.key or (ROW_FIELD,),
-        ordering_field="" if appends else ORDER_FIELD,
-        bucket_count=0,
-        partition_fields=target.layout.fields,
-        hive_style=target.layout.hive_style,
-        url_encode=target.layout.url_encode,
-        kind=target.kind,
-        index_fields=target.index_fields,
-    )
-    return target.merging.on(plain.with_bucketing(target.bucketing) if target.kind.computed else plain)
-
-
 def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:
     """The table's schema: the value columns, then the columns that binlake adds; none to an append table."""
-    if target.kind.appends:
-        return pa.schema(list(columns))
-    hidden = [pa.field(ORDER_FIELD, pa.int64())]
-    if not target.key:
+    config, merging = target.config, target.config.merging
+    hidden = [pa.field(name, pa.int64()) for name in (config.ordering_field,) if name]
+    if is_keyless(config):
         hidden += [pa.field(ROW_FIELD, pa.string()), pa.field(DIGEST_FIELD, pa.string())]
-    hidden += [pa.field(name, pa.int64()) for name in target.merging.hidden_fields]
-    hidden += [pa.field(STATE_FIELD, pa.binary())] if target.merging.keeps_state else []
+    hidden += [pa.field(name, pa.int64()) for name in merging.hidden_fields]
+    hidden += [pa.field(name, pa.binary()) for name in merging.state_fields]
     return pa.schema([*columns, *hidden])

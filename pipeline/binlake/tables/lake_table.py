@@ -17,16 +17,16 @@ from binlake.position.record_reader import RecordReader
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.plain_deletes import keep_plain_deletes
 from binlake.rows.tasks.plan import TaskTableReport
-from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, LiveRow, LiveRows
+from binlake.rows.upsert.keyless import DIGEST_FIELD, KeylessState, LiveRow, LiveRows
 from binlake.rows.upsert.route import KEY
-from binlake.rows.upsert.target import ORDER_FIELD, Target, differing_keys
+from binlake.rows.upsert.target import ORDER_FIELD, Target, differing_keys, is_keyless
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.evolution import evolved, retyped
 from binlake.schema.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from binlake.settings import PartitionSettings, TableRules
 from binlake.source.offsets import NO_OFFSETS, OffsetMap, Offsets
-from binlake.tables.definition import metadata_config, table_config, table_schema
+from binlake.tables.definition import metadata_config, table_schema
 from binlake.tables.kinds.of_kind import rows_of
 from binlake.tables.kinds.rows import TableRows
 from binlake.tables.merging_check import joined_merging
@@ -43,7 +43,7 @@ from hudilake.read.slice import read_file_slice
 from hudilake.services import cleaning
 from hudilake.services.restore import finish_pending_restores
 from hudilake.storage import Storage
-from hudilake.table.bucket_counts import BUCKETS_KEY, buckets_text
+from hudilake.table.bucket_counts import stated_buckets
 from hudilake.table.table import HudiTable
 from lakemetastore.client.registration import NO_REGISTRAR, Registrar
 
@@ -132,8 +132,8 @@ class LakeTable:
         """Create the table of a target."""
         metadata = metadata_config(rules)
         schema = table_schema(target, columns)
-        table = HudiTable.create(storage, table_config(target), schema, metadata, locking, rules.conflicts)
-        return cls(storage, table, rules, keyless=None if target.key or target.kind.appends else KeylessState())
+        table = HudiTable.create(storage, target.config, schema, metadata, locking, rules.conflicts)
+        return cls(storage, table, rules, keyless=KeylessState() if is_keyless(target.config) else None)
 
     def _load(self) -> None:
         table, recorded = self.hudi, self.recorded
@@ -144,7 +144,7 @@ class LakeTable:
         self.ddl = recorded.ddl or ()
         self.snapshots = recorded.snapshots
         self.heights = recorded.heights
-        if table.config.record_key_fields == (ROW_FIELD,):
+        if is_keyless(table.config):
             self.keyless = recorded.keyless or KeylessState()
         self.rows.load()
 
@@ -171,8 +171,7 @@ class LakeTable:
             schema = pa.schema([*schema, *(pa.field(name, pa.int64()) for name in hidden)])
         level = self.rules.compression_level if self.rules.compression == "zstd" else None
         context = self.hudi.write_context(instant, schema, self.rules.compression, level)
-        keeps_keys = self.hudi.config.kind.keeps_keys
-        return dataclasses.replace(context, base_from_rows=self.base_from_rows, keeps_keys=keeps_keys)
+        return dataclasses.replace(context, base_from_rows=self.base_from_rows)
 
     @contextlib.contextmanager
     def undone_on_error(self, instant: str) -> Iterator[None]:
@@ -197,9 +196,9 @@ class LakeTable:
             return
         with self.hudi.exclusively():
             merging = joined_merging(self.hudi.config, wanted, self.rules.path)
-            if merging.groups and not self.merging.by_writer:
+            if merging.groups and not self.merging.groups:
                 keep_plain_deletes(self.hudi, merging.groups[0])
-            self.hudi.state.adopt(merging.on(self.hudi.config))
+            self.hudi.state.adopt(self.hudi.config.with_merging(merging))
 
     def settle_key(self) -> None:
         """Bring ``hoodie.properties`` in line with the newest commit that gave the table a record key: a run may have
@@ -251,13 +250,13 @@ class LakeTable:
                 do_next="set another path for one of them (tables.path)",
                 path=self.storage.uri,
             )
-        here = dataclasses.replace(target, bucketing=self.hudi.config.bucketing)  # ``check_routing`` compares these
-        self.hudi.config.check_same_identity(table_config(here))
+        config = self.hudi.config
+        config.check_same_identity(target.config.with_bucketing(config.bucketing))  # ``check_routing`` compares these
         self.become(target.merging)
 
     def check_routing(self, target: Target) -> None:
         """Raise OvertakenError if rows were routed by other buckets than the table has now."""
-        if not self.rows.routed_by(target.bucketing):
+        if not self.rows.routed_by(target.config.bucketing):
             raise OvertakenError(
                 "the table's bucket counts have changed since the rows were routed",
                 do_next="none needed: the batch runs again and is routed by the new counts",
@@ -288,7 +287,7 @@ class LakeTable:
         Raises UnsupportedError if a column's type cannot become the new type, the table's rules refuse the change, or
         another source of a stitched table spells the key's values in another way.
         """
-        key = self.hudi.config.record_key_fields if Merging.of(self.hudi.config).groups else ()
+        key = self.hudi.config.record_key_fields if self.hudi.config.merging.groups else ()
         if (why := differing_keys(self.hudi.schema, columns, key)) is not None:
             raise UnsupportedError(why, do_next=_ONE_SPELLING, table=str(self.source))
         return evolved(self.hudi.schema, columns, self.rules.schema_changes)
@@ -316,9 +315,7 @@ class LakeTable:
             self._take_over(record.stream, context.instant)
             self._check_derived(record, context.instant)
             record = record.upon(self.positions, self.truncates, self.snapshots)
-            counts = replacement is not None and not self.hudi.config.kind.hashes
-            stated = {BUCKETS_KEY: buckets_text(replacement.bucketing)} if replacement is not None and counts else {}
-            return {**record.to_extra(), **stated}
+            return {**record.to_extra(), **(stated_buckets(replacement.bucketing) if replacement is not None else {})}
 
         replaced = replacement.groups if replacement is not None else None
         completed = self.hudi.commit(
@@ -387,21 +384,11 @@ class LakeTable:
     def report(self, source: SourceTable) -> TaskTableReport:
         """An empty report, for a batch that concerns this table and has no rows for it."""
         config = self.hudi.config
-        key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
-        merging = Merging.of(config)
         partition = PartitionSettings(column=config.partition_fields[0]) if config.partition_fields else None
-        target = Target(
-            source,
-            self.rules.path,
-            key,
-            partition,
-            config.bucketing,
-            config.hive_style,
-            merging,
-            config.kind,
-            config.index_fields,
+        target = Target(source, self.rules.path, config, partition)
+        return TaskTableReport(
+            TableSchema(source, (), target.key), target, pa.schema([]), shared=bool(self.rules.groups)
         )
-        return TaskTableReport(TableSchema(source, (), key), target, pa.schema([]), shared=bool(self.rules.groups))
 
     def live_rows(self, digests: frozenset[str], truncated_order: int = -1) -> LiveRows:
         """The live rows of a keyless table whose content has one of the digests and that no TRUNCATE removes."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from binlake.rows.merging.joined import DifferingError, joined
-from binlake.rows.upsert.keyless import ROW_FIELD
+from binlake.rows.merging.engines.joined import DifferingError, joined
 from binlake.rows.upsert.merging_rules import merging_of
+from binlake.rows.upsert.target import key_columns
 from binlake.settings import TableRules
 from hudilake.errors import ConfigError, TableStoppedError
 from hudilake.format.definition.config import TableConfig
@@ -25,9 +25,9 @@ def joined_merging(config: TableConfig, wanted: Merging, path: str) -> Merging:
     ``path``: of the table, for errors. Raises ConfigError if the two cannot be one, CorruptDataError.
     """
     try:
-        merging = joined(Merging.of(config), wanted)
-        if merging.by_writer and config.record_key_fields == (ROW_FIELD,):
-            raise DifferingError("it has no key")
+        merging = joined(config.merging, wanted)
+        if not key_columns(config) and (why := merging.refusal("it has no key")) is not None:
+            raise DifferingError(why)
     except DifferingError as error:
         raise ConfigError(
             f"the table does not merge as the settings say: {error}",
@@ -47,7 +47,7 @@ def check_fed(config: TableConfig, wanted: Merging, columns: Iterable[str], path
         path: of the table, for errors.
     """
     named = {name.lower() for group in wanted.groups for name in group.columns or ()}
-    added = {name.lower(): (name, group) for group in Merging.of(config).groups for name in group.columns or ()}
+    added = {name.lower(): (name, group) for group in config.merging.groups for name in group.columns or ()}
     clashing = [added[name] for name in map(str.lower, columns) if name in added and name not in named]
     if not clashing:
         return

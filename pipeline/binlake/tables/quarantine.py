@@ -106,7 +106,7 @@ class QuarantineTable:
         notes: CommitNotes,
     ) -> None:
         target, topics = (
-            Target(_SOURCE, rules.path, _KEY, None, SimpleBuckets(rules.buckets)),
+            Target.new(_SOURCE, rules.path, _KEY, SimpleBuckets(rules.buckets)),
             {row["topic"] for row in rows},
         )
         report = TaskTableReport(TableSchema(_SOURCE, (), _KEY), target, COLUMNS, topics, Counts(read=len(rows)))

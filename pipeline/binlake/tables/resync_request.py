@@ -11,8 +11,8 @@ from binlake.position.ledger import Ledger
 from binlake.position.record_reader import RecordReader
 from binlake.position.table_requests import ResyncRequest
 from binlake.rows.merging.event_orders import event_orders, order_columns
-from binlake.rows.upsert.keyless import ROW_FIELD
 from binlake.rows.upsert.kind_rules import kind_of
+from binlake.rows.upsert.target import is_keyless
 from binlake.settings import Settings
 from binlake.source.offsets import topic_suffix
 from binlake.tables.feeds import Feeds, SourceOf
@@ -21,7 +21,6 @@ from binlake.tables.store_tables import refuse_of_store
 from hudilake.clock import new_uuid, now_ms
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.format.definition.kind_support import TableOperation
-from hudilake.format.definition.merging import Merging
 from hudilake.read.slice import read_file_slice
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
@@ -71,7 +70,7 @@ def resync_request(
 def _origin(
     settings: Settings, ledger: Ledger, table: SourceTable, opened: HudiTable | None, recorded: RecordReader | None
 ) -> SourceOf:
-    if opened is not None and opened.config.record_key_fields == (ROW_FIELD,):
+    if opened is not None and is_keyless(opened.config):
         raise UnsupportedError(
             "a table without a key cannot be fetched anew: its rows cannot be told apart",
             do_next="give it a key in tables.overrides, or load it again under a new path",
@@ -79,9 +78,10 @@ def _origin(
         )
     kind = opened.config.kind if opened is not None else kind_of(settings.table_rules(table))
     kind.refuse(TableOperation.RESYNC, str(table))
-    if settings.table_rules(table).merge.engine != "newest":
+    text = "a table with a merge engine cannot be fetched anew: its rows are not those of the source"
+    if (why := settings.table_rules(table).merge.refusal(text)) is not None:
         raise UnsupportedError(
-            "a table with a merge engine cannot be fetched anew: its rows are not those of the source",
+            why,
             do_next="load it again under a new path",
             table=str(table),
         )
@@ -121,7 +121,7 @@ def _newest_order(settings: Settings, ledger: Ledger, origin: SourceTable, opene
 
 
 def _stored_orders(opened: HudiTable) -> list[int]:
-    merging = Merging.of(opened.config)
+    merging = opened.config.merging
     columns = order_columns(merging, opened.schema)
     slice_rows = [read_file_slice(opened, piece, columns=columns) for piece in opened.file_slices()]
     return [pc.max(event_orders(rows, merging)).as_py() for rows in slice_rows if len(rows)]

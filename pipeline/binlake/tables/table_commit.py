@@ -235,5 +235,5 @@ def _unpacked(table: LakeTable, table_input: TableInput) -> _DriverRows:
 
 
 def _by_place(rows: pa.Table, paths: pa.Array, target: Target) -> dict[Place, pa.Table]:
-    groups = split_by_bucket(target.bucketing, rows.column(KEY), (), paths)
+    groups = split_by_bucket(target.config.bucketing, rows.column(KEY), (), paths)
     return {(path, bucket): rows.take(pa.array(groups.order[some])) for path, bucket, some in groups}

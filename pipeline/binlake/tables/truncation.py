@@ -38,9 +38,8 @@ def without_truncated(table: LakeTable, truncates: Truncates, held: Mapping[Plac
 
 def check_truncates(table: LakeTable, truncates: Truncates) -> None:
     """Raise UnsupportedError for a TRUNCATE that comes after later events of an engine that combines events: what is
-    combined cannot be separated. A row of ``partial_update`` can: it keeps the order of each column."""
-    if table.merging.engine not in ("first_row", "aggregate"):
-        return
+    combined cannot be separated. Such engines count their events (``heights``); a row of ``partial_update`` keeps the
+    order of each column."""
     known = table.truncates
     news = [truncates.whole] if truncates.whole > known.whole else []
     news += [order for shard, order in truncates.shards.items() if order > known.shards.get(shard, -1)]

@@ -15,7 +15,7 @@ from hudilake.api.rows import Rows, conformed, rows_of
 from hudilake.errors import ConfigError
 from hudilake.format.definition.bucketing import split_by_bucket, split_by_partition
 from hudilake.format.definition.config import TableConfig
-from hudilake.format.definition.keys import PartitionLayout, record_keys
+from hudilake.format.definition.keys import record_keys
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite
 from hudilake.format.files.log_merge import LEAST, ordering_values
@@ -26,15 +26,10 @@ _MOST_NAME_BYTES = 255
 Int64s = npt.NDArray[np.int64]
 
 
-def partition_layout(config: TableConfig) -> PartitionLayout:
-    """How a table spells its partition paths."""
-    return PartitionLayout(config.partition_fields, config.hive_style, config.url_encode)
-
-
 def checked_paths(config: TableConfig, rows: pa.Table) -> pa.Array:
     """The partition path of each of n rows, string array of n. Raises ConfigError for a value that cannot name a
     directory that readers see."""
-    paths = partition_layout(config).paths(rows)
+    paths = config.layout.paths(rows)
     paths = paths.combine_chunks() if isinstance(paths, pa.ChunkedArray) else paths
     for path in pc.unique(paths).to_pylist():
         parts = path.split("/") if path else []

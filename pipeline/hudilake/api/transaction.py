@@ -14,7 +14,6 @@ import pyarrow as pa
 from hudilake.api.changes import PendingChanges, at_stored_orders, by_partition, unconditional
 from hudilake.api.rows import Rows, conformed, rows_of
 from hudilake.errors import CommitUnknownError, ConfigError, LakeError, LostOwnershipError, UnsupportedError
-from hudilake.format.definition.merging import Merging
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.append import open_groups
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
@@ -244,7 +243,7 @@ def refuse_unwritten(table: HudiTable) -> None:
     """Raise UnsupportedError for a table of a kind that this surface does not write."""
     config = table.config
     config.check_writable()
-    if Merging.of(config).by_writer:
+    if config.merging.by_writer:
         raise UnsupportedError(
             "the table is merged by its writer, whose engine needs the change events",
             do_next="write to it through binlake's stream, replay or backfill",

@@ -73,11 +73,10 @@ class BaseFileIndex:
     Args:
         table: open.
         narrowing: which files are read.
-        is_global: whether a key is looked for in every partition.
     """
 
-    def __init__(self, table: HudiTable, narrowing: CandidateFilter, *, is_global: bool) -> None:
-        self._table, self._narrowing, self._is_global = table, narrowing, is_global
+    def __init__(self, table: HudiTable, narrowing: CandidateFilter) -> None:
+        self._table, self._narrowing = table, narrowing
 
     def locate(self, keys: pa.Array, partition_paths: pa.Array) -> KeyLocations:
         """As ``KeyIndex.locate``. Raises UnsupportedError for a file group without a base file."""
@@ -104,7 +103,7 @@ class BaseFileIndex:
         """One for each partition, or a single one for all of them."""
         if not len(keys):
             return []
-        if self._is_global:
+        if not self._table.config.kind.scope.by_partition:
             rows = np.arange(len(keys), dtype=np.int64)
             return [_question(keys, rows, key_files(self._table.file_slices()))]
         paths = partition_paths.dictionary_encode()

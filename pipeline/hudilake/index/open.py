@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.index.base import KeyIndex
 from hudilake.index.base_file_index import BaseFileIndex, EveryFile
@@ -24,30 +27,53 @@ def open_index(table: HudiTable, policy: LookupPolicy | None = None) -> KeyIndex
     Raises UnsupportedError for a table of another kind and for one with buckets, ConfigError for an external index
     without a store.
     """
-    policy = policy or LookupPolicy()
-    kind = table.config.kind
     _refuse_buckets(table)
-    if kind.index in ("simple", "global_simple"):
-        return BaseFileIndex(table, EveryFile(), is_global=kind.is_global)
-    if kind.index in ("bloom", "global_bloom"):
-        return BaseFileIndex(table, KeyFilters(table), is_global=kind.is_global)
-    if kind.index == "in_memory":
-        return InMemoryIndex(table, policy.in_memory_keys)
-    if kind.index == "external":
-        if policy.external is None:
-            raise ConfigError(
-                "the table has an external index, and the settings name no store",
-                do_next="set index.external",
-                table=table.config.name,
-            )
-        return ExternalIndex(table, open_store(policy.external))
-    if kind.has_record_index:
-        return RecordIndex(table)
-    raise UnsupportedError(
-        f"the index {kind.index} of the table is not looked up",
-        do_next="report this error: rows of such a table have their file groups by other means",
-        table=table.config.name,
-    )
+    name = table.config.kind.index
+    if (opened := _OPENED.get(name)) is None:
+        raise UnsupportedError(
+            f"the index {name} of the table is not looked up",
+            do_next="report this error: rows of such a table have their file groups by other means",
+            table=table.config.name,
+        )
+    return opened(table, policy or LookupPolicy())
+
+
+def _simple(table: HudiTable, _: LookupPolicy) -> KeyIndex:
+    return BaseFileIndex(table, EveryFile())
+
+
+def _bloom(table: HudiTable, _: LookupPolicy) -> KeyIndex:
+    return BaseFileIndex(table, KeyFilters(table))
+
+
+def _in_memory(table: HudiTable, policy: LookupPolicy) -> KeyIndex:
+    return InMemoryIndex(table, policy.in_memory_keys)
+
+
+def _external(table: HudiTable, policy: LookupPolicy) -> KeyIndex:
+    if policy.external is None:
+        raise ConfigError(
+            "the table has an external index, and the settings name no store",
+            do_next="set index.external",
+            table=table.config.name,
+        )
+    return ExternalIndex(table, open_store(policy.external))
+
+
+def _record_index(table: HudiTable, _: LookupPolicy) -> KeyIndex:
+    return RecordIndex(table)
+
+
+_OPENED: Final[Mapping[str, Callable[[HudiTable, LookupPolicy], KeyIndex]]] = {
+    "simple": _simple,
+    "global_simple": _simple,
+    "bloom": _bloom,
+    "global_bloom": _bloom,
+    "in_memory": _in_memory,
+    "external": _external,
+    "record_index": _record_index,
+    "partitioned_record_index": _record_index,
+}
 
 
 def _refuse_buckets(table: HudiTable) -> None:

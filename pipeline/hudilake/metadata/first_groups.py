@@ -102,14 +102,13 @@ def first_key_groups(
     from hudilake.metadata.records.key_group import encode_key_base  # needs compiled loops, seconds to import
     from hudilake.metadata.records.record_index import RecordIndexGroups, split_changes
 
-    slices = file_slices(storage, timeline)
+    slices, scope = file_slices(storage, timeline), table.kind.scope
     by_owner: dict[str | None, list[tuple[str, KeyChanges]]] = defaultdict(list)
     for piece, keys in zip(slices, keys_of_slices(storage, slices, table.ordering_field, timeline), strict=True):
-        owner = piece.partition_path if table.kind.indexes_by_partition else None
-        by_owner[owner].append((first_instant(piece), keys))
-    if not table.kind.indexes_by_partition:
+        by_owner[scope.owner(piece.partition_path)].append((first_instant(piece), keys))
+    if not scope.by_partition:
         by_owner.setdefault(None, [])
-    index = RecordIndexGroups(root, [], table.kind.indexes_by_partition, count, expected=False)
+    index = RecordIndexGroups(root, [], scope.by_partition, count, expected=False)
     made: list[tuple[FileGroup, EncodedBase]] = []
     for owner, changes in by_owner.items():
         groups: Sequence[FileGroup] = index.new_groups(owner)

@@ -15,8 +15,9 @@ import pyarrow as pa
 from hudilake.clock import InstantClock
 from hudilake.commit.commit import drop_markers
 from hudilake.errors import ConfigError
-from hudilake.format.definition.config import PROPERTIES_PATH, TableConfig
+from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.metadata_partition import MetadataPartition
+from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.files.column_stats import fits
 from hudilake.format.files.names import parse_base_name, parse_log_name
 from hudilake.format.files.view import partition_paths
@@ -96,7 +97,7 @@ def initialise(
     for partition in partitions:
         if partition is not MetadataPartition.RECORD_INDEX:
             make_partition(root, partition, _file_group_count(partition, config), records[partition], clock)
-    if table.kind.has_record_index:
+    if MetadataPartition.RECORD_INDEX in partitions:
         groups = first_key_groups(storage, root, table, data_timeline, config.record_index_file_groups)
         publish_partition(root, MetadataPartition.RECORD_INDEX, groups, clock)
     defined = _define_indexes(storage, table, columns)
@@ -111,12 +112,12 @@ def _define_indexes(storage: Storage, table: TableConfig, columns: tuple[str, ..
     definitions = before = read_definitions(storage)
     if columns:
         definitions = dump_index_definitions(definitions, columns)
-    if table.kind.has_record_index or before is not None:
-        by_partition = table.kind.indexes_by_partition if table.kind.has_record_index else None
-        definitions = with_record_index(definitions, by_partition)
+    index = table.kind.record_index
+    if index is not None or before is not None:
+        definitions = with_record_index(definitions, index)
     if definitions is not None and definitions != before:
         storage.write(INDEX_DEFINITIONS_PATH, definitions)
-    return bool(columns) or table.kind.has_record_index
+    return bool(columns) or index is not None
 
 
 def _usable(columns: tuple[str, ...], delta: MetadataDelta, schema: pa.Schema) -> tuple[str, ...]:
@@ -141,11 +142,11 @@ def kept_partitions(table: TableConfig, config: MetadataConfig) -> list[Metadata
     selected = {
         MetadataPartition.FILES: True,
         MetadataPartition.COLUMN_STATS: config.column_stats,
-        MetadataPartition.BLOOM_FILTERS: config.bloom_filters and not table.kind.appends,
+        MetadataPartition.BLOOM_FILTERS: config.bloom_filters,
         MetadataPartition.PARTITION_STATS: config.column_stats and bool(table.partition_fields),
-        MetadataPartition.RECORD_INDEX: table.kind.has_record_index,
+        MetadataPartition.RECORD_INDEX: True,
     }
-    return [partition for partition in MetadataPartition if selected[partition]]
+    return [partition for partition in MetadataPartition if selected[partition] and table.kind.keeps(partition)]
 
 
 def write_properties(storage: Storage, table: TableConfig) -> None:

@@ -141,9 +141,8 @@ class MetadataTable:
             return None
         from hudilake.metadata.records.record_index import RecordIndexGroups  # needs compiled loops
 
-        return RecordIndexGroups(
-            self.storage, groups, self._kind.indexes_by_partition, self.config.record_index_file_groups
-        )
+        by_partition = self._kind.scope.by_partition
+        return RecordIndexGroups(self.storage, groups, by_partition, self.config.record_index_file_groups)
 
     def keeps(self, partition: MetadataPartition) -> bool:
         """Whether that metadata partition is kept."""

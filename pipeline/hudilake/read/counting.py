@@ -42,7 +42,7 @@ def has_live_rows_only(piece: FileSlice, config: TableConfig) -> bool:
     """Whether every row in the files of a slice is a row of the table."""
     if not piece.log_files:
         return True
-    return config.kind.appends and rows_never_merge(str(log.name) for log in piece.log_files)
+    return rows_never_merge(config.kind, (str(log.name) for log in piece.log_files))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def plain_layout(config: TableConfig) -> PartitionLayout | None:
         ":" in f for f in config.partition_fields
     ):
         return None
-    return PartitionLayout(config.partition_fields, config.hive_style, config.url_encode)
+    return config.layout
 
 
 def partition_bounds(paths: Sequence[str], config: TableConfig, schema: pa.Schema) -> Mapping[str, ColumnBounds]:

@@ -67,7 +67,7 @@ class ResolvedQuery:
             needed = dict.fromkeys(self.schema.names)  # it may name columns in unsupported forms
         schema = pa.schema([self.schema.field(name) for name in needed])
         config = table.config
-        reader = SliceReader(table.storage, schema, config.ordering_field, self.until, self.as_of, config.kind.appends)
+        reader = SliceReader(table.storage, schema, config.ordering_field, self.until, self.as_of, config.kind)
         return SliceScan(reader, self.columns, self.condition, self.expression, window, batch_rows)
 
 

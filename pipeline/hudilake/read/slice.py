@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from hudilake.errors import UnsupportedError
+from hudilake.format.definition.kind import TableKind
 from hudilake.format.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 from hudilake.format.files.append import rows_never_merge
 from hudilake.format.files.base_file import read_base_file
@@ -38,7 +39,7 @@ class SliceReader:
         ordering_field: the table's ordering column; "" where the later commit always wins.
         timeline: loaded; decides which log blocks are visible.
         as_of: only blocks of commits requested at or before this instant.
-        appends: whether it is an append table, whose rows are not merged.
+        kind: of the table; rows of an append table are not merged.
     """
 
     storage: Storage
@@ -46,7 +47,7 @@ class SliceReader:
     ordering_field: str
     timeline: Timeline
     as_of: str | None = None
-    appends: bool = False
+    kind: TableKind = field(default_factory=TableKind)
 
     def read(self, file_slice: FileSlice, condition: Filter = TRUE, tally: ReadTally | None = None) -> pa.Table:
         """The live rows, in no promised order.
@@ -59,7 +60,7 @@ class SliceReader:
 
         Raises CorruptDataError, UnsupportedError, StorageNotFoundError.
         """
-        if self.appends and rows_never_merge(str(log.name) for log in file_slice.log_files):
+        if rows_never_merge(self.kind, (str(log.name) for log in file_slice.log_files)):
             return self._joined(file_slice, condition, tally)
         events = LogEvents(self.working_schema(), self.ordering_field)
         for log_file in file_slice.log_files:
@@ -247,4 +248,4 @@ def _reader(table: HudiTable, columns: Sequence[str] | None, as_of: str | None) 
             )
         schema = pa.schema([schema.field(name) for name in columns])
     config = table.config
-    return SliceReader(table.storage, schema, config.ordering_field, table.timeline, as_of, config.kind.appends)
+    return SliceReader(table.storage, schema, config.ordering_field, table.timeline, as_of, config.kind)

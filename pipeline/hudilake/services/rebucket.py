@@ -237,12 +237,11 @@ def _spill(storage: Storage, context: MoveContext, source: CompactionOperation, 
     for rows in merged_rows(storage, merging, source, log):
         for bucket, mask in _split(rows.column(RECORD_KEY_FIELD), context, path):
             buckets[bucket].aside.add(rows.filter(mask))
-    if not merging.restates_deletes or not len(log):
+    if not merging.restated_hours or not len(log):
         return
-    hours = merging.config.tombstone_retention_hours
     for bucket, mask in _split(log.winners.keys, context, path):
         chosen = mask.to_numpy(zero_copy_only=False)
-        restated = restate(log, hours, merging.instant, merging.avro_schema_json, path, chosen)
+        restated = restate(log, merging.restated_hours, merging.instant, merging.avro_schema_json, path, chosen)
         if restated is not None:
             buckets[bucket].deletes.append(restated.data)
             buckets[bucket].num_deletes += restated.count

@@ -18,9 +18,9 @@ from hudilake.clock import InstantClock, now_ms
 from hudilake.commit.commit import drop_markers
 from hudilake.commit.rollback import roll_back_pending
 from hudilake.errors import ConfigError, LostOwnershipError
-from hudilake.format.definition.config import PROPERTIES_PATH, TableConfig, load_config
+from hudilake.format.definition.config import TableConfig, load_config
 from hudilake.format.definition.metadata_partition import MetadataPartition
-from hudilake.format.definition.properties import dump_properties
+from hudilake.format.definition.properties import PROPERTIES_PATH, dump_properties
 from hudilake.format.files.names import REPAIRS_PATH, parse_base_name, parse_log_name
 from hudilake.format.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, Instant, State
 from hudilake.format.timeline.timeline import Timeline

@@ -15,7 +15,9 @@ from typing import Any
 
 from hudilake.errors import CorruptDataError
 from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
-from hudilake.format.definition.config import PROPERTIES_PATH, TableConfig
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.consistent import ConsistentBuckets
+from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.timeline.instant import REPLACE_COMMIT
 from hudilake.format.timeline.timeline import Timeline
 
@@ -33,9 +35,11 @@ class _Counts:
     bucketing: Bucketing
 
 
-def buckets_text(bucketing: Bucketing) -> str:
-    """A bucketing as the value of ``BUCKETS_KEY``."""
-    return json.dumps(_to_json(bucketing), separators=(",", ":"), ensure_ascii=False)
+def stated_buckets(bucketing: Bucketing) -> Mapping[str, str]:
+    """What a replacecommit states of the buckets since then; nothing of rings, whose nodes have files of their own."""
+    if isinstance(bucketing, ConsistentBuckets):
+        return {}
+    return {BUCKETS_KEY: json.dumps(_to_json(bucketing), separators=(",", ":"), ensure_ascii=False)}
 
 
 def with_buckets_of(config: TableConfig, timeline: Timeline) -> TableConfig:

@@ -19,12 +19,12 @@ from hudilake.errors import LostOwnershipError
 from hudilake.format.definition.config import (
     CREATE_SCHEMA,
     PROPERTIES_BACKUP_PATH,
-    PROPERTIES_PATH,
     TableConfig,
     load_config,
 )
 from hudilake.format.definition.consistent import FIRST_INSTANT
 from hudilake.format.definition.hashing_config import hashing_config, hashing_config_path
+from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.definition.schema import avro_schema, value_schema
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
 from hudilake.format.files.view import FileSlice
@@ -303,6 +303,7 @@ class HudiTable:
             compression=compression,
             compression_level=level,
             indexed_columns=self._upkeep.indexed_columns(columns),
+            states_keys=self.config.kind.keeps_keys,
         )
 
     def commit(

@@ -12,11 +12,12 @@ from hudilake.commit.late_completion import commits_after_rollback, completed_ag
 from hudilake.commit.planned import PendingClustering, PlannedClusterings, groups_of
 from hudilake.commit.preconditions import is_time, refuse_foreign
 from hudilake.errors import LakeError, UnsupportedError
-from hudilake.format.definition.config import CREATE_SCHEMA, PROPERTIES_PATH, TableConfig, load_config
+from hudilake.format.definition.config import CREATE_SCHEMA, TableConfig, load_config
+from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.definition.schema import arrow_schema, value_schema
 from hudilake.format.files.view import FileSlice, file_slices, slices_of_partition
 from hudilake.format.timeline.commit_metadata import SCHEMA_KEY
-from hudilake.format.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, REPLACE_COMMIT, RESTORE
+from hudilake.format.timeline.instant import COMMIT, COMPACTION, REPLACE_COMMIT, RESTORE
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.base import TableLock
 from hudilake.locking.fenced import fenced
@@ -94,7 +95,7 @@ class TableState:
     @property
     def action(self) -> str:
         """The action of the commits of rows: a table without log files has no delta commits."""
-        return COMMIT if self.config.kind.copies else DELTA_COMMIT
+        return self.config.kind.action
 
     @property
     def lock(self) -> TableLock:

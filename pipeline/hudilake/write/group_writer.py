@@ -53,7 +53,7 @@ class GroupWriter(Protocol):
     def write(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
         """Write a file group's rows. Returns the files; none if no row changes.
 
-        Where the table keeps an index of its keys (``context.keeps_keys``), the results say which keys come and go:
+        Where the table keeps an index of its keys (``context.states_keys``), the results say which keys come and go:
         deletes are of rows that live in this file group, and a log file gets no rows of new keys.
 
         Raises UnsupportedError for columns that the schema lacks, values it cannot hold, or partial rows of a new file
@@ -188,7 +188,7 @@ class BaseWriter:
             max_record_key=keys[1],
             ranges=made.written.ranges,
             bloom=made.written.bloom,
-            keys=_key_changes(group, log, files, number) if self.context.keeps_keys else None,
+            keys=_key_changes(group, log, files, number) if self.context.states_keys else None,
             replaces=str(old.name) if own and old is not None else None,
             num_inserts=min(log.counts.inserts, made.written.rows) if own else None,
             num_updates=log.counts.updates if own else 0,
@@ -217,7 +217,7 @@ def _stating(
     context: WriteContext, group: FileGroupWrite, results: list[WriteResult], deleted: pa.Array
 ) -> list[WriteResult]:
     """The files of a file group whose keys were all in it before; the first one says which are deleted."""
-    if not context.keeps_keys:
+    if not context.states_keys:
         return results
     changes = (KeyChanges(group.partition_path, group.file_id, NO_KEYS, gone) for gone in (deleted, NO_KEYS))
     return [replace(result, keys=keys) for result, keys in zip(results, changes, strict=False)]

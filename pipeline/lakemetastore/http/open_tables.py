@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError, LakeError, TransientError
-from hudilake.format.definition.config import PROPERTIES_PATH
+from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.timeline.instant import COMPLETED_ACTIONS
 from hudilake.read import TableReader
 from hudilake.read.index import TableIndex, table_index

@@ -15,6 +15,7 @@ from binlake.schema.rules.judged import KEY_OF_TABLE, KeyChange, TableSchemaStat
 from binlake.schema.rules.table_ddl import judge_table
 from binlake.schema.rules.verdicts import judge_clauses
 from binlake.settings import TablesSettings
+from hudilake.format.definition.merging import Merging
 
 SCHEMA = pa.schema(
     [("id", pa.decimal128(9, 2)), ("no", pa.int32()), ("name", pa.string()), ("day", pa.date32()), ("f", pa.float32())]
@@ -195,7 +196,7 @@ def test_each_policy_can_refuse(clause: str, policy: str) -> None:
 def test_statements_change_no_stored_row_of_a_table_that_its_writer_merges() -> None:
     """Its rows do not say which of their values are from before a statement."""
     source, at = SourceTable("db", "t"), state()
-    at.by_writer = True
+    at.merging = Merging("first_row")
     log = DdlLog()
     for order, text in enumerate(
         [
@@ -254,7 +255,7 @@ def test_rows_that_a_statement_changes_without_an_event_are_named(statement: str
 
 
 def test_a_table_that_its_writer_merges_names_them_too() -> None:
-    at, source = replace(state(), by_writer=True), SourceTable("db", "t")
+    at, source = replace(state(), merging=Merging("first_row")), SourceTable("db", "t")
     (ddl,) = parse_ddl("ALTER IGNORE TABLE t ADD UNIQUE (name)", "db")
     event = DdlEvent(5, None, "1:5", "ALTER IGNORE TABLE t ADD UNIQUE (name)", "db")
     found = judge_table(source, [Effect(event, ddl.action, ddl.clauses)], [], at)

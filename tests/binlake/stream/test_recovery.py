@@ -45,7 +45,7 @@ def commit(
     """One commit of one row for a table, covering offset ranges."""
     source = SourceTable("shop", name)
     rules = config.table_rules(source)
-    target = Target(source, rules.path, ("id",), None, SimpleBuckets(rules.buckets))
+    target = Target.new(source, rules.path, ("id",), SimpleBuckets(rules.buckets))
     rows: dict[str, Any] = {"_hoodie_record_key": ["1"], "id": pa.array([1], pa.int64())}
     rows |= {"__op": pa.array([0], pa.int8()), "__order": pa.array([7], pa.int64())}
     rows |= {"__row": pa.array([0], pa.int32()), "__offset": pa.array([ranges[0][3] - 1], pa.int64())}

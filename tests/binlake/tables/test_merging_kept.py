@@ -23,9 +23,9 @@ SUM = Merging("aggregate", functions=(("n", "sum"),))
 
 def opened(path: Path, merging: Merging) -> Merging:
     rules = TablesSettings.model_validate({"defaults": {"buckets": 1}}).rules(SOURCE)
-    target = Target(SOURCE, rules.path, ("id",), None, SimpleBuckets(rules.buckets), merging=merging)
+    target = Target.new(SOURCE, rules.path, ("id",), SimpleBuckets(rules.buckets), merging=merging)
     table = Lake(open_storage(str(path), {"fsync": "false"})).get_or_create(rules, target, COLUMNS)
-    return Merging.of(table.hudi.config)
+    return table.hudi.config.merging
 
 
 def test_the_engine_is_a_property_of_the_table(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ class Forgetful(KeyFilters):
 def test_a_filter_that_loses_a_key_is_noticed(tmp_path: Path) -> None:
     lake = LookedUpTable.make(tmp_path, "global_bloom")
     lake.write(FILES)
-    index = BaseFileIndex(lake.table, Forgetful(lake.table), is_global=True)
+    index = BaseFileIndex(lake.table, Forgetful(lake.table))
     with pytest.raises(AssertionError):
         lake.check(index, ["k0150", "k0160"], ["day=0"] * 2, is_global=True)
 

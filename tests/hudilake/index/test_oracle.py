@@ -71,7 +71,7 @@ def test_every_index_finds_what_a_dict_finds(
 ) -> None:
     with tempfile.TemporaryDirectory() as root:
         lake = LookedUpTable.make(Path(root) / "t", index, MetadataConfig() if listed else None)
-        is_global = lake.table.config.kind.is_global
+        is_global = not lake.table.config.kind.scope.by_partition
         policy = LookupPolicy(external=ExternalStorePolicy(store="lmdb", path=str(Path(root) / "lmdb")))
         opened = [open_index(lake.table, policy)]
         keys = sorted(asked)

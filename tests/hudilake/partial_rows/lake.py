@@ -83,7 +83,7 @@ class Lake:
     def new(cls, path: Path, *, indexed: bool, buckets: int = 1, partitioned: bool = True) -> Lake:
         """An empty table; ``indexed``: with a metadata table."""
         fields = ("day",) if partitioned else ()
-        config = MERGING.on(TableConfig("t1", ("id",), ORDER, buckets, partition_fields=fields))
+        config = TableConfig("t1", ("id",), ORDER, buckets, partition_fields=fields).with_merging(MERGING)
         return cls(path, HudiTable.create(storage_at(path), config, SCHEMA, MetadataConfig() if indexed else None))
 
     def opened(self) -> Lake:

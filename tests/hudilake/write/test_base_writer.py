@@ -157,7 +157,7 @@ def looked_up(path: Path) -> HudiTable:
 def written(table: HudiTable, group: FileGroupWrite, target: int, order: Order | None = None) -> list[WriteResult]:
     """One commit of one file group under a target size."""
     instant = table.begin()
-    context = replace(table.write_context(instant), keeps_keys=True)
+    context = replace(table.write_context(instant), states_keys=True)
     sizes = FileSizePolicy(target_bytes=target, small_bytes=target // 2)
     form = BaseFileForm(row_group_rows=100, order=order)
     results = base_writer(table, instant, context=context, sizes=sizes, form=form).write(table.storage, group)

@@ -34,8 +34,9 @@ def wide_problem(rules: TableRules, given_key: Sequence[str] | None) -> str | No
 def _problem_of_both(rules: TableRules, indexes: Sequence[str]) -> str | None:
     if rules.kind == "append":
         return "it cannot be of kind append: rows of an append table are never put together"
-    if rules.merge.engine != "newest":
-        return f"it cannot have merge.engine: {rules.merge.engine}, because the store's own rules say what counts"
+    engine = "it cannot have merge.engine: {}, because the store's own rules say what counts"
+    if (why := rules.merge.refusal(engine)) is not None:
+        return why
     if rules.index.type not in indexes:
         return f"it cannot have index.type: {rules.index.type}; take {' or '.join(indexes)}"
     if rules.conflicts == "column":

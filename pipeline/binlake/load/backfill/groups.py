@@ -43,12 +43,11 @@ def assign(merging: Merging, present: Sequence[str], columns: Sequence[str], wan
     Raises ConfigError for columns of several groups and a group that has other columns, UnsupportedError for a table
     with another merge engine.
     """
-    if merging.engine not in ("newest", "stitched"):
+    if (stitched := merging.stitched(MAIN)) is None:
         raise UnsupportedError(
             f"rows of this table are merged by {merging.engine}, so its columns have no order of their own",
             do_next="send the values through the stream",
         )
-    stitched = merging if merging.by_writer else Merging("stitched", (MAIN,))
     owners = {column: _owner(stitched, present, column) for column in columns}
     groups = {owner.name: owner for owner in owners.values() if owner is not None}
     fresh = [column for column, owner in owners.items() if owner is None]

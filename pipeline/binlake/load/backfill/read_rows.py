@@ -72,7 +72,7 @@ def read_parcels(place: Place, plan: RowPlan, numbered: Iterator[tuple[int, Piec
         yield counts
         if rows.num_rows:
             every = np.arange(rows.num_rows, dtype=np.int64)
-            yield from cut(rows, plan.target.layout.paths(rows), every, plan.target)
+            yield from cut(rows, plan.target.config.layout.paths(rows), every, plan.target)
 
 
 def _rows(storage: Storage, plan: RowPlan, number: int, piece: Piece) -> tuple[pa.Table, RowCounts]:

@@ -11,8 +11,8 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.types.exact_values import readable
 from binlake.load.backfill.request import BackfillRequest
 from binlake.rows.upsert.computed import compute, held_type
-from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD
-from binlake.rows.upsert.target import ORDER_FIELD, RESERVED_PREFIXES, Target
+from binlake.rows.upsert.keyless import DIGEST_FIELD
+from binlake.rows.upsert.target import ORDER_FIELD, RESERVED_PREFIXES, ROW_FIELD, Target, key_columns
 from binlake.settings import PartitionSettings
 from binlake.settings.fanout import ColumnsRule
 from binlake.settings.sql_expression import check_expression
@@ -21,7 +21,7 @@ from hudilake.errors import BadInputError, ConfigError, UnsupportedError
 from hudilake.format.definition.column_names import lake_name
 from hudilake.format.definition.key_change import says_key
 from hudilake.format.definition.kind_support import TableOperation
-from hudilake.format.definition.merging import Merging
+from hudilake.format.definition.merging import NEWEST
 from hudilake.format.definition.schema import META_FIELDS
 
 
@@ -77,7 +77,7 @@ class RowPlan:
 def value_columns(table: LakeTable) -> tuple[str, ...]:
     """The table's own columns, without those of the record key and hidden ones."""
     config = table.hudi.config
-    hidden = {ORDER_FIELD, ROW_FIELD, DIGEST_FIELD, *META_FIELDS, *Merging.of(config).hidden_fields}
+    hidden = {ORDER_FIELD, ROW_FIELD, DIGEST_FIELD, *META_FIELDS, *config.merging.hidden_fields}
     return tuple(n for n in table.hudi.schema.names if n not in hidden and n not in config.record_key_fields)
 
 
@@ -124,7 +124,7 @@ def plan_rows(
 def _target(table: LakeTable, source: SourceTable) -> Target:
     config, rules = table.hudi.config, table.rules
     config.kind.refuse(TableOperation.BACKFILL, str(source))
-    if config.record_key_fields == (ROW_FIELD,) or not says_key(config):
+    if not key_columns(config) or not says_key(config):
         raise UnsupportedError(
             "rows of a table without a key cannot be found by a backfill",
             do_next="give the table a key at the source, or compute the column in the settings (columns.computed)",
@@ -135,16 +135,7 @@ def _target(table: LakeTable, source: SourceTable) -> Target:
         name = lake_name(rules.partition.column)
         partition = PartitionSettings(column=name) if rules.partition.transform == "identity" else rules.partition
         partition = partition.model_copy(update={"column": name})
-    target = Target(
-        source,
-        rules.path,
-        config.record_key_fields,
-        partition,
-        config.bucketing,
-        config.hive_style,
-        kind=config.kind,
-        index_fields=config.index_fields,
-    )
+    target = Target(source, rules.path, config.with_merging(NEWEST), partition)
     table.check(target)
     return target
 

@@ -13,7 +13,7 @@ from binlake.decode.changes import SourceTable
 from binlake.load.replay.quarantine_table import all_commits, forgets_deletes_since
 from binlake.position.record_reader import RecordReader
 from binlake.rows.upsert.fanout import destination
-from binlake.rows.upsert.keyless import ROW_FIELD
+from binlake.rows.upsert.target import key_columns
 from binlake.settings import CompactionSettings, Settings, TableRules
 from binlake.source.dump_layout import DumpFile, hour_text
 from binlake.tables.catalog import table_paths
@@ -43,7 +43,7 @@ def refuse_too_old(settings: Settings, root: Storage, files: Iterable[DumpFile],
     for path, hour in _places(settings, root, oldest).items():
         table = HudiTable.open(root.sub(path))
         source = RecordReader.newest_of(table).source
-        if source is None or table.config.kind.appends or table.config.record_key_fields == (ROW_FIELD,):
+        if source is None or not key_columns(table.config):
             continue
         rules = settings.table_rules(source)
         if rules.wide is not None:

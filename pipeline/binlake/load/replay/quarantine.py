@@ -45,6 +45,7 @@ from binlake.load.replay.quarantine_write import RecordWriter
 from binlake.position.lease import StreamLease
 from binlake.position.ledger import Ledger
 from binlake.rows.upsert.fanout import fan_out
+from binlake.rows.upsert.target import key_columns
 from binlake.schema.apply.keeper import DdlKeeper
 from binlake.schema.rules.plan import named
 from binlake.settings import Settings, TableRules
@@ -244,7 +245,7 @@ class _QuarantineReplay:
         changed = [held.replayed(now_ms(), known[held.name, held.digest], str(source)) for held in replayed_entries]
         self._done.found += len(replayed_entries)
         mine = [held for held in mine if (held.name, held.digest) not in known]
-        forgets = table is not None and table.keyless is None and not table.hudi.config.kind.appends
+        forgets = table is not None and bool(key_columns(table.hudi.config))
         if table is not None and forgets and not self._even_too_old:
             too_old = self._too_old(source, mine, table)
             self._done.too_old += len(too_old)

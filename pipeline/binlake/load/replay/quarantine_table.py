@@ -95,7 +95,7 @@ class LiveKeys:
         return False
 
     def _within(self, place: Place) -> Place | None:
-        return None if self._table.hudi.config.kind.is_global else place
+        return place if self._table.hudi.config.kind.scope.by_partition else None
 
     def _of(self, place: Place | None) -> set[str]:
         if place not in self._live:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from binlake.decode.types.exact_values import UnfitValueError, exactly
-from binlake.rows.upsert.keyless import ROW_FIELD
+from binlake.rows.upsert.target import ROW_FIELD, key_columns
 from hudilake.errors import ConfigError
 from hudilake.format.definition.column_names import lake_name
 from hudilake.format.definition.keys import record_keys
@@ -50,7 +50,7 @@ def row_key(text: str, table: HudiTable) -> RowKey:
     Raises ConfigError for names that are not the key's, or values that are not of their column's type.
     """
     fields = table.config.record_key_fields
-    keyless = fields == (ROW_FIELD,) or table.config.kind.appends
+    keyless = not key_columns(table.config)
     given = _given(text, fields)
     columns = {field.name.lower(): field.name for field in table.schema}
     named = {columns.get(lake_name(name).lower(), name): value for name, value in given.items()}

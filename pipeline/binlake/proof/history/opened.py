@@ -12,7 +12,6 @@ from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from hudilake.errors import UnsupportedError
-from hudilake.format.definition.merging import Merging
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 
@@ -20,11 +19,10 @@ from hudilake.table.table import HudiTable
 def refuse_merged(table: HudiTable) -> None:
     """Raise UnsupportedError for a table that is merged by its writer: a stored version may come from several events,
     and its ordering value names none of them."""
-    merging = Merging.of(table.config)
-    if merging.by_writer:
+    text = "rows of this table are merged from several events ({}), and their versions name none of them"
+    if (why := table.config.merging.refusal(text)) is not None:
         raise UnsupportedError(
-            f"rows of this table are merged from several events ({merging.engine}), and their versions name none of "
-            "them",
+            why,
             do_next="look at its commits (binlake audit), and at the events in Kafka or in a dump",
             table=table.config.name,
         )

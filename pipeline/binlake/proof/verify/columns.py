@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from binlake.proof.verify.source.source_table import DescribedTable, SourceColumn
 from binlake.proof.verify.source.values import Unreadable, ValueReader, normalised_json
-from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD
-from binlake.rows.upsert.target import ORDER_FIELD
+from binlake.rows.upsert.keyless import DIGEST_FIELD
+from binlake.rows.upsert.target import ORDER_FIELD, ROW_FIELD
 from binlake.settings import SourceSettings, TableRules
 from binlake.settings.fanout import ShardRule
 from hudilake.errors import UnsupportedError

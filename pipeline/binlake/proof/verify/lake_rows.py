@@ -91,7 +91,7 @@ class LakeRows:
 
     @property
     def _merging(self) -> Merging:
-        return Merging.of(self.reader.table.config)
+        return self.reader.table.config.merging
 
     @cached_property
     def _places(self) -> RightPlaces:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.proof.verify.rows import Flags, Longs
-from binlake.rows.upsert.keyless import ROW_FIELD
+from binlake.rows.upsert.target import is_keyless
 from hudilake.format.definition.bucketing import bucket_or_none, buckets_of
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.key_change import keyed_since, says_key
@@ -62,7 +62,7 @@ class RightPlaces:
 
     @cached_property
     def _known(self) -> bool:
-        return says_key(self.config) and self.config.record_key_fields != (ROW_FIELD,)
+        return says_key(self.config) and not is_keyless(self.config)
 
     @cached_property
     def _layout(self) -> PartitionLayout | None:

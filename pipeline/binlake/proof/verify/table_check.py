@@ -122,9 +122,10 @@ class TableCheck:
         """Ask both sides for their columns. Raises as ``describe`` and ``plan_columns``, UnsupportedError for a table
         whose rows are not those of the source."""
         name, shard = fed_by.known(), fed_by.part if isinstance(fed_by.part, ShardRule) else None
-        if table.rules.merge.engine != "newest":
+        text = "its rows are made by the merge engine {}, and are not those of the source"
+        if (why := table.rules.merge.refusal(text)) is not None:
             raise UnsupportedError(
-                f"its rows are made by the merge engine {table.rules.merge.engine}, and are not those of the source",
+                why,
                 do_next="compare it with a query at the source",
                 table=str(name),
             )

@@ -112,7 +112,7 @@ class RowRemoval:
         with table.undone_on_error(context.instant):
             writer, results = table.rows.group_writer(context), list[WriteResult]()
             for one, rows in zip(met, gone, strict=True):
-                if len(rows) or (len(one.rows) and context.keeps_keys):  # an index is given the place of what stays
+                if len(rows) or (len(one.rows) and context.states_keys):  # an index is given the place of what stays
                     results += self._anew(writer, one, rows)
             source = table.source
             assert source is not None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from binlake.rows.merging.columns import Flags
 from binlake.rows.merging.deleted_keys import DeletedKeys
@@ -18,11 +19,9 @@ from binlake.rows.merging.group_orders import ColumnGroupEvents, Orders, asked, 
 from binlake.rows.merging.states import Merger, MergeResult, RowStates
 from binlake.rows.merging.stitch import ColumnLayout, Partial, partial_rows, stitched
 from binlake.rows.upsert.merge import Place, merge
-from binlake.rows.upsert.route import GROUP, KEY
+from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD
-from hudilake.errors import UnsupportedError
-from hudilake.format.definition.config import TableConfig
-from hudilake.format.definition.merging import Merging
+from hudilake.format.definition.merging import Engine, Merging
 from hudilake.format.files.file_group_write import FileGroupWrite
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.storage.base import Storage
@@ -104,45 +103,35 @@ class StitchMerger:
         return states.rows.take(pa.array(index, mask=index < 0))
 
 
-def knows_groups(merger: Merger, rows: pa.Table) -> bool:
-    """Whether the merger knows the column groups of events; the table may have got new ones since it was made."""
-    if GROUP not in rows.column_names:
-        return True
-    known = len(merger.layout.merging.groups) if isinstance(merger, StitchMerger) else 0
-    return bool(pc.max(rows.column(GROUP)).as_py() < known)
-
-
-def merger_of(
-    merging: Merging,
-    config: TableConfig,
-    schema: pa.Schema,
-    states: RowStates,
-    partial: Partial = "by_width",
-    heights: FactHeights = NOTHING_COUNTED,
-) -> Merger:
-    """The merger of a table merged by its writer.
+@dataclass(frozen=True, slots=True)
+class MergedState:
+    """What a merger needs of its table.
 
     Args:
         merging: what the properties say, not ``newest``.
-        config: the table's.
         schema: the columns of the commit without meta fields.
         states: of the table as of the commit's begin.
+        shared: the key and partition columns.
         partial: as for ``StitchMerger``.
         heights: how far the table has counted facts.
-
-    Raises UnsupportedError for an engine that this version does not have.
     """
-    if merging.engine == "stitched":
-        layout = ColumnLayout(merging, schema, (*config.record_key_fields, *config.partition_fields))
-        return StitchMerger(layout, states, partial)
-    if merging.engine == "partial_update":
-        return PartialUpdate(schema, states)
-    if merging.engine == "first_row":
-        return FirstRow(schema, states)
-    if merging.engine == "aggregate":
-        return Aggregate(merging, schema, states, heights)
-    raise UnsupportedError(
-        f"the merge engine {merging.engine} is not known",
-        do_next="use the binlake version that created the table",
-        table=config.name,
-    )
+
+    merging: Merging
+    schema: pa.Schema
+    states: RowStates
+    shared: tuple[str, ...]
+    partial: Partial = "by_width"
+    heights: FactHeights = NOTHING_COUNTED
+
+
+_MERGERS: Final[Mapping[Engine, Callable[[MergedState], Merger]]] = {
+    "stitched": lambda of: StitchMerger(ColumnLayout(of.merging, of.schema, of.shared), of.states, of.partial),
+    "partial_update": lambda of: PartialUpdate(of.schema, of.states),
+    "first_row": lambda of: FirstRow(of.schema, of.states),
+    "aggregate": lambda of: Aggregate(of.merging, of.schema, of.states, of.heights),
+}
+
+
+def merger_of(state: MergedState) -> Merger:
+    """The merger of a table merged by its writer."""
+    return _MERGERS[state.merging.engine](state)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from binlake.rows.merging.deleted_keys import DeletedKeys
 from binlake.rows.merging.tombstones import TombstoneFiles
-from binlake.rows.tagging.events import KeyEvents, names_of
+from binlake.rows.tagging.events import KeyEvents
 from binlake.rows.tagging.placing import EventPlaces
 from binlake.rows.upsert.target import ORDER_FIELD
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
@@ -30,7 +30,7 @@ def without_late(table: HudiTable, events: KeyEvents, files: TombstoneFiles) -> 
     known = DeletedKeys.of(table.storage, table.timeline, DELETED, files)
     if not len(known.keys):
         return events
-    late = known.superseded(events.names(is_global=table.config.kind.is_global), events.orders)
+    late = known.superseded(events.names(table.config.kind.scope), events.orders)
     return events.take(np.flatnonzero(~late)) if late.any() else events
 
 
@@ -39,7 +39,7 @@ def keep_deletes(table: HudiTable, instant: str, events: KeyEvents, placed: Even
     if not len(placed.deletes):
         return
     deletes = events.take(placed.deletes)
-    names = deletes.names(is_global=table.config.kind.is_global)
+    names = deletes.names(table.config.kind.scope)
     _keep(table, instant, names, pa.array(deletes.orders))
 
 
@@ -58,7 +58,7 @@ def keep_removed(table: HudiTable, instant: str, removed: Sequence[tuple[str, pa
     paths = np.repeat(np.arange(len(by_path), dtype=np.int32), [some.num_rows for _, some in by_path])
     named = pa.DictionaryArray.from_arrays(pa.array(paths), pa.array([path for path, _ in by_path], pa.string()))
     keys = rows.column(RECORD_KEY_FIELD).combine_chunks()
-    names = names_of(keys, named, is_global=table.config.kind.is_global)
+    names = table.config.kind.scope.names(keys, named)
     _keep(table, instant, names, rows.column(ORDER_FIELD).cast(pa.int64()))
 
 

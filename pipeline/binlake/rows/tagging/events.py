@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from binlake.decode.changes import Op
 from binlake.rows.merging.truncate import TRUNCATED
@@ -19,10 +18,8 @@ from binlake.rows.upsert.collapse import Int64s, codes_of, newest
 from binlake.rows.upsert.merge import records
 from binlake.rows.upsert.parcel import Parcel, unpack
 from binlake.rows.upsert.route import KEY, MOVED_AWAY
+from hudilake.format.definition.keys import KeyScope
 from hudilake.format.files.log_rows import Flags
-
-#: Between the partition path and the record key where both name a row. No path has it.
-_BETWEEN = "\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +59,9 @@ class KeyEvents:
         partitions = np.asarray(self.rows.column("__partition").to_numpy(), dtype=np.int32)
         return np.equal(partitions, TRUNCATED)
 
-    def names(self, *, is_global: bool) -> pa.Array:
-        """What names a row in the whole table, string array of n: the record key, and before it the partition path if
-        the index is not global."""
-        return names_of(self.keys, self.paths, is_global=is_global)
+    def names(self, scope: KeyScope) -> pa.Array:
+        """What names a row in the whole table, string array of n."""
+        return scope.names(self.keys, self.paths)
 
     def take(self, chosen: Int64s) -> KeyEvents:
         """The events at these indexes."""
@@ -76,19 +72,6 @@ class KeyEvents:
     def records(self) -> int:
         """How many are records of their own."""
         return records(self.rows)
-
-
-def names_of(keys: pa.Array, paths: pa.DictionaryArray, *, is_global: bool) -> pa.Array:
-    """What names n rows in the whole table, string array (``KeyEvents.names``).
-
-    Args:
-        keys: string array of n record keys.
-        paths: the partition path of each, dictionary array of n strings.
-        is_global: whether a record key names a row of the whole table.
-    """
-    if is_global:
-        return keys
-    return pc.binary_join_element_wise(paths.dictionary.take(paths.indices), keys, _BETWEEN)
 
 
 def events_of(parcels: Sequence[Parcel]) -> KeyEvents:
@@ -108,17 +91,16 @@ def joined(by_path: Mapping[str, pa.Table]) -> KeyEvents:
     return KeyEvents(rows.combine_chunks(), paths)  # rows are taken file group by file group
 
 
-def newest_events(events: KeyEvents, *, is_global: bool) -> KeyEvents:
+def newest_events(events: KeyEvents, scope: KeyScope) -> KeyEvents:
     """The newest event of every row.
 
     Args:
         events: n events, several of one row among them.
-        is_global: whether a record key names a row of the whole table.
+        scope: of the table's record keys.
     """
-    if is_global:
+    if not scope.by_partition:
         events = _moves_first(events)
-    paths = None if is_global or len(events.paths.dictionary) == 1 else events.paths
-    keep = newest(events.rows, *codes_of(events.keys, paths))
+    keep = newest(events.rows, *codes_of(events.keys, scope.paths(events.paths)))
     return events if len(keep) == len(events) else events.take(keep)
 
 

@@ -19,9 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.rows.tagging.events import KeyEvents
-from binlake.rows.tagging.placing import UNREAD, Whereabouts, same_paths
+from binlake.rows.tagging.placing import UNREAD, Whereabouts
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.target import ORDER_FIELD
+from hudilake.format.definition.keys import KeyScope
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.view import FileSlice
 from hudilake.format.timeline.timeline import Timeline
@@ -81,21 +82,19 @@ class Doubts:
     """When the answer of the index does not suffice.
 
     Args:
-        is_global: whether rows may move between partitions.
+        scope: of the table's record keys: rows may move between the partitions of one.
         deletes: whether the index must learn which deletes count.
         compacting: file ids of the file groups under compaction; none if the index knows which rows live.
     """
 
-    is_global: bool
+    scope: KeyScope
     deletes: bool
     compacting: Collection[str] = ()
 
     def of(self, events: KeyEvents, located: KeyLocations) -> Int64s:
         """The indexes of the events whose rows must be read."""
         deletes = events.deletes
-        asked = deletes & self.deletes
-        if self.is_global:
-            asked |= ~deletes & ~same_paths(located.partition_paths, events.paths)
+        asked = deletes & self.deletes | ~deletes & self.scope.elsewhere(located.partition_paths, events.paths)
         if self.compacting:
             compacting = pc.is_in(located.file_ids, value_set=pa.array(sorted(self.compacting), pa.string()))
             asked |= ~deletes & np.asarray(compacting.to_numpy(zero_copy_only=False))

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from binlake.rows.tagging.events import KeyEvents
 from binlake.rows.upsert.collapse import Int64s
-from hudilake.format.files.log_rows import Flags
+from hudilake.format.definition.keys import KeyScope
 
 #: The order of a row that was not read.
 UNREAD = np.iinfo(np.int64).min
@@ -53,19 +52,17 @@ class EventPlaces:
     deletes: Int64s
 
 
-def placed(events: KeyEvents, where: Whereabouts, *, is_global: bool) -> EventPlaces:
+def placed(events: KeyEvents, where: Whereabouts, scope: KeyScope) -> EventPlaces:
     """What n events do; those that are older than their rows do nothing where the row's order is known.
 
     Args:
         events: of distinct rows, none older than the delete of its row.
         where: their rows.
-        is_global: whether a record key names a row of the whole table.
+        scope: of the table's record keys.
     """
     located = np.asarray(where.file_ids.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
     deletes, fresh = events.deletes, events.orders >= where.orders
-    elsewhere = np.zeros_like(located)
-    if is_global:
-        elsewhere = located & ~deletes & ~same_paths(where.partition_paths, events.paths)
+    elsewhere = located & ~deletes & scope.elsewhere(where.partition_paths, events.paths)
     moved = elsewhere & fresh
     return EventPlaces(
         np.flatnonzero(located & ~elsewhere & fresh),
@@ -73,9 +70,3 @@ def placed(events: KeyEvents, where: Whereabouts, *, is_global: bool) -> EventPl
         np.flatnonzero(~located & ~deletes | moved),
         np.flatnonzero(deletes & fresh & ~events.truncated),
     )
-
-
-def same_paths(paths: pa.Array, others: pa.DictionaryArray) -> Flags:
-    """Whether n partition paths are equal to others, bool; false for null."""
-    equal = pc.fill_null(pc.equal(paths, others.dictionary.take(others.indices)), fill_value=False)
-    return np.asarray(equal.to_numpy(zero_copy_only=False), dtype=np.bool_)

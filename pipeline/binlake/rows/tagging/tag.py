@@ -89,12 +89,12 @@ class Tagger:
             events: several of one row among them.
             instant: of the commit.
         """
-        is_global = self.table.config.kind.is_global
-        newest = without_late(self.table, newest_events(events, is_global=is_global), self.deleted)
+        scope = self.table.config.kind.scope
+        newest = without_late(self.table, newest_events(events, scope), self.deleted)
         located = self.index.locate(newest.keys, newest.paths.dictionary.take(newest.paths.indices))
         slices = self.table.file_slices()
         where = whereabouts(newest, located, self._doubts(), self._stored(slices))
-        what = placed(newest, where, is_global=is_global)
+        what = placed(newest, where, scope)
         done = np.unique(np.concatenate((what.changes, what.inserts, what.deletes)))
         groups = self._groups(newest, where, what, slices, instant)
         return TaggedEvents(newest, what, groups, newest.take(done).records, located.cost)
@@ -110,7 +110,7 @@ class Tagger:
         if not kind.keeps_keys:
             for pending in pending_compactions(self.table.timeline):
                 compacting |= {one.file_id for one in read_plan(self.table.storage, pending).operations}
-        return Doubts(kind.is_global, kind.keeps_keys and not kind.copies, compacting)
+        return Doubts(kind.scope, kind.keeps_keys and not kind.copies, compacting)
 
     def _stored(self, slices: Sequence[FileSlice]) -> StoredOrders:
         table = self.table

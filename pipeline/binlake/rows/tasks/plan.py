@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from binlake.decode.changes import Control, QuarantinedRecord, SourceTable, TableSchema
 from binlake.decode.inferred import InferredType, add_inferred
@@ -17,7 +18,7 @@ from binlake.rows.merging.engines.heights import FactHeights
 from binlake.rows.merging.mergers import PlainMerger
 from binlake.rows.merging.states import Merger, MergeResult
 from binlake.rows.upsert.parcel import Parcel
-from binlake.rows.upsert.route import Counts
+from binlake.rows.upsert.route import GROUP, Counts
 from binlake.rows.upsert.target import Target, differing_keys
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.schema.rules.plan import DdlPlan
@@ -63,14 +64,19 @@ class TableState:
 class TableWriter:
     """A table that tasks may write: how its open instant writes, and the ids of its file groups.
 
-    ``merger``: makes rows of events, on the table's state as of the instant's begin. ``append``: adds rows to an append
-    table; None for any other.
+    ``merger``: makes rows of events, on the table's state as of the instant's begin; it knows so many
+    ``column_groups``. ``append``: adds rows to an append table; None for any other.
     """
 
     groups: GroupWriter
     names: GroupNames
     merger: Merger = field(default_factory=PlainMerger)
+    column_groups: int = 0
     append: AppendWriter | None = None
+
+    def knows_groups(self, rows: pa.Table) -> bool:
+        """Whether it knows the column groups of events; the table may have got new ones since it was made."""
+        return GROUP not in rows.column_names or bool(pc.max(rows.column(GROUP)).as_py() < self.column_groups)
 
     @property
     def context(self) -> WriteContext:

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from binlake.rows.merging.mergers import knows_groups
 from binlake.rows.merging.write import write_merged
 from binlake.rows.tasks.plan import BatchPlan, Item, TableFailure, TableWriter, TaskReport, WrittenFile
 from binlake.rows.upsert.engines.facts import FACT, FEED
-from binlake.rows.upsert.parcel import APPEND_BUCKET, KEYLESS_BUCKET, LOOKED_UP_BUCKET, Parcel, unpack
+from binlake.rows.upsert.parcel import APPEND_BUCKET, KEYLESS_BUCKET, Parcel, unpack
 from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS
 from hudilake.clock import monotonic_s
 from hudilake.commit.intent import GroupIntent
 from hudilake.errors import LakeError
+from hudilake.format.definition.placement import LOOKED_UP_BUCKET
 from hudilake.storage import open_storage
 
 #: Columns of parcels that are no columns of tables.
@@ -37,7 +37,7 @@ def write_parcels(plan: BatchPlan, items: Iterable[Item]) -> Iterator[Item]:
         name = writer.names.of(path, bucket)
         try:
             rows = unpack(parcels)
-            if not knows_groups(writer.merger, rows):
+            if not writer.knows_groups(rows):
                 yield from parcels
                 continue
             merged = writer.merger.merge((path, bucket), name, rows)

@@ -27,10 +27,9 @@ import pyarrow as pa
 from binlake.decode.changes import FILE_BITS, META_NAMES, POSITION_BITS, Op
 from binlake.decode.order import OrderKind, OrderPlace
 from binlake.rows.upsert.route import KEY, MOVED_AWAY, ORDER_COLUMNS
-from binlake.rows.upsert.target import Target
+from binlake.rows.upsert.target import ROW_FIELD, Target
 from hudilake.format.files.log_rows import Flags
 
-ROW_FIELD = "_binlake_row"
 DIGEST_FIELD = "_binlake_digest"
 #: Places recorded per table: redeliveries reach back as far as the connector's last offset commit.
 WINDOW = 5_000
@@ -210,7 +209,7 @@ def resolve(
     ordered = list(_events(events, marks))
     wanted = frozenset(e.digest for e in ordered if not e.upsert) | {d for d, _, _ in state.debts if d in set(marks)}
     live = {d: sorted(rows) for d, rows in find_live(wanted).items()} if wanted else {}
-    paths = target.layout.paths(events).to_pylist()
+    paths = target.config.layout.paths(events).to_pylist()
     taken: dict[str, tuple[int, bool, int, str]] = {}
     superseded = 0
     inserted = {(order, row) for order, row, mark in state.applied if mark & 1}

@@ -6,8 +6,7 @@ It stands alone: targets, tables, verify and commands all ask for it.
 from __future__ import annotations
 
 from binlake.settings import TableRules
-from hudilake.format.definition.bucketing import Bucketing, bucketing_of
-from hudilake.format.definition.consistent import ConsistentBuckets
+from hudilake.format.definition.bucketing import Bucketing
 from hudilake.format.definition.kind import TableKind
 
 
@@ -18,6 +17,4 @@ def kind_of(rules: TableRules) -> TableKind:
 
 def first_bucketing(rules: TableRules) -> Bucketing:
     """The buckets of a new lake table with these rules."""
-    if kind_of(rules).hashes:
-        return ConsistentBuckets(rules.buckets)
-    return bucketing_of(rules.buckets, tuple(rules.index.partition_buckets.items()))
+    return kind_of(rules).placement.bucketing(rules.buckets, tuple(rules.index.partition_buckets.items()), {})

@@ -13,10 +13,8 @@ import pyarrow as pa
 
 #: The most bytes that one parcel aims at: Spark's rows and Python's pickles have limits.
 MAX_PARCEL_BYTES = 64 << 20
-#: The bucket of events that have no record key yet (tables without a key).
+#: The bucket of events that have no record key yet (tables without a key). LOOKED_UP_BUCKET is another one.
 KEYLESS_BUCKET = -1
-#: The bucket of events of tables whose index is looked up: the driver finds their file groups (``tagging``).
-LOOKED_UP_BUCKET = -2
 #: The bucket of rows of append tables: they go to any open file group of their partition.
 APPEND_BUCKET = -3
 

@@ -159,7 +159,7 @@ def _images(rows: pa.Table, target: Target, names: Mapping[str, str]) -> Images:
     if rule is not None and rule.transform != "identity":
         number = len([n for n in rows.column_names if n not in META_NAMES])
         rows = rows.add_column(number, pa.field(rule.field, pa.string()), partition_values(rule, rows))
-    paths = _flat(target.layout.paths(rows))
+    paths = _flat(target.config.layout.paths(rows))
     return Images(rows, _flat(record_keys(rows, target.key)) if target.key else None, paths)
 
 

@@ -16,11 +16,10 @@ import pyarrow.compute as pc
 
 from binlake.decode.changes import META_NAMES, Mask
 from binlake.rows.upsert.collapse import Int64s, codes_of, newest
-from binlake.rows.upsert.parcel import APPEND_BUCKET, KEYLESS_BUCKET, LOOKED_UP_BUCKET, Parcel, pack
+from binlake.rows.upsert.parcel import APPEND_BUCKET, KEYLESS_BUCKET, Parcel, pack
 from binlake.rows.upsert.place import Images, PlacedRows
 from binlake.rows.upsert.target import Target
 from binlake.rows.upsert.truncates import as_deletes
-from hudilake.format.definition.bucketing import split_by_bucket, split_by_partition
 
 KEY = "_hoodie_record_key"
 #: ``__op`` of the delete that an update adds at the previous place of its row. It is not a record of its own.
@@ -90,7 +89,7 @@ def route(
     if not alive.any():
         return RoutedRows([], counts)
     rows = rows.where(alive)
-    if target.kind.appends:
+    if not target.config.record_key_fields:
         return RoutedRows(list(_appended(rows)), counts)
     if not target.key:
         return RoutedRows(list(_keyless_events(rows)), counts)
@@ -146,7 +145,7 @@ def _with_moves(rows: PlacedRows) -> tuple[pa.Table, pa.Array]:
 
 def _with_key_of(before: pa.Table, gone: pa.Table, target: Target) -> pa.Table:
     """The deletes at previous places with the key and partition columns that they have there."""
-    for name in dict.fromkeys((*target.key, *target.layout.fields)):
+    for name in dict.fromkeys((*target.key, *target.config.partition_fields)):
         number = gone.column_names.index(name)
         field = gone.schema.field(number)
         gone = gone.set_column(number, field, before.column(name).cast(field.type))
@@ -192,10 +191,8 @@ def cut(keyed: pa.Table, paths: pa.Array, keep: npt.NDArray[np.int64], target: T
         target: the lake table.
     """
     kept = pa.array(keep)
-    if target.kind.looks_up:
-        groups = split_by_partition(paths.take(kept), LOOKED_UP_BUCKET)
-    else:
-        groups = split_by_bucket(target.bucketing, keyed.column(KEY).take(kept), target.hash_fields, paths.take(kept))
+    config, keys = target.config, keyed.column(KEY).take(kept)
+    groups = target.kind.placement.split(keys, paths.take(kept), config.bucketing, config.hash_fields)
     ordered = keyed.take(pa.array(keep[groups.order])).combine_chunks()
     for path, bucket, rows in groups:
         yield from pack(target.path, path, bucket, ordered.slice(rows.start, rows.stop - rows.start))

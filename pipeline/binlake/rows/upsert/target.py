@@ -1,10 +1,11 @@
-"""The lake table of a source table: path, names, key, partitioning, buckets."""
+"""The lake table of a source table: its path, its definition, and how rows get their partition values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,14 +18,17 @@ from binlake.settings import PartitionSettings, TableRules
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing
 from hudilake.format.definition.column_names import lake_name
-from hudilake.format.definition.keys import PartitionLayout
+from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.kind import TableKind
-from hudilake.format.definition.merging import Merging
+from hudilake.format.definition.merging import NEWEST, Merging
 
 #: The longest name of a file or directory on Linux file systems and HDFS, in bytes of UTF-8.
 MAX_NAME_BYTES = 255
 ORDER_FIELD = "_binlake_order"
+#: The record key of a table without a key: where a row comes from (``binlake.rows.upsert.keyless``).
+ROW_FIELD = "_binlake_row"
 RESERVED_PREFIXES = ("_hoodie_", "_binlake_")
+_BUCKETED: Final = TableKind()
 _FORMATS: Mapping[str, str] = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H"}
 
 
@@ -48,29 +52,67 @@ def partition_values(rule: PartitionSettings, table: pa.Table) -> pa.ChunkedArra
 
 @dataclass(frozen=True)
 class Target:
-    """A lake table as the upsert package sees it. ``key`` and ``partition`` use lake column names.
+    """A lake table as the upsert package sees it.
 
-    ``key`` is empty for an append table, and for a source table without a key, whose rows are identified by their
-    content (``binlake.rows.upsert.keyless``).
-    ``merging``: how a new lake table is merged, and which groups the lake table of a stitched one must have.
-    ``bucketing`` counts only where the table's index is a bucket index. ``index_fields``: the first columns of the key,
-    where their values alone decide the bucket; empty where the whole key does.
+    Args:
+        source: the table that its rows come from.
+        path: below the lake's root.
+        config: what the lake table is, or will be. Its merging says too which groups a stitched table must have.
+        partition: how the partition values of rows are made; lake column names.
     """
 
     source: SourceTable
     path: str
-    key: tuple[str, ...]
-    partition: PartitionSettings | None
-    bucketing: Bucketing
-    hive_style: bool = True
-    merging: Merging = field(default_factory=Merging)
-    kind: TableKind = field(default_factory=TableKind)
-    index_fields: tuple[str, ...] = ()
+    config: TableConfig
+    partition: PartitionSettings | None = None
+
+    @classmethod
+    def new(
+        cls,
+        source: SourceTable,
+        path: str,
+        key: tuple[str, ...],
+        bucketing: Bucketing,
+        *,
+        kind: TableKind = _BUCKETED,
+        partition: PartitionSettings | None = None,
+        hive_style: bool = True,
+        index_fields: tuple[str, ...] = (),
+        merging: Merging = NEWEST,
+    ) -> Target:
+        """The target of a table that does not exist.
+
+        ``key``: lake names; empty for an append table, and for a table without a key. ``bucketing`` counts where the
+        kind has buckets. ``hive_style`` and ``index_fields`` as in ``TableConfig``.
+        """
+        record_key, order = kind.placement.keyed(key or (ROW_FIELD,), ORDER_FIELD)
+        config = TableConfig(
+            name=lake_name(source.table),
+            record_key_fields=record_key,
+            ordering_field=order,
+            bucket_count=0,
+            partition_fields=(partition.field,) if partition is not None else (),
+            hive_style=hive_style,
+            kind=kind,
+            index_fields=index_fields,
+        )
+        return cls(source, path, config.with_bucketing(bucketing).with_merging(merging), partition)
+
+    @cached_property
+    def key(self) -> tuple[str, ...]:
+        """The key columns; empty for an append table, and for a source table without a key, whose rows are identified
+        by their content (``binlake.rows.upsert.keyless``)."""
+        return key_columns(self.config)
 
     @property
-    def hash_fields(self) -> tuple[str, ...]:
-        """The columns whose values decide the bucket of a row."""
-        return self.index_fields or self.key
+    def kind(self) -> TableKind:
+        """The kind of the table."""
+        return self.config.kind
+
+    @property
+    def merging(self) -> Merging:
+        """How the table's rows come together from events."""
+        return self.config.merging
 
     def usable_paths(self, paths: pa.Array) -> pa.Array:
         """Whether each of n partition paths (string) can be a directory of rows; boolean array of n.
@@ -82,10 +124,15 @@ class Target:
             pc.less_equal(pc.binary_length(paths), MAX_NAME_BYTES), pc.invert(pc.starts_with(paths, pattern="."))
         )
 
-    @cached_property
-    def layout(self) -> PartitionLayout:
-        """The spelling of this table's partition paths."""
-        return PartitionLayout((self.partition.field,) if self.partition else (), self.hive_style)
+
+def is_keyless(config: TableConfig) -> bool:
+    """Whether rows of a lake table are identified by their content."""
+    return config.record_key_fields == (ROW_FIELD,)
+
+
+def key_columns(config: TableConfig) -> tuple[str, ...]:
+    """The key columns of a lake table that come from its source; none for an append table and a keyless one."""
+    return () if is_keyless(config) else config.record_key_fields
 
 
 def lake_names(columns: Iterable[str], source: SourceTable) -> dict[str, str]:
@@ -136,29 +183,36 @@ def target_and_names(
     _check_path(rules.path, schema.source)
     names = lake_names([c.name for c in schema.columns], schema.source)
     kind = kind_of(rules)
-    own: tuple[str, ...]
-    if kind.appends:
-        own = ()
-    elif key is not None and rules.key is None:
-        own = tuple(_placing(name, {lake: lake for lake in names.values()}, schema.source) for name in key)
-    else:
-        own = tuple(_placing(name, names, schema.source) for name in (schema.key if rules.key is None else rules.key))
+    given, spelled = rules.key or schema.key, names
+    if key is not None and rules.key is None:
+        given, spelled = key, {lake: lake for lake in names.values()}
+    own = tuple(_placing(name, spelled, schema.source) for name in kind.placement.keyed(given, "")[0])
     partition = _lake_rule(rules.partition, names, schema.source) if rules.partition else None
     merging = merging_of(rules)
-    if not (own or kind.appends):
+    if not own:
         _check_without_key(merging, kind, schema.source)
     by_row = kind.computed and is_table_of_cells(schema) and own[:1] == (ROW,)
     index_fields = (ROW,) if by_row and len(own) > 1 else ()
     buckets = first_bucketing(rules) if bucketing is None else bucketing
-    target = Target(schema.source, rules.path, own, partition, buckets, rules.hive_style, merging, kind, index_fields)
+    target = Target.new(
+        schema.source,
+        rules.path,
+        own,
+        buckets,
+        kind=kind,
+        partition=partition,
+        hive_style=rules.hive_style,
+        index_fields=index_fields,
+        merging=merging,
+    )
     return target, names
 
 
 def _check_without_key(merging: Merging, kind: TableKind, source: SourceTable) -> None:
     """Raise UnsupportedError if rows of such a table need a key."""
-    if merging.by_writer:
+    if (why := merging.refusal("a table without a key cannot have the merge engine {}")) is not None:
         raise UnsupportedError(
-            f"a table without a key cannot have the merge engine {merging.engine}",
+            why,
             do_next="name a key in tables.overrides, or take the engine away",
             table=str(source),
         )
@@ -213,11 +267,11 @@ def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) 
 
     ``schema``: of the source table, with its own key.
     """
-    if target.kind.appends:
-        return False
-    moving = target.partition is not None and not (rules.immutable_partition or target.kind.is_global)
+    if not target.config.record_key_fields:
+        return False  # rows are added and never change
+    moving = target.partition is not None and not (rules.immutable_partition or not target.kind.scope.by_partition)
     rekeyed = tuple(map(lake_name, schema.key)) != target.key
-    return moving or rekeyed or not target.key or target.merging.engine == "aggregate"
+    return moving or rekeyed or not target.key or bool(target.merging.functions)
 
 
 def _lake_rule(rule: PartitionSettings, names: Mapping[str, str], source: SourceTable) -> PartitionSettings:

@@ -69,7 +69,7 @@ def carry_out(
 
     Raises LakeError; the table is unchanged then.
     """
-    if table.merging.engine == "aggregate":
+    if table.merging.functions:
         _refuse_changed_facts(table, news, schema)
     keys = [one.entry.rewrite.columns for one in news if one.entry.rewrite is not None]
     if keys:
@@ -146,8 +146,6 @@ def _restate(
 ) -> list[WriteResult]:
     """Write the rows that the statements change. Deletes that ``keyless`` owes are carried out on them: they came with
     the content that the rows have only now. Rows of an append table are never changed."""
-    if table.hudi.config.kind.appends:
-        return []
     gone, current, writer = gone_after(entries), table.hudi.schema, table.rows.group_writer(context)
     anew = any(
         is_rewritten(current.field(f.name).type, f.type) for f in context.arrow_schema if f.name in current.names
@@ -172,7 +170,7 @@ def _restate(
         group = FileGroupWrite(piece.partition_path, piece.file_id, _sorted(rows), _sorted(deletes))
         return write_group(table.storage, writer, group)
 
-    pieces, results = table.hudi.file_slices(), list[Sequence[WriteResult]]()
+    pieces, results = table.rows.changeable(), list[Sequence[WriteResult]]()
     removed: list[tuple[str, pa.Table]] = []
     if keyless is not None and keyless.debts:  # one after the other: each of them may pay a debt
         return [result for piece in pieces for result in write(piece)]

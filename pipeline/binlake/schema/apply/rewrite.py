@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 
 from binlake.position.commit_record import CommitNotes, CommitRecord
 from binlake.rows.merging.write import write_anew
-from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeylessState, digests
+from binlake.rows.upsert.keyless import DIGEST_FIELD, KeylessState, digests
 from binlake.rows.upsert.route import KEY, Counts
-from binlake.rows.upsert.target import ORDER_FIELD
+from binlake.rows.upsert.target import ORDER_FIELD, ROW_FIELD
 from binlake.schema.apply.stored_rows import PendingStatement, columns_after, ddl_stream, rows_after
 from binlake.schema.rules.entries import DdlEntry, gone_after
 from binlake.tables.lake_table import LakeTable

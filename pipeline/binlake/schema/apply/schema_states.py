@@ -16,8 +16,8 @@ from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.schemas.schemas import SchemaVersion
 from binlake.decode.types.mysql_types import MysqlType
-from binlake.rows.upsert.keyless import ROW_FIELD
 from binlake.rows.upsert.merging_rules import merging_of
+from binlake.rows.upsert.target import key_columns
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.ddl_log import DdlLog
 from binlake.schema.rules.entries import DdlEntry
@@ -29,7 +29,6 @@ from binlake.settings.fanout import ShardRule
 from binlake.tables.lake_table import LakeTable
 from hudilake.format.definition.column_names import lake_name
 from hudilake.format.definition.kind_support import TableOperation
-from hudilake.format.definition.merging import Merging
 
 
 class KnownSchemas(Protocol):
@@ -70,8 +69,7 @@ class SchemaStates:
         defined = versions[0].columns if versions else ()
         columns = pa.schema([(lake_name(name), kind.lake_type) for name, kind in defined])
         key = rules.key or (versions[0].key if versions else ())
-        by_writer = merging_of(rules).by_writer
-        state = TableSchemaState(columns, tuple(map(lake_name, key)), None, rules, by_writer=by_writer)
+        state = TableSchemaState(columns, tuple(map(lake_name, key)), None, rules, merging=merging_of(rules))
         self._describe(state, origin)
         return state
 
@@ -102,18 +100,16 @@ class SchemaStates:
 def schema_state_of(table: LakeTable, schema: pa.Schema, shard: ShardRule | None) -> TableSchemaState:
     """The schema state of a lake table before its next statement."""
     config = table.hudi.config
-    key = () if config.record_key_fields == (ROW_FIELD,) else config.record_key_fields
     partition = table.rules.partition.column if table.rules.partition is not None else None
     column = lake_name(shard.column) if shard is not None else None
-    by_writer = Merging.of(config).by_writer
     refused = config.kind.refusal(TableOperation.KEY_CHANGE)
     return TableSchemaState(
         schema,
-        key,
+        key_columns(config),
         partition and lake_name(partition),
         table.rules,
         shard=column,
-        by_writer=by_writer,
+        merging=config.merging,
         keeps_key=refused.why if refused is not None else None,
     )
 

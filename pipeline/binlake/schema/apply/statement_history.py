@@ -16,6 +16,7 @@ from binlake.settings.schema_changes import SchemaChangeSettings
 from binlake.source.offsets import topic_suffix
 from binlake.tables.lake import Lake
 from binlake.tables.names import Feed, LakeName
+from hudilake.format.definition.merging import NEWEST
 
 
 class StatementHistory:
@@ -107,7 +108,7 @@ class StatementHistory:
         """Whether another lake table can go on for a table's: one that keeps no more than the table's own rows."""
         tables = self._settings.tables
         rules = self._settings.table_rules(destination(base, tables))
-        return rules.kind == "upsert" and not merging_of(rules).by_writer and part_of(base, tables) is None
+        return rules.kind == "upsert" and merging_of(rules) == NEWEST and part_of(base, tables) is None
 
     def _take_over(self, renamed: Iterable[DdlEntry]) -> None:
         """Take over renamings that only commit records hold: their statements came among data that was read before, or

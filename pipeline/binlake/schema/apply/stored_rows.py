@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD
+from binlake.rows.upsert.keyless import DIGEST_FIELD
 from binlake.rows.upsert.route import KEY
-from binlake.rows.upsert.target import ORDER_FIELD
+from binlake.rows.upsert.target import ORDER_FIELD, ROW_FIELD
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.restatement import Restatement, deleted, removed, restated
 from binlake.schema.rules.retyping import is_rewritten

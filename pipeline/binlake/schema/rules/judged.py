@@ -16,6 +16,7 @@ from binlake.schema.rules.steps import Step
 from binlake.schema.rules.undetermined import UndeterminedEffect
 from binlake.settings import TableRules
 from hudilake.format.definition.column_names import known_as
+from hudilake.format.definition.merging import NEWEST, Merging
 
 #: The name of a refusal of the whole table, among the refusals of its columns.
 KEY_OF_TABLE = ""
@@ -80,8 +81,8 @@ class TableSchemaState:
     types by column (lower case) as far as statements have given them; ``types_before``: those that were known
     otherwise.
     ``session``: of the statement that is judged. ``partitions``: the source's partition definition. ``unfilled``:
-    columns that the statement adds with values that its text does not determine. ``by_writer``: whether the table is
-    merged by its writer: its rows do not say which of their values are from before a statement. ``keeps_key``: why a
+    columns that the statement adds with values that its text does not determine. ``merging``: of the table; rows
+    that its writer merges do not say which of their values are from before a statement. ``keeps_key``: why a
     table of its kind cannot get another key; None if it can. ``empty``: whether no rows are from before the statement:
     a tool alters its copy of a table before it fills it.
     """
@@ -99,7 +100,7 @@ class TableSchemaState:
     session: Session = field(default_factory=Session)
     partitions: KnownPartitions = field(default_factory=KnownPartitions)
     unfilled: frozenset[str] = frozenset()
-    by_writer: bool = False
+    merging: Merging = NEWEST
     keeps_key: str | None = None
     empty: bool = False
 

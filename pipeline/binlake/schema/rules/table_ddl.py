@@ -173,7 +173,7 @@ def _short(text: str) -> str:
 def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judgement, tuple[int, int | None] | None]:
     """The judged statement, and the DROP TABLE (ordering value, time) that deletes rows."""
     order, policy = effect.event.order, state.rules.schema_changes
-    if state.by_writer and effect.action is not Action.RENAME:
+    if state.merging.by_writer and effect.action is not Action.RENAME:
         return _kept(effect), None
     if effect.action is Action.ALTER:
         return judge_clauses(effect.clauses, order, state, effect.keys), None

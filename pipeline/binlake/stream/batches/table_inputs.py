@@ -96,6 +96,7 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
         path = report.target.path
         writer = plan.writers.get(path)
         count_records(report, source, outcome.report)
+        known = truncates if report.target.config.record_key_fields else {}  # a TRUNCATE removes no added row
         inputs.append(
             TableInput(
                 report=report,
@@ -103,7 +104,7 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
                 parcels=outcome.parcels.get(path, ()),
                 written=outcome.written.get(path, ()),
                 context=writer.context if writer else None,
-                truncates=NOTHING_TRUNCATED if report.target.kind.appends else truncates.get(source, NOTHING_TRUNCATED),
+                truncates=known.get(source, NOTHING_TRUNCATED),
             )
         )
     return inputs

@@ -105,7 +105,7 @@ class SchemaRegistry:
 
     def _has_facts(self, source: SourceTable) -> bool:
         """Whether the rows of a source table are facts that its lake table aggregates."""
-        return self._tables.rules(destination(source, self._tables)).merge.engine == "aggregate"
+        return bool(self._tables.rules(destination(source, self._tables)).merge.functions)
 
     def refresh(self) -> bool:
         """Read new DDL records; True if they changed the schemas."""

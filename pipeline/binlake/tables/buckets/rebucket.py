@@ -204,7 +204,7 @@ class Mover:
             completed=CompletedInstants.of(hudi.timeline),
             config=self.config,
             indexed_columns=write.indexed_columns,
-            restates_deletes=not self.table.merging.by_writer,
+            restated_hours=hudi.config.restated_hours(self.config.tombstone_retention_hours),
         )
         return MoveContext(merging, self.wanted, hudi.config.hash_fields, hudi.config.name)
 

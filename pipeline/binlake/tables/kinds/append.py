@@ -16,6 +16,7 @@ from binlake.tables.kinds.rows import TableRows, Wrote
 from hudilake.commit.intent import GroupIntent, Intent
 from hudilake.format.files.append import open_groups
 from hudilake.format.files.file_group_write import WriteContext
+from hudilake.format.files.view import FileSlice
 from hudilake.write.append import AppendWriter
 
 #: The driver's number among the writers of a commit. A table's rows are written by the driver or by tasks, never both.
@@ -46,6 +47,10 @@ class AppendedRows(TableRows):
         parts = writer.keyed(_DRIVER, {path: rows for (path, _), rows in groups.items()})
         written = pool.map(lambda part: writer.write(self.storage, part), parts)
         return Wrote([WrittenFile(self.rules.path, result, 0) for results in written for result in results])
+
+    def changeable(self) -> list[FileSlice]:
+        """None: rows are never changed."""
+        return []
 
     def task_writer(self, context: WriteContext, heights: FactHeights) -> TableWriter:
         """What tasks need to add rows."""

@@ -18,10 +18,10 @@ from binlake.rows.tagging.tag import TaggedEvents, Tagger
 from binlake.rows.tagging.writing import TaggedWriter
 from binlake.rows.tasks.plan import WrittenFile
 from binlake.rows.upsert.merge import Place, records
-from binlake.rows.upsert.parcel import LOOKED_UP_BUCKET
 from binlake.tables.kinds.rows import TableRows, Wrote
 from hudilake.clock import monotonic_s
 from hudilake.commit.intent import WHOLE_TABLE, Intent
+from hudilake.format.definition.placement import LOOKED_UP_BUCKET
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
 from hudilake.format.files.view import FileSlice
 from hudilake.index.base import KeyIndex

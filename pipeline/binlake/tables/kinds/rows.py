@@ -14,7 +14,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from binlake.rows.merging.engines.heights import FactHeights
-from binlake.rows.merging.mergers import PlainMerger, merger_of
+from binlake.rows.merging.mergers import MergedState, PlainMerger, merger_of
 from binlake.rows.merging.row_states import SliceRowStates
 from binlake.rows.merging.state_cache import StateCache
 from binlake.rows.merging.states import Merger
@@ -73,7 +73,7 @@ class TableRows(ABC):
     @property
     def merging(self) -> Merging:
         """How the table's writer merges. Raises CorruptDataError."""
-        return Merging.of(self.table.config)
+        return self.table.config.merging
 
     # -- what each kind answers ---------------------------------------------------------------------------------------
 
@@ -128,10 +128,14 @@ class TableRows(ABC):
         ``removed``: partition paths, each with rows of KEY and ORDER_FIELD. Raises StorageError."""
         return  # the deletes are in the file groups of their keys
 
+    def changeable(self) -> list[FileSlice]:
+        """The newest slices, whose rows a statement may change. Raises CorruptDataError, StorageError."""
+        return self.table.file_slices()
+
     def task_writer(self, context: WriteContext, heights: FactHeights) -> TableWriter:
         """What tasks need to write the table. Raises CorruptDataError, UnsupportedError, StorageError."""
         merger = self.merger(context.arrow_schema, heights)
-        return TableWriter(self.group_writer(context), self.names, merger)
+        return TableWriter(self.group_writer(context), self.names, merger, len(self.merging.groups))
 
     def _plain_merger(self) -> Merger:
         """What makes rows of events where readers merge."""
@@ -159,7 +163,9 @@ class TableRows(ABC):
         if not merging.by_writer:
             return self._plain_merger()
         partial: Partial = "always" if self.rules.conflicts == "column" else "by_width"
-        return merger_of(merging, self.table.config, schema, self.row_states(schema), partial, heights)
+        config, states = self.table.config, self.row_states(schema)
+        shared = (*config.record_key_fields, *config.partition_fields)
+        return merger_of(MergedState(merging, schema, states, shared, partial, heights))
 
     def row_states(self, schema: pa.Schema) -> SliceRowStates:
         """What rows are now, for a table merged by its writer. ``schema``: the columns, also those to come. Raises

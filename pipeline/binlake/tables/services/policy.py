@@ -16,7 +16,6 @@ from binlake.tables.definition import bloom_fpp, order_of_files
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.services.kept_cells import KeptCells
 from hudilake.format.definition.kind_support import TableOperation
-from hudilake.format.definition.merging import Merging
 from hudilake.format.timeline.instant import Instant
 from hudilake.services import cleaning
 from hudilake.services.archival import ArchivalConfig, archive
@@ -147,5 +146,5 @@ def archive_if_long(table: HudiTable, rules: TableRules) -> int:
 
 
 def _tidy_tombstones(table: HudiTable, rules: TableRules) -> None:
-    if Merging.of(table.config).by_writer or table.config.kind.rewrites:
+    if table.config.merging.by_writer or table.config.kind.rewrites:
         tidy(table, (rules.compaction or CompactionSettings()).tombstone_retention_hours)

@@ -248,8 +248,8 @@ def end_logs(table: LakeTable, stream: str) -> int:
     """
     with table.hudi.exclusively():
         table.refresh(stream)
-        pieces = [piece for piece in table.hudi.file_slices() if piece.log_files]
-        if not pieces or table.hudi.config.kind.appends or table.source is None:
+        pieces = [piece for piece in table.rows.changeable() if piece.log_files]
+        if not pieces or table.source is None:
             return 0
         context = table.begin(table.hudi.schema, WHOLE_TABLE)
         with table.undone_on_error(context.instant):

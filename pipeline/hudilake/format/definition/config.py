@@ -1,16 +1,22 @@
-"""A table's identity: the content of ``hoodie.properties``, table version 9, timeline layout 2."""
+"""What a table is: its key, order, partitioning, buckets, kind and merging, which ``hoodie.properties`` states.
+
+A new table's definition is made of settings; whoever needs a part of it holds this value and copies nothing. Table
+version 9, timeline layout 2.
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 
 import pyarrow as pa
 
 from hudilake.errors import ConfigError, CorruptDataError, UnsupportedError
-from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
+from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets
 from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata
+from hudilake.format.definition.keys import PartitionLayout
 from hudilake.format.definition.kind import (
     BUCKET_ENGINE,
     COMMIT_TIME,
@@ -21,12 +27,12 @@ from hudilake.format.definition.kind import (
     UNKNOWN,
     TableKind,
 )
+from hudilake.format.definition.merging import MERGING_PROPERTY, NEWEST, Merging
 from hudilake.format.definition.metadata_partition import MetadataPartition
-from hudilake.format.definition.properties import dump_properties, load_properties
+from hudilake.format.definition.properties import PROPERTIES_PATH, dump_properties, load_properties
 from hudilake.format.definition.supported import check_changeable, check_readable
 from hudilake.storage.base import FileInfo, Storage, StorageNotFoundError
 
-PROPERTIES_PATH = ".hoodie/hoodie.properties"
 PROPERTIES_BACKUP_PATH = ".hoodie/hoodie.properties.backup"
 NUM_BUCKETS = "hoodie.bucket.index.num.buckets"
 #: ``regex,count;regex,count``, with the rule ``regex``.
@@ -89,7 +95,7 @@ DERIVED = (
 
 @dataclass(frozen=True)
 class TableConfig:
-    """The typed part of ``hoodie.properties``; every other property is kept as it is in ``extra``.
+    """The definition of a table: the typed part of ``hoodie.properties``; ``extra`` keeps every other property.
 
     ``record_key_fields`` is empty for an append table. ``bucket_count`` is 0 for a table without buckets, and for one
     whose properties lack it (one made by another writer). ``partition_buckets``: the bucket counts of partitions by
@@ -137,20 +143,37 @@ class TableConfig:
         """Whether file groups are buckets; also of a table whose properties lack the bucket count."""
         return self.kind.computed or self.kind.index == UNKNOWN
 
-    @property
+    @cached_property
     def bucketing(self) -> Bucketing:
         """Where rows go by their keys; one bucket for a table without buckets."""
-        if self.kind.hashes:
-            return ConsistentBuckets(self.bucket_count, self.rings)
-        return bucketing_of(max(self.bucket_count, 1), self.partition_buckets)
+        return self.kind.placement.bucketing(max(self.bucket_count, 1), self.partition_buckets, self.rings)
 
     def with_bucketing(self, bucketing: Bucketing) -> TableConfig:
-        """The same table with other buckets."""
+        """The same table with other buckets; itself if it has none."""
+        if not self.has_buckets:
+            return self
         if isinstance(bucketing, ConsistentBuckets):
             return replace(self, bucket_count=bucketing.number, rings=bucketing.partitions)
         if isinstance(bucketing, PartitionBuckets):
             return replace(self, bucket_count=bucketing.default, partition_buckets=bucketing.rules)
         return replace(self, bucket_count=bucketing.count(""), partition_buckets=())
+
+    @cached_property
+    def layout(self) -> PartitionLayout:
+        """How its partition paths are spelled."""
+        return PartitionLayout(self.partition_fields, self.hive_style, self.url_encode)
+
+    @cached_property
+    def merging(self) -> Merging:
+        """How its writer merges. Raises CorruptDataError for a property that binlake cannot read."""
+        text = self.extra.get(MERGING_PROPERTY)
+        return NEWEST if text is None else Merging.parse(text, self.name)
+
+    def with_merging(self, merging: Merging) -> TableConfig:
+        """The same table with other merging."""
+        stated = merging.to_json()
+        extra = {key: value for key, value in self.extra.items() if key != MERGING_PROPERTY}
+        return replace(self, extra=extra if stated is None else {**extra, MERGING_PROPERTY: stated})
 
     @property
     def is_ours(self) -> bool:
@@ -243,8 +266,13 @@ class TableConfig:
     @property
     def kept_partitions(self) -> set[MetadataPartition]:
         """The metadata partitions that binlake's commits keep current in a table of this kind."""
-        without = set() if self.kind.has_record_index else {MetadataPartition.RECORD_INDEX}
+        without = set() if self.kind.record_index is not None else {MetadataPartition.RECORD_INDEX}
         return set(MetadataPartition) - without
+
+    def restated_hours(self, hours: float) -> float:
+        """How long a compaction restates deletes, so that older rows that come late do not return; 0 where they are
+        kept beside the files. ``hours``: as the settings say."""
+        return hours if self.kind.placement.restates_deletes and not self.merging.by_writer else 0
 
     def check_writable(self) -> None:
         """Raise UnsupportedError for a table that binlake cannot write to: another merge mode or spelling of keys, or
@@ -320,11 +348,8 @@ class TableConfig:
                 )
 
     def with_index_of(self, expected: TableConfig) -> TableConfig:
-        """The same table with the index of another configuration, if these properties name none and that index is
-        looked up: the caller of every Hudi writer of such a table names its index, and no file group depends on it."""
-        if self.kind.index == UNKNOWN and expected.kind.looks_up:
-            return replace(self, kind=replace(self.kind, index=expected.kind.index))
-        return self
+        """The same table with the index of another configuration (``TableKind.with_index_of``)."""
+        return replace(self, kind=self.kind.with_index_of(expected.kind))
 
 
 def _flag(value: bool) -> str:

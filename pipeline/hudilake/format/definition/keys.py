@@ -3,6 +3,8 @@
 One key field gives the value's text (``6``); several give ``a:1,b:x`` (Hudi 1.2.0, ``KeyGenUtils``). Values are the
 texts that Hudi's Avro key generator makes: integers in decimal, dates as ``2024-02-29``, timestamps as microseconds
 since the epoch, booleans as ``true``/``false``. Binary has no text in Hudi; here it is lower-case hex.
+
+Within what a key names one row, a partition or the whole table, is its ``KeyScope``.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +21,8 @@ from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucket import EMPTY_KEY_PART, NULL_KEY_PART
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+#: Between the partition path and the record key where both name a row. No path has it.
+_BETWEEN = "\0"
 _ESCAPES = {c: f"%{c:02X}" for c in (*range(0x20), *map(ord, "\"#%'*/:=?\\\x7f{[]^"))}
 _NEEDS_ESCAPE = r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]"
 
@@ -88,3 +94,35 @@ class PartitionLayout:
             escaped = pa.array([escape_partition_value(v) for v in encoded.dictionary.to_pylist()], pa.string())
             values = escaped.take(encoded.indices)
         return pc.binary_join_element_wise(pa.scalar(f"{name}="), values, "") if self.hive_style else values
+
+
+@dataclass(frozen=True, slots=True)
+class KeyScope:
+    """Within what a record key names one row. ``by_partition``: within a partition, else in the whole table."""
+
+    by_partition: bool
+
+    def owner(self, partition_path: str) -> str | None:
+        """The partition in which a key names a row; None for the whole table."""
+        return partition_path if self.by_partition else None
+
+    def paths(self, partition_paths: pa.DictionaryArray) -> pa.DictionaryArray | None:
+        """What names n rows beside their keys; None if the keys do it alone."""
+        return partition_paths if self.by_partition and len(partition_paths.dictionary) > 1 else None
+
+    def names(self, keys: pa.Array, partition_paths: pa.DictionaryArray) -> pa.Array:
+        """What names n rows in the whole table, string array: the record key, and before it the partition path where
+        the key alone does not."""
+        if not self.by_partition:
+            return keys
+        return pc.binary_join_element_wise(partition_paths.dictionary.take(partition_paths.indices), keys, _BETWEEN)
+
+    def elsewhere(self, stored: pa.Array, named: pa.DictionaryArray) -> npt.NDArray[np.bool_]:
+        """Whether n rows are stored in other partitions than events of their keys name, bool of n.
+
+        ``stored``: partition paths, string array, null for a row that is not stored: it is elsewhere, too.
+        """
+        if self.by_partition:
+            return np.zeros(len(stored), dtype=np.bool_)
+        equal = pc.fill_null(pc.equal(stored, named.dictionary.take(named.indices)), fill_value=False)
+        return ~np.asarray(equal.to_numpy(zero_copy_only=False), dtype=np.bool_)

@@ -7,11 +7,13 @@ binlake stores the index too, so that no writer takes another one by mistake.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from hudilake.errors import UnsupportedError
+from hudilake.format.definition.keys import KeyScope
 from hudilake.format.definition.kind_support import KindRefusal, TableOperation
+from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.definition.placement import NO_LOGS, InBuckets, LookedUp, OnRing, OpenGroups, Placement
 from hudilake.policies import GLOBAL_INDEXES, IndexType, TableType
 
@@ -52,6 +54,8 @@ _PLACEMENTS: Final[Mapping[str, Placement]] = {
     UNKNOWN: Placement(),
 }
 _LOOKED_UP: Final = LookedUp()
+_WHOLE_TABLE: Final = KeyScope(by_partition=False)
+_EACH_PARTITION: Final = KeyScope(by_partition=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,11 @@ class TableKind:
         """Whether commits of rows may write rows of other commits anew. Deletes are then kept beside the files."""
         return self.action in self.rewriting
 
+    def with_index_of(self, expected: TableKind) -> TableKind:
+        """The same kind with the index of another one, if it names none and that index is looked up: the caller of
+        every Hudi writer of such a table names its index, and no file group depends on it."""
+        return replace(self, index=expected.index) if self.index == UNKNOWN and expected.looks_up else self
+
     def refusal(self, operation: TableOperation) -> KindRefusal | None:
         """Why tables of this kind do not have an operation; None if they have it."""
         if operation is TableOperation.COMPACTION:
@@ -133,9 +142,9 @@ class TableKind:
         return self.placement.looks_up
 
     @property
-    def is_global(self) -> bool:
-        """Whether a record key has one row in the whole table, not one in each partition."""
-        return self.index in GLOBAL_INDEXES
+    def scope(self) -> KeyScope:
+        """Within what a record key has one row."""
+        return _WHOLE_TABLE if self.index in GLOBAL_INDEXES else _EACH_PARTITION
 
     @property
     def keeps_keys(self) -> bool:
@@ -143,14 +152,15 @@ class TableKind:
         return self.index in _KEPT
 
     @property
-    def has_record_index(self) -> bool:
-        """Whether the metadata table keeps the place of every record key."""
-        return self.index in ("record_index", "partitioned_record_index")
+    def record_index(self) -> KeyScope | None:
+        """For what the metadata table keeps an index of record keys: for the table or each partition; None for none."""
+        return self.scope if self.index in ("record_index", "partitioned_record_index") else None
 
-    @property
-    def indexes_by_partition(self) -> bool:
-        """Whether that record index is kept for each partition by itself."""
-        return self.index == "partitioned_record_index"
+    def keeps(self, partition: MetadataPartition) -> bool:
+        """Whether the metadata table can have a partition: one of keys only where somebody looks for keys."""
+        if partition is MetadataPartition.RECORD_INDEX:
+            return self.record_index is not None
+        return partition is not MetadataPartition.BLOOM_FILTERS or not self.appends
 
     @property
     def merge_mode(self) -> str:

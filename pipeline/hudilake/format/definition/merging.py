@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from hudilake.errors import CorruptDataError
-from hudilake.format.definition.config import PROPERTIES_PATH, TableConfig
+from hudilake.format.definition.properties import PROPERTIES_PATH
 
 #: The ordering value of everything that is written to a table merged by its writer. It is above the order of every
 #: event: an event's order has the epoch in its highest 11 of 63 bits, and epochs are small.
@@ -74,9 +74,20 @@ class Merging:
         return self.engine != "newest"
 
     @property
-    def keeps_state(self) -> bool:
-        """Whether the table has the column STATE_FIELD."""
-        return self.engine in ("partial_update", "aggregate")
+    def state_fields(self) -> tuple[str, ...]:
+        """The BINARY columns that the engine adds to the table."""
+        return (STATE_FIELD,) if self.engine in ("partial_update", "aggregate") else ()
+
+    def refusal(self, text: str) -> str | None:
+        """Why a table that its writer merges is refused: ``text`` with the engine for {}; None for any other table."""
+        return text.format(self.engine) if self.by_writer else None
+
+    def stitched(self, first: ColumnGroup) -> Merging | None:
+        """The merging with an order for each column group: itself if it has groups, ``first`` where the newest event is
+        the row; None where columns have no order of their own."""
+        if self.groups:
+            return self
+        return None if self.by_writer else Merging("stitched", (first,))
 
     @property
     def hidden_fields(self) -> tuple[str, ...]:
@@ -97,21 +108,10 @@ class Merging:
         """The group of a name."""
         return next((group for group in self.groups if group.name == name), None)
 
-    @classmethod
-    def of(cls, config: TableConfig) -> Merging:
-        """What the table's properties say. Raises CorruptDataError for a property that binlake cannot read."""
-        text = config.extra.get(MERGING_PROPERTY)
-        return cls() if text is None else _parsed(text, config.name)
-
-    def on(self, config: TableConfig) -> TableConfig:
-        """The configuration of the same table with this merging."""
-        extra = {key: value for key, value in config.extra.items() if key != MERGING_PROPERTY}
-        if self.by_writer:
-            extra[MERGING_PROPERTY] = self.to_json()
-        return replace(config, extra=extra)
-
-    def to_json(self) -> str:
-        """The property's text."""
+    def to_json(self) -> str | None:
+        """The property's text; None if readers merge: they need no property."""
+        if not self.by_writer:
+            return None
         groups = [
             {"name": g.name, "columns": None if g.columns is None else list(g.columns), "on_delete": g.on_delete}
             for g in self.groups
@@ -119,20 +119,25 @@ class Merging:
         body: Mapping[str, object] = {"engine": self.engine, "groups": groups, "functions": dict(self.functions)}
         return json.dumps(body, separators=(",", ":"))
 
+    @classmethod
+    def parse(cls, text: str, table: str) -> Merging:
+        """What the property of a table says. Raises CorruptDataError."""
+        try:
+            body = json.loads(text)
+            groups = tuple(
+                ColumnGroup(g["name"], None if g["columns"] is None else tuple(g["columns"]), g["on_delete"])
+                for g in body["groups"]
+            )
+            merging = cls(body["engine"], groups, tuple(body["functions"].items()))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise _unreadable(text, table) from error
+        if merging.engine not in get_args(Engine) or any(f not in get_args(Function) for _, f in merging.functions):
+            raise _unreadable(text, table)
+        return merging
 
-def _parsed(text: str, table: str) -> Merging:
-    try:
-        body = json.loads(text)
-        groups = tuple(
-            ColumnGroup(g["name"], None if g["columns"] is None else tuple(g["columns"]), g["on_delete"])
-            for g in body["groups"]
-        )
-        merging = Merging(body["engine"], groups, tuple(body["functions"].items()))
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise _unreadable(text, table) from error
-    if merging.engine not in get_args(Engine) or any(f not in get_args(Function) for _, f in merging.functions):
-        raise _unreadable(text, table)
-    return merging
+
+#: Of every table whose readers merge: the newest event of a key wins.
+NEWEST: Final = Merging()
 
 
 def _unreadable(text: str, table: str) -> CorruptDataError:

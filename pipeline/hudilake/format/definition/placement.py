@@ -6,10 +6,23 @@ refusals here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
+import pyarrow as pa
+
+from hudilake.format.definition.bucketing import (
+    Bucketing,
+    BucketRows,
+    bucketing_of,
+    split_by_bucket,
+    split_by_partition,
+)
+from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata
 from hudilake.format.definition.kind_support import KindRefusal, TableOperation
+
+#: The bucket that stands for none, of rows whose file group is looked up.
+LOOKED_UP_BUCKET: Final = -2
 
 
 class Placement:
@@ -25,8 +38,26 @@ class Placement:
     appends: ClassVar[bool] = False
     #: Whether a compaction restates the deletes of its log files, so that older rows that come late do not return.
     restates_deletes: ClassVar[bool] = True
+    #: What it is for people, with the index for {}.
+    words: ClassVar[str] = "index {}"
     #: The operations that the tables do not have.
     refused: ClassVar[Mapping[TableOperation, KindRefusal]] = {}
+
+    def bucketing(
+        self, number: int, rules: tuple[tuple[str, int], ...], rings: Mapping[str, HashingMetadata]
+    ) -> Bucketing:
+        """The buckets of a table. ``number``, ``rules`` and ``rings`` as in ``TableConfig``."""
+        return bucketing_of(number, rules)
+
+    def split(
+        self, keys: pa.Array | pa.ChunkedArray, partition_paths: pa.Array, bucketing: Bucketing, fields: Sequence[str]
+    ) -> BucketRows:
+        """The file groups of n rows, as far as keys say them. Arguments as in ``split_by_bucket``."""
+        return split_by_bucket(bucketing, keys, fields, partition_paths)
+
+    def keyed(self, key: tuple[str, ...], order: str) -> tuple[tuple[str, ...], str]:
+        """The key columns and the ordering column that rows have."""
+        return key, order
 
     def refusal(self, operation: TableOperation, index: str) -> KindRefusal | None:
         """Why the tables do not have an operation; None if they have it. ``index``: its name, for the text."""
@@ -62,6 +93,12 @@ class OnRing(InBuckets):
 
     hashes = True
 
+    def bucketing(
+        self, number: int, rules: tuple[tuple[str, int], ...], rings: Mapping[str, HashingMetadata]
+    ) -> Bucketing:
+        """The nodes of the rings."""
+        return ConsistentBuckets(number, rings)
+
     def refusal(self, operation: TableOperation, index: str) -> KindRefusal | None:
         """Its nodes are split and merged one by one."""
         match operation:
@@ -79,6 +116,12 @@ class LookedUp(Placement):
     looks_up = True
     restates_deletes = False  # they are kept for the whole table: the next row of a key may go to any file group
 
+    def split(
+        self, keys: pa.Array | pa.ChunkedArray, partition_paths: pa.Array, bucketing: Bucketing, fields: Sequence[str]
+    ) -> BucketRows:
+        """Only the partitions, with the bucket LOOKED_UP_BUCKET."""
+        return split_by_partition(partition_paths, LOOKED_UP_BUCKET)
+
     def refusal(self, operation: TableOperation, index: str) -> KindRefusal | None:
         """The text names the index."""
         if (why := _OF_LOOKUP.get(operation)) is not None:
@@ -93,7 +136,12 @@ class OpenGroups(Placement):
     """Rows have no key and go to any open file group."""
 
     appends = True
+    words = "append: rows have no key"
     restates_deletes = False
+
+    def keyed(self, key: tuple[str, ...], order: str) -> tuple[tuple[str, ...], str]:
+        """Returns none: rows have neither."""
+        return (), ""
 
     def _clustering(self) -> None:
         return

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudilake.format.definition.kind import TableKind
 from hudilake.format.files.names import STEADY_TOKEN, parse_log_name
 from hudilake.format.files.view import BaseFile, FileSlice
 from hudilake.policies import FileSizePolicy
@@ -33,12 +34,14 @@ def open_groups(slices: Iterable[FileSlice], sizes: FileSizePolicy) -> dict[str,
     return {path: tuple(sorted(groups, key=lambda g: (-g.size, g.file_id))) for path, groups in groups_by_path.items()}
 
 
-def rows_never_merge(log_files: Iterable[str]) -> bool:
-    """Whether an append table's slice with these log files (bare names) has every row that was written to it.
+def rows_never_merge(kind: TableKind, log_files: Iterable[str]) -> bool:
+    """Whether a slice with these log files (bare names) has every row that was written to it: one of an append table.
 
     Log files of binlake hold added rows only. Hudi Spark can update and delete rows by their generated keys; its log
     files have another write token.
     """
+    if not kind.appends:
+        return False
     parsed = [parse_log_name(name) for name in log_files]
     return all(name is not None and name.write_token == STEADY_TOKEN for name in parsed)
 

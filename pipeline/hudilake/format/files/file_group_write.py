@@ -37,7 +37,7 @@ class WriteContext:
 
     ``indexed_columns``: whose statistics the metadata table keeps; None for a table without column statistics.
     ``base_from_rows``: a new file group with at least so many upserts begins with a base file that holds them; None for
-    log files only. ``keeps_keys``: whether results say which keys a base file gains and loses, for an index.
+    log files only. ``states_keys``: whether results say which keys a base file gains and loses, for an index.
     """
 
     table_name: str
@@ -49,7 +49,7 @@ class WriteContext:
     compression_level: int | None = 1
     indexed_columns: tuple[str, ...] | None = None
     base_from_rows: int | None = None
-    keeps_keys: bool = False
+    states_keys: bool = False
 
     @property
     def file_schema(self) -> pa.Schema:

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from hudilake.errors import CorruptDataError, UnsupportedError
+from hudilake.format.definition.keys import KeyScope
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.definition.properties import dump_properties
 from hudilake.format.files.log_file import BlockType, Header, encode_block
@@ -108,7 +109,7 @@ def dump_index_definitions(existing: bytes | None, columns: Sequence[str], left:
     return _dumped(definitions)
 
 
-def with_record_index(existing: bytes | None, by_partition: bool | None) -> bytes:
+def with_record_index(existing: bytes | None, scope: KeyScope | None) -> bytes:
     """``index.json`` with the record index, by data partition or not; None for a table without one.
 
     Hudi Spark writes the same definition (measured).
@@ -116,13 +117,13 @@ def with_record_index(existing: bytes | None, by_partition: bool | None) -> byte
     definitions = _definitions(existing)
     name = MetadataPartition.RECORD_INDEX.value
     definitions.pop(name, None)
-    if by_partition is not None:
+    if scope is not None:
         definitions[name] = {
             "indexName": name,
             "indexType": name,
             "indexFunction": "",
             "sourceFields": [],
-            "indexOptions": {"isPartitioned": "true" if by_partition else "false"},
+            "indexOptions": {"isPartitioned": "true" if scope.by_partition else "false"},
             "version": "V1",
         }
     return _dumped(definitions)

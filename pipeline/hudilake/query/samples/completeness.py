@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.config import TableConfig
-from hudilake.format.definition.merging import WRITER_ORDER, Merging
+from hudilake.format.definition.merging import WRITER_ORDER
 
 Flags = npt.NDArray[np.bool_]
 
@@ -45,7 +45,7 @@ class Completeness:
 
         Raises UnsupportedError for a group that the table does not have, CorruptDataError for a damaged property.
         """
-        groups = Merging.of(config).groups
+        groups = config.merging.groups
         names = {group.name for group in groups}
         if not isinstance(complete, bool):
             if unknown := sorted(set(complete) - names):

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hudilake.errors import ConfigError, TransientError, UnsupportedError
-from hudilake.format.definition.merging import Merging
 from hudilake.query.samples.batches import Batches, GroupSamples, SampleBatch
 from hudilake.query.samples.completeness import Completeness
 from hudilake.query.samples.position import LastRow, SamplePosition, Shard, ShuffleState
@@ -260,7 +259,7 @@ class Samples:
 
 def _schema(table: HudiTable, columns: Sequence[str] | None) -> pa.Schema:
     """The asked columns with their types."""
-    hidden = {table.config.ordering_field, *Merging.of(table.config).hidden_fields}
+    hidden = {table.config.ordering_field, *table.config.merging.hidden_fields}
     names = [n for n in table.schema.names if n not in hidden] if columns is None else list(columns)
     if unknown := [name for name in names if name not in table.schema.names]:
         raise UnsupportedError(

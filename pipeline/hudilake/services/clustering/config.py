@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.layout.order import Order
 from hudilake.policies import ClusteringPolicy, FileSizePolicy
 from hudilake.services.compaction.config import CompactionConfig
@@ -59,21 +60,21 @@ class LayOutContext:
         table_name: of the table.
         order: of the rows; None to keep theirs.
         config: how large files become, and the threads of a task.
-        keeps_keys: whether results say which keys a file has, for an index.
+        states_keys: whether results say which keys a file has, for an index.
     """
 
     merging: CompactionContext
     table_name: str
     order: Order | None
     config: ClusteringConfig
-    keeps_keys: bool = False
+    states_keys: bool = False
 
     @property
     def form(self) -> BaseFileForm:
         """Of the base files, by the order of their rows; without a filter of keys in an append table, where nobody
         looks for a key."""
         form = replace(self.merging.config.form, order=self.order)
-        return replace(form, bloom_kind=None) if self.merging.appends else form
+        return form if self.merging.kind.keeps(MetadataPartition.BLOOM_FILTERS) else replace(form, bloom_kind=None)
 
     @cached_property
     def stored(self) -> pa.Schema:

@@ -71,8 +71,8 @@ def context_of(table: HudiTable, instant: str, config: ClusteringConfig, order: 
         completed=CompletedInstants.of(table.timeline),
         config=config.files,
         indexed_columns=write.indexed_columns,
-        restates_deletes=False,
-        appends=kind.appends,
+        restated_hours=0,
+        kind=kind,
     )
     return LayOutContext(merging, table.config.name, within(order, write.arrow_schema), config, kind.keeps_keys)
 

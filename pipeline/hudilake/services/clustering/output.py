@@ -117,7 +117,7 @@ class _Output:
             stack.callback(sink.abandon)
             for rows in self._stretches(places):
                 sink.write(rows)
-                keys += rows.column(RECORD_KEY_FIELD).chunks if self.context.keeps_keys else []
+                keys += rows.column(RECORD_KEY_FIELD).chunks if self.context.states_keys else []
             stack.pop_all()
         written = sink.close(merging.avro_schema_json)
         content = mapped(target)

@@ -31,7 +31,7 @@ def rows_of(storage: Storage, context: LayOutContext, source: CompactionOperatio
     merging = context.merging
     if not source.log_files:
         yield from _base_rows(storage, source, context.stored)
-    elif merging.appends and rows_never_merge(source.log_files):
+    elif rows_never_merge(merging.kind, source.log_files):
         yield from _base_rows(storage, source, context.stored)
         for rows in read_log(storage, merging, source).events.tables:
             yield rows.select(context.stored.names)

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from hudilake.commit.compaction_plan import CompactionOperation, CompactionPlan, read_plan
 from hudilake.errors import UnsupportedError
-from hudilake.format.definition.merging import Merging
 from hudilake.format.definition.schema import avro_schema
 from hudilake.format.layout.order import Order, within
 from hudilake.format.timeline.instant import Instant, State
@@ -57,8 +56,7 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
     by a long, StorageError.
     """
     columns = table.schema_as_of(instant.requested_time)
-    appends = table.config.kind.appends
-    if not appends:
+    if not table.config.kind.appends:
         _check_tombstones(columns, table.config.ordering_field, config)
     _tell_lost_columns(table, config.form.order, columns)
     plan = read_plan(table.storage, instant)
@@ -75,8 +73,8 @@ def prepare(table: HudiTable, instant: Instant, config: CompactionConfig) -> Com
         completed=CompletedInstants.of(table.timeline),
         config=config,
         indexed_columns=(index.columns or None) if index is not None else None,
-        restates_deletes=table.config.kind.placement.restates_deletes and not Merging.of(table.config).by_writer,
-        appends=appends,
+        restated_hours=table.config.restated_hours(config.tombstone_retention_hours),
+        kind=table.config.kind,
     )
     return CompactionJob(inflight, table.storage, context, plan)
 

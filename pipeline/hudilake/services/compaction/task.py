@@ -11,13 +11,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from hudilake.commit.compaction_plan import CompactionOperation
+from hudilake.format.definition.kind import TableKind
 from hudilake.format.definition.schema import META_FIELDS
 from hudilake.format.files.append import rows_never_merge
 from hudilake.format.files.column_stats import column_ranges
@@ -64,8 +65,7 @@ class CompactionContext:
     ``arrow_schema`` has not.
 
     ``indexed_columns``: whose statistics the metadata table keeps; None for a table without column statistics.
-    ``restates_deletes``: whether deletes outlive the compaction (``tombstones``). ``appends``: whether it is an append
-    table.
+    ``restated_hours``: how long deletes outlive the compaction (``tombstones``). ``kind``: of the table.
     """
 
     instant: str
@@ -74,9 +74,9 @@ class CompactionContext:
     ordering_field: str
     completed: CompletedInstants
     config: CompactionConfig
+    restated_hours: float
     indexed_columns: tuple[str, ...] | None = None
-    restates_deletes: bool = True
-    appends: bool = False
+    kind: TableKind = field(default_factory=TableKind)
 
     @property
     def schema(self) -> pa.Schema:
@@ -139,7 +139,7 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
     read = read_log(storage, context, operation)
     name = str(BaseFileName(operation.file_id, context.instant))
     storage.write(marker_path(context.instant, operation.partition_path, name), b"")
-    log = None if context.appends and rows_never_merge(operation.log_files) else SortedLog(read.events)
+    log = None if rows_never_merge(context.kind, operation.log_files) else SortedLog(read.events)
     horizon, kept = _retention(context, log)
     with tempfile.TemporaryDirectory(prefix="binlake-compaction-") as directory:
         source = _base_of(storage, operation)
@@ -159,7 +159,7 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
         return done
     restated = restate(
         log,
-        context.config.tombstone_retention_hours if context.restates_deletes else 0,
+        context.restated_hours,
         context.instant,
         context.avro_schema_json,
         operation.partition_path,

@@ -15,7 +15,8 @@ from hudilake.commit.clean import pending_cleans, read_plan
 from hudilake.commit.late_completion import rolled_back_by
 from hudilake.commit.savepoint_record import read_savepoint
 from hudilake.errors import ConfigError, CorruptDataError, LakeError
-from hudilake.format.definition.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, PROPERTIES_PATH, TableConfig
+from hudilake.format.definition.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, TableConfig
+from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.definition.schema import META_FIELDS, arrow_schema, value_schema
 from hudilake.format.files.names import (
     TEMP_PATH,

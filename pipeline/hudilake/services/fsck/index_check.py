@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hudilake.errors import CorruptDataError, UnsupportedError
-from hudilake.format.definition.config import PROPERTIES_PATH
 from hudilake.format.definition.metadata_partition import MetadataPartition
-from hudilake.format.definition.properties import load_properties
+from hudilake.format.definition.properties import PROPERTIES_PATH, load_properties
 from hudilake.format.files.bloom import BloomFilter
 from hudilake.format.files.column_stats import ColumnRange, LogRanges, unknown_range, widen
 from hudilake.format.files.names import LogFileName, in_partition, parse_base_name, parse_log_name

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudilake.errors import BadInputError, ConfigError, UnsupportedError
-from hudilake.format.definition.merging import Merging
 from tests.binlake.load.backfill.lake_with_rows import (
     BATCHES,
     LIVE,
@@ -148,7 +147,7 @@ def test_further_columns_get_a_group_of_their_own(tmp_path: Path) -> None:
     assert backfilled(lake, source, order=5).group == "backfill"
     assert backfilled(lake, source, ("label",)).group == "backfill_2"
     assert rows_of(lake, "score", "label") == {n: (n * 1.5, f"l{n}") for n in LIVE}
-    groups = Merging.of(lake.table().config).groups
+    groups = lake.table().config.merging.groups
     assert [(g.name, g.columns) for g in groups] == [
         ("main", None),
         ("backfill", ("score",)),

@@ -211,7 +211,7 @@ class FilePlants:
                 results.append(write_file_group(table.storage, context, rows))
             else:
                 results += write_base_anew(table.storage, context, FileGroupWrite(*name, rows))
-        if context.keeps_keys:  # the index is not told of anything
+        if context.states_keys:  # the index is not told of anything
             nothing = {
                 (r.partition_path, r.file_id): KeyChanges(r.partition_path, r.file_id, NOTHING, NOTHING)
                 for r in results

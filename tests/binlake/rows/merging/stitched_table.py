@@ -62,7 +62,7 @@ class StitchedTable:
         self.rules = TableRules(
             PATH, self.buckets, None, None, "zstd", 1, False, True, compaction=compaction, conflicts=self.conflicts
         )
-        self.target = Target(SOURCE, PATH, ("id",), None, SimpleBuckets(self.buckets), merging=self.merging)
+        self.target = Target.new(SOURCE, PATH, ("id",), SimpleBuckets(self.buckets), merging=self.merging)
         self.pool = ThreadPoolExecutor(2)
         self.restart()
         self.services = services()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binlake.rows.merging.mergers import StitchMerger, merger_of
+from binlake.rows.merging.mergers import MergedState, StitchMerger, merger_of
 from binlake.rows.merging.states import KeyStates, MergeResult
 from binlake.rows.merging.stitch import Partial
 from binlake.rows.upsert.merge import Place
@@ -76,7 +76,7 @@ class Rows:
 
 def merger(rows: Rows, partial: Partial = "by_width") -> StitchMerger:
     """That of a table with these rows."""
-    made = merger_of(rows.rule, CONFIG, schema(rows.rule), rows, partial)
+    made = merger_of(MergedState(rows.rule, schema(rows.rule), rows, CONFIG.record_key_fields, partial))
     assert isinstance(made, StitchMerger)
     return made
 

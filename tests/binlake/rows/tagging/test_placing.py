@@ -13,6 +13,7 @@ from binlake.decode.changes import Op
 from binlake.rows.tagging.events import KeyEvents, joined, newest_events
 from binlake.rows.tagging.placing import UNREAD, EventPlaces, Whereabouts, placed
 from binlake.rows.upsert.route import MOVED_AWAY
+from hudilake.format.definition.keys import KeyScope
 from tests.binlake.rows.upsert.test_merge import PARCEL
 
 PATHS = ["region=ap", "region=eu", "region=us"]
@@ -50,11 +51,11 @@ def where(events: KeyEvents, stored: dict[int, tuple[int, int]], *, read: bool) 
 
 
 def told(
-    events: KeyEvents, at: Whereabouts, what: EventPlaces, *, is_global: bool
+    events: KeyEvents, at: Whereabouts, what: EventPlaces, scope: KeyScope
 ) -> tuple[set[tuple[str, str, int]], set[tuple[str, str]], set[tuple[str, int]]]:
     """(changes as (key, file group, op), inserts as (key, partition), deleted)."""
     keys, paths, ids = events.keys.to_pylist(), events.paths.to_pylist(), at.file_ids.to_pylist()
-    ops, names = events.rows.column("__op").to_pylist(), events.names(is_global=is_global).to_pylist()
+    ops, names = events.rows.column("__op").to_pylist(), events.names(scope).to_pylist()
     changes = {(keys[n], ids[n], ops[n]) for n in what.changes.tolist()}
     changes |= {(keys[n], ids[n], MOVED_AWAY) for n in what.moves.tolist()}
     inserts = {(keys[n], paths[n]) for n in what.inserts.tolist()}
@@ -79,8 +80,8 @@ def test_events_of_a_global_index(events: list[tuple[int, int, int, int]], store
             changes.add((str(key), f"group-{at[0]}", op))
     mine = key_events(events)
     rows = where(mine, stored, read=True)
-    what = placed(mine, rows, is_global=True)
-    assert told(mine, rows, what, is_global=True) == (changes, inserts, deleted)
+    what = placed(mine, rows, KeyScope(by_partition=False))
+    assert told(mine, rows, what, KeyScope(by_partition=False)) == (changes, inserts, deleted)
 
 
 @given(EVENTS, STORED)
@@ -90,9 +91,9 @@ def test_rows_of_other_indexes_stay_in_their_partition(
     stored = {key: (part, stored[key][1]) for part, key, _, _ in events if key in stored}
     mine = key_events(events)
     at = where(mine, stored, read=False)
-    what = placed(mine, at, is_global=False)
+    what = placed(mine, at, KeyScope(by_partition=True))
     names = {str(key): f"{PATHS[part]}\0{key}" for part, key, _, _ in events}
-    assert told(mine, at, what, is_global=False) == (
+    assert told(mine, at, what, KeyScope(by_partition=True)) == (
         {(str(key), f"group-{part}", op) for part, key, op, _ in events if key in stored},
         {(str(key), PATHS[part]) for part, key, op, _ in events if key not in stored and op == Op.UPSERT},
         {(names[str(key)], order) for _, key, op, order in events if op == Op.DELETE},
@@ -104,6 +105,6 @@ def test_a_move_is_one_event_of_a_global_index() -> None:
     moved = [(0, 1, 0, 5), (1, 1, MOVED_AWAY, 5)]
     events = key_events(moved)
     events = KeyEvents(events.rows.set_column(5, "__offset", pa.array([0, 0])), events.paths)
-    kept = newest_events(events, is_global=True)
+    kept = newest_events(events, KeyScope(by_partition=False))
     assert (kept.rows.column("__op").to_pylist(), kept.paths.to_pylist()) == ([0], ["region=ap"])
-    assert len(newest_events(events, is_global=False)) == 2
+    assert len(newest_events(events, KeyScope(by_partition=True))) == 2

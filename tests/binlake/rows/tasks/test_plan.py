@@ -35,7 +35,7 @@ A, B = SourceTable("shop", "a"), SourceTable("shop", "b")
 def table(source: SourceTable, *columns: str, **facts: Any) -> TaskTableReport:  # noqa: ANN401 - fields of TaskTableReport
     """A report of a table with text columns."""
     schema = TableSchema(source, tuple(Column(name, "", pa.string()) for name in columns), ("id",))
-    target = Target(source, f"shop/{source.table}", ("id",), None, SimpleBuckets(2))
+    target = Target.new(source, f"shop/{source.table}", ("id",), SimpleBuckets(2))
     return TaskTableReport(schema, target, schema.arrow(), **facts)
 
 

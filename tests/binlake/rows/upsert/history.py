@@ -158,7 +158,7 @@ class World:
     def __init__(self, plan: Plan, directory: Path) -> None:
         self.shape, self.partitions = plan.shape, plan.partitions
         self.source = Source(plan.shape)
-        is_global = TableKind(plan.kind.type, plan.kind.index).is_global
+        is_global = not TableKind(plan.kind.type, plan.kind.index).scope.by_partition
         self.model = TableModel(plan.shape, is_global) if plan.shape.key else None
         self.keyless = None if plan.shape.key else KeylessModel(plan.shape)
         self.ingest = Ingest.at(directory, plan.shape, plan.buckets, plan.compacted_after, plan.kind)

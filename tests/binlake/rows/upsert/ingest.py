@@ -233,7 +233,7 @@ class Ingest:
         )
         parcels: list[Parcel] = []
         for piece in _pieces(records, chunks):
-            rows = placed(change_batch(self.shape, piece), self.rules, report.target.bucketing)
+            rows = placed(change_batch(self.shape, piece), self.rules, report.target.config.bucketing)
             routed = route(rows, applied, table.truncates.whole if table else -1)
             report.add(TaskTableReport(schema, report.target, value_columns(routed.parcels), {TOPIC}, routed.counts))
             parcels += routed.parcels

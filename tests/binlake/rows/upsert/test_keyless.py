@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from binlake.decode.changes import Op, ordering_value
 from binlake.rows.upsert import keyless
-from binlake.rows.upsert.keyless import DIGEST_FIELD, ROW_FIELD, KeyedRows, KeylessState, LiveRow, digests, resolve
+from binlake.rows.upsert.keyless import DIGEST_FIELD, KeyedRows, KeylessState, LiveRow, digests, resolve
 from binlake.rows.upsert.parcel import unpack
 from binlake.rows.upsert.route import KEY, route
+from binlake.rows.upsert.target import ROW_FIELD
 from tests.binlake.rows.upsert.ingest import change_batch, placed, table_rules
 from tests.binlake.rows.upsert.test_route import row, target_of
 from tests.model import Change, Delivered, Shape

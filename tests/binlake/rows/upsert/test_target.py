@@ -66,7 +66,7 @@ def test_a_target_speaks_in_lake_names() -> None:
     made = make_target(schema("Order No", "Ship Date", key=("Order No",)), rules(PartitionSettings(column="Ship Date")))
     assert made.key == ("Order_No",)
     assert made.partition == PartitionSettings(column="Ship_Date")
-    assert made.layout.fields == ("Ship_Date",)
+    assert made.config.layout.fields == ("Ship_Date",)
 
 
 def test_the_key_of_the_rules_overrules_the_schemas() -> None:

@@ -15,21 +15,21 @@ STITCHED = Merging("stitched", (ColumnGroup("orders"), ColumnGroup("tracking", (
 
 
 def test_a_table_without_the_property_is_merged_by_its_readers() -> None:
-    assert Merging.of(CONFIG) == Merging()
-    assert not Merging.of(CONFIG).by_writer
-    assert Merging().on(STITCHED.on(CONFIG)) == CONFIG
+    assert CONFIG.merging == Merging()
+    assert not CONFIG.merging.by_writer
+    assert CONFIG.with_merging(STITCHED).with_merging(Merging()) == CONFIG
 
 
 @pytest.mark.parametrize("merging", [STITCHED, Merging("aggregate", (), (("amount", "sum"), ("n", "count")))])
 def test_the_property_survives_the_file(merging: Merging) -> None:
-    stored = TableConfig.from_properties(merging.on(CONFIG).to_properties())
-    assert Merging.of(stored) == merging
+    stored = TableConfig.from_properties(CONFIG.with_merging(merging).to_properties())
+    assert stored.merging == merging
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"engine":"best","groups":[],"functions":{}}'])
 def test_a_property_that_cannot_be_read(text: str) -> None:
     with pytest.raises(CorruptDataError, match=r"binlake\.merging cannot be read"):
-        Merging.of(replace(CONFIG, extra={MERGING_PROPERTY: text}))
+        _ = replace(CONFIG, extra={MERGING_PROPERTY: text}).merging
 
 
 def test_a_group_without_columns_has_those_that_no_other_group_names() -> None:

@@ -136,7 +136,7 @@ def said(table: HudiTable) -> dict[tuple[str, str], Group]:
     assert index is not None
     assert index.record_index is not None
     rows = [row for part in index.record_index.scan() for row in part.to_pylist()]
-    by_partition = table.config.kind.indexes_by_partition
+    by_partition = table.config.kind.scope.by_partition
     places = {
         (row["partition_path"] if by_partition else "", row["key"]): (row["partition_path"], row["file_id"])
         for row in rows

@@ -150,7 +150,7 @@ def test_hudis_own_index_is_read(tmp_path: Path, kind: str, index: IndexType) ->
     table.state.config = replace(table.config, kind=replace(table.config.kind, index=index))
     partitions = [MetadataPartition.RECORD_INDEX]
     groups = MetadataReader.open(table.storage, partitions, table.timeline).groups[partitions[0]]
-    records = RecordIndexGroups(table.storage, groups, table.config.kind.indexes_by_partition, 2)
+    records = RecordIndexGroups(table.storage, groups, table.config.kind.scope.by_partition, 2)
     places = {
         row["key"]: (row["partition_path"], row["file_id"]) for part in records.scan() for row in part.to_pylist()
     }
@@ -219,7 +219,7 @@ def test_updates_in_a_log_file_change_no_key(tmp_path: Path) -> None:
     table = KeyedTable(tmp_path / "t")
     table.insert("eu", 1, [1, 2])
     instant = table.table.begin()
-    context = replace(table.table.write_context(instant), keeps_keys=True)
+    context = replace(table.table.write_context(instant), states_keys=True)
     rows = {"id": [2], "name": ["new"], "region": ["eu"], "ts": [9]}
     upserts = pa.table({RECORD_KEY_FIELD: ["2"], **rows})
     group = FileGroupWrite("region=eu", file_id(1), upserts=upserts)

@@ -40,7 +40,7 @@ def _table(path: Path, index: IndexType) -> KeyedTable:
 
 
 def _by_files(table: HudiTable) -> dict[tuple[str, str], Group]:
-    by_partition = table.config.kind.indexes_by_partition
+    by_partition = table.config.kind.scope.by_partition
     return {
         (piece.partition_path if by_partition else "", key): (piece.partition_path, piece.file_id)
         for piece in file_slices(table.storage, table.timeline)

@@ -48,7 +48,7 @@ def _options(index: IndexType) -> dict[str, str]:
 
 def _places(table: HudiTable) -> dict[tuple[str, str], Group]:
     """Where each key has its row, by the files."""
-    by_partition = table.config.kind.indexes_by_partition
+    by_partition = table.config.kind.scope.by_partition
     return {
         (piece.partition_path if by_partition else "", key): (piece.partition_path, piece.file_id)
         for piece in file_slices(table.storage, table.timeline)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hudilake.format.definition.bucketing import split_by_bucket
 from hudilake.format.definition.config import TableConfig
-from hudilake.format.definition.keys import PartitionLayout, record_keys
+from hudilake.format.definition.keys import record_keys
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite, write_file_group
 from hudilake.read import Query, TableReader
@@ -63,7 +63,7 @@ def upsert(table: HudiTable, rows: pa.Table, gone: pa.Table | None = None) -> st
 
 def _groups(config: TableConfig, rows: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
     keys = record_keys(rows, config.record_key_fields)
-    paths = PartitionLayout(config.partition_fields, config.hive_style, config.url_encode).paths(rows)
+    paths = config.layout.paths(rows)
     keyed = rows.add_column(0, RECORD_KEY_FIELD, keys)
     found = split_by_bucket(config.bucketing, keys, config.record_key_fields, paths)
     for path, bucket, place in found:

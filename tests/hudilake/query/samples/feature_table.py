@@ -44,7 +44,7 @@ class FeatureTable:
 
     def __init__(self, path: Path, buckets: int = 2, *, stitched: bool = True, partial: bool = False) -> None:
         config = TableConfig(NAME, ("request_id",), ORDER, buckets)
-        config = Merging("stitched", (FEATURES, LABELS)).on(config) if stitched else config
+        config = config.with_merging(Merging("stitched", (FEATURES, LABELS))) if stitched else config
         self.path, self.buckets, self.partial = path, buckets, partial
         self.table = HudiTable.create(LocalStorage(path.absolute(), fsync=False), config, SCHEMA)
         self.rows: dict[str, Row] = {}

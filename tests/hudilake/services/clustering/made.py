@@ -123,7 +123,7 @@ class Made:
     def _writers(self, instant: str) -> tuple[GroupWriter, GroupWriter]:
         """For changes of rows that live, and for new rows, which a lookup finds in base files only."""
         kind, slices = self.table.config.kind, self.table.file_slices()
-        context = replace(self.table.write_context(instant), keeps_keys=kind.keeps_keys)
+        context = replace(self.table.write_context(instant), states_keys=kind.keeps_keys)
         bases = {s.file_id: s.base_file for s in slices if s.base_file is not None}
         return LogWriter(context), BaseWriter(context, bases)
 

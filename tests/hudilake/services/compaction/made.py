@@ -136,6 +136,7 @@ class Slice:
             ordering_field=ORDER,
             completed=CompletedInstants.of(self.timeline),
             config=config,
+            restated_hours=config.tombstone_retention_hours,
             indexed_columns=("_hoodie_commit_time", RECORD_KEY_FIELD, *schema.names),
         )
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudilake.format.definition.kind import TableKind
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.layout.order import recorded_order
 from hudilake.policies import Curve, OrderPolicy
@@ -173,7 +174,7 @@ def test_rows_of_append_tables_are_laid_out_and_never_merged(tmp_path: Path) -> 
     made.write_log(1, [row("a", 1, 1, n=2), row("b", 1, 1, n=1)])
     made.write_log(2, [row("a", 1, 2, n=0), row("b", 1, 2, n=None)])
     for config, expected in ((ordered(), [None, 0, 1, 2]), (PLAIN, [2, 1, 0, None])):
-        context = replace(made.context(config), appends=True, restates_deletes=False)
+        context = replace(made.context(config), kind=TableKind(index="none"), restated_hours=0)
         done = compact_file_group(made.storage, context, made.operation())
         assert [one["n"] for one in stored(made, done)] == expected
 

@@ -75,11 +75,9 @@ def _print_config(inspection: Inspection, console: Console) -> None:
 def _kind(config: TableConfig) -> str:
     """The table's type and index, as the settings name them."""
     kind = config.kind
-    if kind.appends:
-        return f"{kind.type}; append: rows have no key"
     buckets = f" of {config.bucket_count} buckets" if config.bucket_count else ""
     more = f", {len(config.partition_buckets)} rules for partitions" if config.partition_buckets else ""
-    return f"{kind.type}; index {kind.index}{buckets}{more}"
+    return f"{kind.type}; {kind.placement.words.format(kind.index)}{buckets}{more}"
 
 
 def _print_timeline(table: HudiTable, console: Console, limit: int) -> None:

@@ -34,8 +34,8 @@ from binlake.tables.buckets.bucket_sizes import bucket_advice, proposed
 from binlake.tables.merging_check import compare_merging
 from binlake.tables.unmatched import UnmatchedName, known_columns, unmatched_columns, unmatched_tables
 from hudilake.errors import ConfigError, LakeError, UnsupportedError
-from hudilake.format.definition.config import PROPERTIES_PATH, TableConfig
-from hudilake.format.definition.kind import UNKNOWN
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.storage import Storage, StorageError, StorageNotFoundError, check_exclusive_create, open_storage
 from hudilake.table.table import HudiTable
 
@@ -290,9 +290,8 @@ def _check_existing(properties: bytes, rules: TableRules) -> str:
     config = TableConfig.from_properties(properties)
     config.check_writable()
     partition = (rules.partition.field,) if rules.partition else ()
-    wanted, kind = kind_of(rules), config.kind
-    if kind.index == UNKNOWN and wanted.looks_up:  # every writer of such a table must know its index
-        kind = replace(kind, index=wanted.index)
+    wanted = kind_of(rules)
+    kind = config.kind.with_index_of(wanted)
     expected = {"partition": partition, "hive_style": rules.hive_style, "type": wanted.type, "index": wanted.index}
     existing = {
         "partition": config.partition_fields,

@@ -14,8 +14,8 @@ from binlake.decode.changes import Mask, Op, SourceTable
 from binlake.rows.upsert.computed import compute
 from binlake.rows.upsert.place import PlacedRows
 from binlake.rows.upsert.target import Target
-from binlake.settings.merging import Function
 from hudilake.errors import UnsupportedError
+from hudilake.format.definition.merging import Function
 
 #: Functions whose result does not tell what remains without one value.
 FINAL: Final = ("min", "max", "collect")

@@ -19,9 +19,9 @@ from binlake.rows.upsert.engines.contributions import check_functions, contribut
 from binlake.rows.upsert.engines.hashing import hashes
 from binlake.rows.upsert.place import Images, PlacedRows
 from binlake.rows.upsert.route import KEY, ORDER_COLUMNS, RoutedRows, counted, former, fresh_rows, pack_by_place
-from binlake.settings.merging import Function
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.keys import record_keys
+from hudilake.format.definition.merging import Function
 
 #: Columns of a parcel of facts beside ORDER_COLUMNS, LONG: the topic partition, and the fact at its place. Both are
 #: hashes, which commits keep.

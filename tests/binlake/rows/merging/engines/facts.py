@@ -20,9 +20,8 @@ from binlake.rows.upsert.parcel import Parcel, unpack
 from binlake.rows.upsert.place import place_rows
 from binlake.rows.upsert.target import ORDER_FIELD, Target
 from binlake.schema.rules.row_places import RowPlaces
-from binlake.settings.merging import Function
 from hudilake.format.definition.bucketing import SimpleBuckets
-from hudilake.format.definition.merging import STATE_FIELD, Merging
+from hudilake.format.definition.merging import STATE_FIELD, Function, Merging
 from tests.binlake.rows.merging.engines.rows import Rows
 
 SOURCE = SourceTable("shop", "facts")
@@ -34,7 +33,7 @@ COLUMNS = (
     Column("note", "text", pa.string()),
 )
 SCHEMA = TableSchema(SOURCE, COLUMNS, ("id",))
-TARGET = Target(SOURCE, "facts", ("user",), None, SimpleBuckets(2))
+TARGET = Target.new(SOURCE, "facts", ("user",), SimpleBuckets(2))
 NAMES = {column.name: column.name for column in COLUMNS}
 #: Everything that can be taken back, and everything else.
 REVOCABLE: Mapping[str, Function] = {"amount": "sum", "score": "sum", "id": "count", "note": "last_non_null"}
