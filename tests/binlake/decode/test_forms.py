@@ -20,7 +20,7 @@ from binlake.decode.templates import cells as objects
 from tests.binlake.decode.mangled import mangled
 from tests.binlake.decode.templates.test_templates import VALUES
 from tests.binlake.decode.ways import equal
-from tests.counting import counted
+from tests.counting import calls_an_item
 
 JSON_FORMATS = [form for form in FORMATS if form != "avro"]
 EACH = [pytest.param(form, case, id=f"{form} {case.name}") for form in FORMATS for case in cases(form)]
@@ -128,11 +128,10 @@ FEW, MANY = 400, 1_200
 
 def calls_a_message(form: str, case: Case, decoded: Callable[[Messages], int] = Messages.decode) -> float:
     """What messages more cost: what a chunk costs anyhow falls out."""
-    few, many = messages(form, case, FEW), messages(form, case, MANY)
-    for made in (few, many):
-        assert decoded(made) == len(made.records)
-    (_, least), (_, most) = counted(lambda: decoded(few)), counted(lambda: decoded(many))
-    return (most - least) / (MANY - FEW)
+    made = {count: messages(form, case, count) for count in (FEW, MANY)}
+    for some in made.values():
+        assert decoded(some) == len(some.records)
+    return calls_an_item(lambda count: decoded(made[count]), FEW, MANY)
 
 
 def bound(form: str, case: Case) -> float:

@@ -15,7 +15,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from hudilake import clock
 from hudilake.errors import ConfigError, UnsupportedError
-from hudilake.locking.heartbeat import Heartbeats
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
 from hudilake.services.compaction import CompactionConfig, run
@@ -25,7 +24,7 @@ from hudilake.table.table import HudiTable
 from tests.binlake.stream.dying_store import Answer
 from tests.hudilake.services.compaction.steps import serially
 from tests.programs.machine.checks import check_lake, check_restored
-from tests.programs.machine.world import Plan, World, moved
+from tests.programs.machine.world import Plan, World, move_disk, moved
 
 _TABLES = ("t", "u")
 _SEEDS = st.integers(0, 1 << 16)
@@ -44,8 +43,7 @@ class Machine(RuleBasedStateMachine):
         self.time = SimpleNamespace(ahead_ms=0)
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(clock, "time", moved(self.time))
-        # Only this process's clock is moved on, not the store's: heartbeats do not compare the two here.
-        self.patch.setattr(Heartbeats, "_check_clock", lambda beats, instant: None)
+        move_disk(self.patch)
         self.columns = 0
         self.names = 0
         self.changed = False

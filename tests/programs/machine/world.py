@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.order import binlog_order
@@ -26,11 +28,13 @@ from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
 from binlake.tables.lake import Lake as OpenLake
 from binlake.tables.lake import locking
+from hudilake import clock
 from hudilake.errors import LakeError, LostOwnershipError
 from hudilake.format.definition.bucket import bucket_ids, file_id
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite, write_file_group
-from hudilake.storage import Storage, open_storage
+from hudilake.storage import Storage, local, open_storage
+from hudilake.storage.local import LocalStorage
 from hudilake.table.table import HudiTable
 from tests.binlake.schema.ddl_source import FILE, DdlSource
 from tests.binlake.stream.dying_store import Answer, DyingStore, Fate, Killed
@@ -322,3 +326,25 @@ def moved(clock_: SimpleNamespace) -> SimpleNamespace:
         return time.time_ns() + int(clock_.ahead_ms) * 1_000_000
 
     return SimpleNamespace(time_ns=time_ns, monotonic=time.monotonic)
+
+
+def move_disk(patch: pytest.MonkeyPatch) -> None:
+    """Files bear the time of the clock module, as on a disk of this machine: the store's clock moves on with the
+    process's."""
+    write, touch = local._write_new, LocalStorage.touch
+
+    def date(file: Path) -> None:
+        os.utime(file, ns=(now := clock.now_ms() * 1_000_000, now))
+
+    def write_dated(file: Path, data: bytes, *, sync: bool) -> None:
+        write(file, data, sync=sync)
+        date(file)
+
+    def touch_dated(storage: LocalStorage, path: str) -> bool:
+        done = touch(storage, path)
+        if done:
+            date(storage.root / path)
+        return done
+
+    patch.setattr(local, "_write_new", write_dated)
+    patch.setattr(LocalStorage, "touch", touch_dated)
