@@ -25,9 +25,9 @@ __all__ = ["pipeline"]
 
 def get(port: int, path: str) -> str:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
             return str(answer.read().decode())
-    except urllib.error.URLError:
+    except OSError:
         return ""
 
 

@@ -34,7 +34,7 @@ A, B = SourceTable("shop", "a"), SourceTable("shop", "b")
 
 
 def wait(until: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not until():
         assert time.monotonic() < deadline, what
         time.sleep(0.1)

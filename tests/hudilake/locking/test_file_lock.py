@@ -14,6 +14,7 @@ from hudilake.locking.base import LockHeldError, LostLockError
 from hudilake.locking.file_lock import LOCK_PATH, FileLock
 from hudilake.storage import Storage, StorageError, open_storage
 from tests.hudilake.failing_storage import AnsweringStorage, CountingStorage
+from tests.hudilake.locking.elapsed_clock import ElapsedClock
 from tests.hudilake.locking.workers import has_lost, wait_until
 from tests.services.hdfs import HdfsCluster
 
@@ -77,18 +78,25 @@ def test_a_renewal_notices_and_does_not_bring_it_back(storage: Storage) -> None:
         assert storage.stat(LOCK_PATH) is None
 
 
-def test_it_is_kept_fresh(storage: Storage) -> None:
-    """Renewed until far behind its first validity."""
+def test_it_is_kept_fresh(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renewed until far behind its first validity; the control is not renewed."""
+    elapsed_clock = ElapsedClock(monkeypatch)
 
     def modified_ms() -> int:
         file = storage.stat(LOCK_PATH)
         assert file is not None
         return file.modified_ms
 
-    with FileLock(storage, wait_s=0, validity_s=2.0, renew_s=0.1) as lock:
-        first_ms = modified_ms()
-        wait_until(lambda: modified_ms() > first_ms + 2500, "a renewal behind the validity")
-        lock.check()
+    with FileLock(storage, wait_s=0, validity_s=20.0, renew_s=0.1) as lock:
+        for _ in range(3):
+            for _ in range(3):  # the first one may have begun before the time passed, the last one not have ended
+                before_ms = modified_ms()
+                wait_until(lambda before_ms=before_ms: modified_ms() > before_ms, "a renewal")  # type: ignore[misc]
+            elapsed_clock.advance(15.0)
+            lock.check()
+    with FileLock(storage, wait_s=0, validity_s=20.0, renew_s=600.0) as lock:
+        elapsed_clock.advance(30.0)
+        assert has_lost(lock)
 
 
 def test_what_it_costs(tmp_path: Path) -> None:

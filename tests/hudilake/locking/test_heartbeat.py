@@ -20,6 +20,7 @@ from hudilake.locking.heartbeat import HEARTBEAT_PATH, Heartbeat, Heartbeats
 from hudilake.locking.process_identity import ProcessIdentity, this_process
 from hudilake.storage import AlreadyExistsError, Storage, StorageError, open_storage
 from tests.hudilake.failing_storage import AnsweringStorage, CountingStorage
+from tests.hudilake.locking.elapsed_clock import ElapsedClock
 from tests.hudilake.locking.workers import wait_until
 from tests.logged import events
 
@@ -32,12 +33,25 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return open_storage(str(tmp_path) if request.param == "local" else f"memory://beats/{tmp_path.name}")
 
 
+@pytest.fixture
+def elapsed_clock(monkeypatch: pytest.MonkeyPatch) -> ElapsedClock:
+    return ElapsedClock(monkeypatch)
+
+
 def lost(beats: Heartbeats, instant: str = INSTANT) -> bool:
     try:
         beats.check(instant)
     except LostOwnershipError:
         return True
     return False
+
+
+def wait_for_beats(beats: Heartbeats, count: int) -> None:
+    """Return when the file was beaten so many times."""
+    for _ in range(count):
+        before = beats.find(INSTANT)
+        assert before is not None
+        wait_until(lambda before=before: beats.find(INSTANT) != before)  # type: ignore[misc]
 
 
 def test_a_time_is_taken_once(storage: Storage) -> None:
@@ -61,6 +75,7 @@ def _threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "binlake-heartbeat every 0.21 s"}
 
 
+@pytest.mark.usefixtures("elapsed_clock")
 def test_one_thread_keeps_all_fresh_and_ends(storage: Storage) -> None:
     beats, others = Heartbeats(storage, "one", 2.1), Heartbeats(storage.sub("another"), "one", 2.1)
     for n in range(5):
@@ -84,6 +99,7 @@ def test_one_thread_keeps_all_fresh_and_ends(storage: Storage) -> None:
     assert lost(beats)
 
 
+@pytest.mark.usefixtures("elapsed_clock")
 def test_a_deleted_one_is_lost_and_not_brought_back(storage: Storage) -> None:
     beats = Heartbeats(storage, "one", 3)
     beats.start(INSTANT)
@@ -107,7 +123,9 @@ def test_one_that_somebody_else_has_taken_is_lost_and_left_alone(storage: Storag
     assert storage.read(PATH) == b""
 
 
-def test_a_store_that_fails_for_too_long_loses_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_that_fails_for_too_long_loses_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, elapsed_clock: ElapsedClock
+) -> None:
     down = threading.Event()
 
     def fault(method: str, path: str, action: Callable[[], object]) -> None:
@@ -117,18 +135,21 @@ def test_a_store_that_fails_for_too_long_loses_it(tmp_path: Path, caplog: pytest
     beats = Heartbeats(AnsweringStorage(open_storage(str(tmp_path)), fault=fault), "one", 3.0)
     beats.start(INSTANT)
     down.set()
-    time.sleep(0.8)
-    beats.check(INSTANT)
+    wait_until(lambda: "heartbeat_failed" in events(caplog))
     warned = events(caplog)["heartbeat_failed"]
     assert warned["levelname"] == "WARNING"
     assert warned["path"].endswith(PATH)
+    elapsed_clock.advance(2.9)
+    beats.check(INSTANT)
     down.clear()
-    time.sleep(3.2)
+    wait_for_beats(beats, 3)  # the first one may have begun before the time passed, the last one not have ended
+    elapsed_clock.advance(2.9)
     beats.check(INSTANT)
     down.set()
-    wait_until(lambda: lost(beats))
+    elapsed_clock.advance(3.1)
+    assert lost(beats)
     down.clear()
-    time.sleep(0.2)
+    time.sleep(0.7)
     assert lost(beats), "once lost, it stays lost"
     down.set()
     beats.stop(INSTANT)

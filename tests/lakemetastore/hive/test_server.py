@@ -175,7 +175,7 @@ def test_a_client_is_sent_away_while_all_others_are_being_answered() -> None:
 
     def answer(session: Session, request: ThriftMessage) -> bytes:
         runs.release()
-        assert go.wait(10)
+        assert go.wait(60)
         return b"done"
 
     server = ThriftServer(answer, listener=listen("127.0.0.1", 0), limits=Limits(connections=2))
@@ -183,7 +183,7 @@ def test_a_client_is_sent_away_while_all_others_are_being_answered() -> None:
     with raw(server.address) as one, raw(server.address) as two:
         for busy in (one, two):
             busy.sendall(GET_NAME)
-            assert runs.acquire(timeout=10)
+            assert runs.acquire(timeout=60)
         with raw(server.address) as third:
             assert _until_closed(third) == b""
         go.set()
@@ -196,20 +196,20 @@ def test_stop_lets_a_running_call_end_and_closes_idle_clients() -> None:
 
     def answer(session: Session, request: ThriftMessage) -> bytes:
         runs.set()
-        assert go.wait(10)
+        assert go.wait(60)
         return b"done"
 
     server = ThriftServer(answer, listener=listen("127.0.0.1", 0))
     server.start()
     with raw(server.address) as busy, raw(server.address) as idle:
         busy.sendall(GET_NAME)
-        assert runs.wait(10)
+        assert runs.wait(60)
         stopping = threading.Thread(target=server.stop)
         stopping.start()
         assert _until_closed(idle) == b""
         go.set()
         assert _until_closed(busy) == b"done"
-        stopping.join(10)
+        stopping.join(60)
         assert not stopping.is_alive()
 
 

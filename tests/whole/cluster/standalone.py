@@ -14,7 +14,7 @@ from binlake.stream.spark.jars import pyspark_jars
 from binlake.stream.spark.java import find_java
 from embedded.process import free_ports
 
-_WAIT_S = 60.0
+_WAIT_S = 240.0
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ def truth(database: EmbeddedMariaDB, table: str, columns: Sequence[str]) -> list
 def passed(database: EmbeddedMariaDB, broker: str, prefix: str, number: int) -> None:
     """Wait until everything so far is in Kafka; ``number``: of the call, from 1."""
     database.execute(f"INSERT INTO shop.marker VALUES ({number})")
-    topic, config, deadline = f"{prefix}.shop.marker", {"bootstrap.servers": broker}, time.monotonic() + 60
+    topic, config, deadline = f"{prefix}.shop.marker", {"bootstrap.servers": broker}, time.monotonic() + 240
     while True:
         with contextlib.suppress(ConfigError):  # no topic yet
             topics_of(config, (), re.escape(topic))

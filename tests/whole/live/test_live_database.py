@@ -94,7 +94,7 @@ def test_a_live_database_ends_equal_in_the_lake(
     with EmbeddedConnect(tmp_path / "connect", servers, {"bank": connector(database, servers)}) as connect:
         workload = Workload(database)
         workload.start()
-        wait_for_offsets(connect, 0.0, 60)
+        wait_for_offsets(connect, 0.0, 240)
         environment = {**os.environ, **java_environment()}
         stream = StreamProcess(settings(tmp_path, servers), environment, tmp_path / "stream.log", events.append)
         try:
@@ -104,7 +104,7 @@ def test_a_live_database_ends_equal_in_the_lake(
             time.sleep(1.5)
             database.execute(WIDEN)
             workload.long_names = True
-            wait_for_offsets(connect, connect.offsets_file.stat().st_mtime, 30)
+            wait_for_offsets(connect, connect.offsets_file.stat().st_mtime, 240)
             connect.kill()
             before = workload.done
             connect.start()

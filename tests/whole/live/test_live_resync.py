@@ -153,7 +153,7 @@ def test_a_table_is_fetched_anew_while_it_changes(
         database.execute(QUIET)
         workload.start()
         stream = Here(Settings.load(file))
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while ACCOUNTS not in stream.ledger.tables or workload.done < 60 or 1040 not in ids(tmp_path):
             assert time.monotonic() < deadline
             stream.step()

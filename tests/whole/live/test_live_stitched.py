@@ -81,7 +81,7 @@ def statements(pick: random.Random, count: int) -> str:
 def follow(stream: Followed, database: EmbeddedMariaDB, more: str) -> None:
     """Until the lake is the join; the source is quiet. After Connect's death its markers come twice, so ``passed`` may
     return before all is in Kafka."""
-    columns, deadline = (*COLUMNS, *filter(None, [more])), time.monotonic() + 30
+    columns, deadline = (*COLUMNS, *filter(None, [more])), time.monotonic() + 240
     while True:
         stream.run()
         if stream.rows("shop.wide", columns) == joined(database, more):

@@ -51,7 +51,7 @@ storage = StorageDescriptor(
 names = {"dbName": "web", "tableName": "views", "tableType": "MANAGED_TABLE"}
 client.create_table(Table(**names, sd=storage, partitionKeys=[], parameters={}))
 assert client.get_table("web", "views").sd.cols[0].name == "a"
-until = time.monotonic() + 60
+until = time.monotonic() + 240
 while "people" not in (client.get_all_tables("shop") if "shop" in client.get_all_databases() else []):
     assert time.monotonic() < until, "the lake's table is not registered"
     time.sleep(0.2)
