@@ -76,6 +76,24 @@ def test_pairs_that_are_not_determined_are_few() -> None:
     assert {pair for pair in open_ones if "uuid" not in pair} == {("float", "time"), ("double", "time")}
 
 
+@pytest.mark.database
+@pytest.mark.parametrize("new", ["datetime(3)", "timestamp(3)", "time(3)", "date"])
+@pytest.mark.parametrize("old", ["datetime(6)", "decimal(38,10)", "varchar(40)", "double"])
+def test_a_mode_that_no_log_has_makes_other_fractions_and_the_column_is_named(
+    server: EmbeddedMariaDB, old: str, new: str
+) -> None:
+    """Where TIME_ROUND_FRACTIONAL has a say, and only there. A DOUBLE has no digits left for a fraction here."""
+    made = []
+    for mode in ("", "TIME_ROUND_FRACTIONAL"):
+        server.execute(f"CREATE OR REPLACE TABLE x.m (a {old}); INSERT INTO x.m VALUES (20240229235958.999999)")
+        made.append(server.execute(f"SET sql_mode = '{mode}'; ALTER TABLE x.m MODIFY a {new}; SELECT a FROM x.m"))
+    kinds = parse_type(old), parse_type(new)
+    column = ColumnDefinition("a", new, kinds[1])
+    _, named = conversion(column, kinds[0], kinds[0].lake_type, kinds[1].lake_type, Session(mariadb=True, seconds=0))
+    assert made[0] == made[1] or named is not None
+    assert (made[0] != made[1]) == (new != "date" and old != "double")
+
+
 def test_a_real_number_is_a_date_as_the_server_prints_it() -> None:
     """DATETIME(3) to DOUBLE and back, as MariaDB 11.4 has it: a DOUBLE has no .765 of a second in the year 2024."""
     session = Session("UTC", mariadb=True, seconds=0)

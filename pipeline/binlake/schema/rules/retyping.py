@@ -10,7 +10,7 @@ from binlake.schema.rules.conversion.declared import zerofill_width
 from binlake.schema.rules.conversion.lossless import keeps_values
 from binlake.schema.rules.conversion.numbers import INTEGERS
 from binlake.schema.rules.conversion.session import Session
-from binlake.schema.rules.conversion.undetermined import why_ambiguous, why_undetermined
+from binlake.schema.rules.conversion.undetermined import why_ambiguous, why_mode_decides, why_undetermined
 from binlake.schema.rules.evolution import common_type
 from binlake.schema.rules.steps import Convert
 from binlake.schema.rules.undetermined import UndeterminedEffect
@@ -68,7 +68,7 @@ def conversion(
     fills = not column.nullable and new.base not in _NO_IMPLICIT_DEFAULT
     if keeps_values(former, new) and alike and not fills and not rekeys:
         return None, None
-    unsure = why_ambiguous(former, new)
+    unsure = why_ambiguous(former, new) or why_mode_decides(former, new)
     return Convert(column, former, session), UndeterminedEffect(column.name, unsure) if unsure is not None else None
 
 

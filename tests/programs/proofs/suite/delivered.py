@@ -1,12 +1,14 @@
 """The server's rows as the connector delivers them: dates and years that Java's calendar has not as MySQL has them.
 
 Measured with Debezium 3.4 and MariaDB 11.4, in the topics of recordings: a date with year, month or day 0 comes as
-null, or as the epoch where NULL is not allowed and in TIMESTAMPs; of a year below 100 the connector takes that MySQL
+null, or as the epoch where NULL is not allowed and in TIMESTAMPs; a day that its month has not (ALLOW_INVALID_DATES) as
+the epoch; of a year below 100 the connector takes that MySQL
 means 1970 to 2069 (``enable.time.adjuster``); YEAR 0 comes as 1900.
 """
 
 from __future__ import annotations
 
+import calendar
 import re
 from dataclasses import replace
 
@@ -36,10 +38,11 @@ def _delivered(column: TruthColumn, cell: Cell) -> Cell:
     if date is None:
         return cell
     year, time = int(date[1]), date[4]
+    midnight = _EPOCH + re.sub(r"\d", "0", time)
     if not (year and int(date[2]) and int(date[3])):
-        if column.nullable and column.data_type != "timestamp":
-            return None
-        return _EPOCH + re.sub(r"\d", "0", time)
+        return None if column.nullable and column.data_type != "timestamp" else midnight
+    if int(date[3]) > calendar.monthrange(year, int(date[2]))[1]:
+        return midnight
     if year < 100:
         return f"{year + (2000 if year < 70 else 1900)}-{date[2]}-{date[3]}{time}"
     return cell

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from hudilake.errors import TransientError
 from tests.programs.oracle.services import start_services
 from tests.programs.proofs.part import Outcome, Task, Verdict
 from tests.programs.proofs.suite.judge import judged
@@ -89,7 +90,7 @@ def _record(task: Task, home: Path, names: Sequence[str]) -> None:
                     run = recorder.record(left[0])
                     run.save(_place(task, left.pop(0)))
                     print(f"recorded {run.name}: {len(run.recordings)} segments, {dict(run.ran)} {run.end}", flush=True)
-            except ServerGoneError as gone:
+            except (ServerGoneError, TransientError) as gone:
                 name = left.pop(0)
                 Run(name, end=f"the server ended: {gone}").save(_place(task, name))
 

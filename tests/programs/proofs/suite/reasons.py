@@ -10,7 +10,7 @@ from tests.programs.oracle.comparison import Failure
 from tests.programs.oracle.exceptions import CASCADED, CHARSET, UNDETERMINED, ZERO_DATES
 from tests.programs.proofs.part import Outcome
 
-ALTERED_DATES = "dates with a 0, and years below 100, come as others or as null"
+ALTERED_DATES = "dates with a 0 or a day too many, and years below 100, come as others or as null"
 _UNPARSED = "the connector cannot parse a statement and says so in its log"
 _EXCUSES = {
     CHARSET.name: (Outcome.LOST, CHARSET.reason),

@@ -24,7 +24,7 @@ from tests.programs.oracle.script import Script, Statement
 from tests.programs.oracle.services import Services, cause
 from tests.programs.oracle.topic import ConnectorDiedError, OneTopic, records_of
 from tests.programs.proofs.suite.interpreter import EnoughError, Interpreter, start_variables
-from tests.programs.proofs.suite.sessions import Session
+from tests.programs.proofs.suite.sessions import ServerGoneError, Session
 
 MARKS = "binlake_marks"
 _OWN = f"('mysql', 'sys', 'information_schema', 'performance_schema', '{MARKS}')"
@@ -205,19 +205,21 @@ class Recorder:
         """All tables and their rows; None if a lock is in the way."""
         tables: list[TruthTable] = []
         try:
-            for [database] in self._own.query(
-                f"SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN {_OWN}"
-            ):
+            for database in self._databases():
                 engines = self._pairs(
                     f"SELECT table_name, engine FROM information_schema.tables WHERE table_schema = '{database}'"
                 )
-                for table in read_tables(self._own, str(database), str(database)):
+                for table in read_tables(self._own, database, database):
                     if engines.get(table.name) in ("MRG_MyISAM", "BLACKHOLE"):
                         continue
-                    tables.append(read_truth(self._own, str(database), table))
+                    tables.append(read_truth(self._own, database, table))
         except (AssertionError, KeyError, ValueError):
             return None
         return tuple(tables)
+
+    def _databases(self) -> list[str]:
+        names = f"SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN {_OWN}"
+        return [str(name) for [name] in self._own.query(names)]
 
     def _pairs(self, sql: str) -> dict[str, str]:
         return {str(name): value or "" for name, value in self._own.query(sql)}
@@ -231,10 +233,12 @@ class Recorder:
                     self._own.run(f"KILL {number}")
         for row in self._own.run("XA RECOVER FORMAT='SQL'").rows:
             self._own.run(f"XA ROLLBACK {row[-1]}")
-        for [database] in self._own.query(
-            f"SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN {_OWN}"
-        ):
-            self._own.run("DROP DATABASE `{}`".format(str(database).replace("`", "``")))
+        deadline = clock.monotonic_s() + _PATIENCE_S
+        while databases := self._databases():
+            for database in databases:
+                self._own.run("DROP DATABASE `{}`".format(database.replace("`", "``")))
+            if clock.monotonic_s() > deadline:
+                raise ServerGoneError(f"a lock of a connection that ended stays on {databases}")
         now = self._pairs("SHOW GLOBAL VARIABLES")
         for name in (name for name, value in self._globals.items() if now.get(name) != value):
             value = self._globals[name].replace("'", "''")

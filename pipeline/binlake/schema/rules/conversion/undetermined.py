@@ -9,6 +9,8 @@ from binlake.schema.rules.conversion.session import Session
 #: What takes the number of an ENUM's member.
 _NUMBERED = (TypeGroup.EXACT, TypeGroup.REAL, TypeGroup.MOMENT)
 _TEXTS = frozenset({"char", "varchar", "text"})
+#: Types with a fraction of a second.
+_CLOCKS = frozenset({"datetime", "timestamp", "time"})
 
 
 def why_undetermined(old: MysqlType, new: MysqlType, session: Session) -> str | None:
@@ -40,6 +42,26 @@ def why_ambiguous(old: MysqlType, new: MysqlType) -> str | None:
     if old.base == "enum" and "" in old.options and kind_of(new) in _NUMBERED:
         return "'' of an ENUM that lists '' is its member or the error value 0: the log does not tell which"
     return None
+
+
+def why_mode_decides(old: MysqlType, new: MysqlType) -> str | None:
+    """Why fractions of seconds may be others than computed, as ``sql_mode`` is not in the log; None if it has no say.
+
+    MariaDB rounds them with TIME_ROUND_FRACTIONAL, MySQL cuts them off with TIME_TRUNCATE_FRACTIONAL. Neither is a
+    default, and neither counts for DATE (measured with MariaDB 11.4).
+    """
+    if new.base not in _CLOCKS:
+        return None
+    digits = new.length or 0
+    if old.base in _CLOCKS:
+        loses = (old.length or 0) > digits
+    elif old.base == "decimal":
+        loses = (old.scale or 0) > digits
+    else:
+        loses = kind_of(old) is TypeGroup.REAL or old.base in _TEXTS
+    if not loses:
+        return None
+    return "fractions of seconds are as without TIME_ROUND_FRACTIONAL or TIME_TRUNCATE_FRACTIONAL: no log has sql_mode"
 
 
 def _printed(old: MysqlType, new: MysqlType, session: Session) -> bool:
