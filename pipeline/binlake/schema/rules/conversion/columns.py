@@ -1,8 +1,8 @@
 """A whole column's values in another type, as a server converts them in MODIFY COLUMN.
 
 The session's ``sql_mode`` is not in the log. It need not be: a strict session refuses a statement where a value does
-not fit, so in a statement of the log either all values fit or the session was not strict and cut them. Fractions of seconds
-may be others (``why_mode_decides``).
+not fit, so in a statement of the log either all values fit or the session was not strict and cut them. Fractions of
+seconds may be others (``why_mode_decides``).
 
 Measured against MariaDB 11.4, type by type (``tests/binlake/schema/test_conversions.py``).
 """
