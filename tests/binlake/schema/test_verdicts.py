@@ -254,6 +254,17 @@ def test_rows_that_a_statement_changes_without_an_event_are_named(statement: str
     assert [one.column for one in judged.undetermined] == concerned
 
 
+@pytest.mark.parametrize("keys", [None, (("no",), ("no",))])
+def test_a_key_column_that_is_made_anew_is_another_one(keys: tuple[tuple[str, ...], tuple[str, ...]] | None) -> None:
+    """AUTO_INCREMENT numbers the rows, and the log does not say how: the rows keep the key that they have."""
+    text = "ALTER TABLE t DROP no, ADD no INT NOT NULL AUTO_INCREMENT, DROP PRIMARY KEY, ADD PRIMARY KEY (no)"
+    (ddl,) = parse_ddl(text, "db")
+    judged = judge_clauses(ddl.clauses, 5, state(), keys)
+    assert [ruling.verdict.value for ruling in judged.rulings] == ["keep", "add", "refuse"]
+    assert [one.column for one in judged.undetermined] == ["no"]
+    assert judged.steps == []
+
+
 def test_a_table_that_its_writer_merges_names_them_too() -> None:
     at, source = replace(state(), merging=Merging("first_row")), SourceTable("db", "t")
     (ddl,) = parse_ddl("ALTER IGNORE TABLE t ADD UNIQUE (name)", "db")

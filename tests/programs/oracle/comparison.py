@@ -96,7 +96,7 @@ def _differences(stream: Stream, excuses: Excuses, read: Reader) -> Iterator[Fai
     ever = stream.recording.columns_ever()
     homes: dict[Path, str] = {}
     for truth in stream.recording.truth:
-        home = stream.place / _home(stream, SourceTable(truth.database, truth.table))
+        home = stream.place / home_of(stream, SourceTable(truth.database, truth.table))
         if home in homes:
             yield Failure("two tables in one place", str(truth), f"{truth} and {homes[home]} are both at {home.name}")
         homes[home] = str(truth)
@@ -109,7 +109,7 @@ def _differences(stream: Stream, excuses: Excuses, read: Reader) -> Iterator[Fai
             if truth.rows:
                 yield Failure("rows missing", str(truth), f"all {len(truth.rows)} rows")
             continue
-        excuses.look_at(truth, *_undetermined(stream, home))
+        excuses.look_at(truth, *undetermined(stream, home))
         verdict = judge(truth, rows, gone=ever, lake_name=lake_name, excused=excuses.excused)
         if excuses.rows_may_stay and truth.key:
             excuses.used[CASCADED.name] += verdict.extra_rows
@@ -117,7 +117,7 @@ def _differences(stream: Stream, excuses: Excuses, read: Reader) -> Iterator[Fai
         yield from _told(truth, verdict)
 
 
-def _undetermined(stream: Stream, home: Path) -> tuple[set[str], set[str]]:
+def undetermined(stream: Stream, home: Path) -> tuple[set[str], set[str]]:
     """The columns that the commits of a lake table, or the definitions of its source table, name as not determined: by
     statements, and by foreign keys."""
     assert stream.registry is not None
@@ -131,7 +131,7 @@ def _undetermined(stream: Stream, home: Path) -> tuple[set[str], set[str]]:
     return columns
 
 
-def _home(stream: Stream, source: SourceTable) -> str:
+def home_of(stream: Stream, source: SourceTable) -> str:
     """Where the lake keeps a table that the source calls so now, by the names that the stream has written."""
     found = TableNames.load(open_storage(str(stream.place)), STREAM).called(source)
     return found.path if found is not None else stream.settings().table_rules(source).path

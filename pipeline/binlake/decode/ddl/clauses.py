@@ -77,7 +77,7 @@ Clause = (
 )
 
 
-#: The table name that stands for all tables of a database in DROP DATABASE.
+#: The table name that stands for all tables of a database, in DROP DATABASE and ROLLBACK.
 EVERY_TABLE = ""
 
 

@@ -275,7 +275,7 @@ class _HistoryBuilder:
             elif ddl.source.table == EVERY_TABLE:
                 for source in sorted(self.known, key=str):
                     if source.database == ddl.source.database:
-                        self._effect(source, Effect(event, ddl.action))
+                        self._effect(source, Effect(event, ddl.action, ddl.clauses))
             elif self._is_left_out(ddl.source, event, made=ddl.action is Action.CREATE):
                 self._alter_shadow(ddl)
             elif ddl.action is Action.CREATE:

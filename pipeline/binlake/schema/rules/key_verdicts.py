@@ -28,7 +28,9 @@ def change_key(
 ) -> None:
     """Judge the key that a statement's text gives the table."""
     mine = tuple(name for name in before if name != state.shard)
-    if state.rules.key is not None or _lake_key(clause.columns, state) == mine:
+    # A column that is dropped and added again in one statement is another one of the same name.
+    same = _lake_key(clause.columns, state) == mine and not (state.unfilled & set(mine) and state.key != before)
+    if state.rules.key is not None or same:
         state.refused.pop(KEY_OF_TABLE, None)
         say(judged, ClauseVerdict.APPLY, "the key is the same in the lake")
     else:
@@ -73,6 +75,8 @@ def give_key(
         refuse(KEY_OF_TABLE, f"{what}, and it holds rows of several source tables", order, state, judged)
     elif lacking:
         why = f"{what}, and only the source knows the values of {', '.join(lacking)} in rows before"
+        # The rows keep the key that they have: as null, all of them would be one.
+        judged.steps = [step for step in judged.steps if not _gives(step, lacking)]
         refuse(KEY_OF_TABLE, f"{why}: {_way_out(before)}", order, state, judged)
     else:
         renamed = {lake_name(s.old): lake_name(s.new) for s in judged.steps if isinstance(s, Copy)}
@@ -91,6 +95,10 @@ def _way_out(before: tuple[str, ...]) -> str:
         f"if ({', '.join(before)}) still tells rows apart, name it as the table's key in tables.overrides, restart, "
         "run binlake quarantine replay, then binlake verify --repair; else load the table again under a new path"
     )
+
+
+def _gives(step: Step, columns: Sequence[str]) -> bool:
+    return isinstance(step, Convert) and lake_name(step.column.name) in columns
 
 
 def _alters(step: Step, key: tuple[str, ...]) -> bool:

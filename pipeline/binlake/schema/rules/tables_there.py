@@ -105,7 +105,7 @@ class TablesThere:
                 self.names = {name for name in self.names if name.database != ddl.source.database}
             elif ddl.action is Action.DROP:
                 self.names.discard(ddl.source)
-            else:
+            elif ddl.source.table != EVERY_TABLE:
                 possible &= ddl.source in self.names
         return possible
 

@@ -55,12 +55,12 @@ def _segment(recording: Recording, unparsed: Sequence[str]) -> Segment:
         worst = replace(worst, outcome=Outcome.LOST, reason=ALTERED_DATES, detail=f"{altered} cells")
     for way, form in _trials(recording):
         with played(replace(recording, truth=tuple(table for table, _ in delivered)), way, form) as (stream, trial):
-            words = named(stream.told)
+            words = named(stream) if trial.failures else {}
         excused = excused_by(trial.excuses.used)
         if excused is not None and _SEVERITY.index(excused[0]) > _SEVERITY.index(worst.outcome):
             worst = replace(worst, outcome=excused[0], reason=excused[1], detail=str(dict(trial.excuses.used)))
         for failure in trial.failures:
-            outcome, reason = reason_of(failure, trial.failures, words, unparsed)
+            outcome, reason = reason_of(recording, failure, trial.failures, words, unparsed)
             if _SEVERITY.index(outcome) > _SEVERITY.index(worst.outcome):
                 detail = f"{way}, {form}: {failure.kind} | {failure.table} | {failure.detail}"
                 worst = Segment(recording.name, outcome, reason, detail, keyed)

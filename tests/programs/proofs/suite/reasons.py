@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 
-from binlake.stream.monitoring.progress import ProgressEvent
-from tests.programs.oracle.comparison import Failure
+from binlake.decode.changes import SourceTable
+from binlake.schema.rules.undetermined import WHOLE_ROWS
+from tests.programs.oracle.comparison import Failure, home_of, undetermined
 from tests.programs.oracle.exceptions import CASCADED, CHARSET, UNDETERMINED, ZERO_DATES
+from tests.programs.oracle.play import Stream
+from tests.programs.oracle.recording import Recording
 from tests.programs.proofs.part import Outcome
 
 ALTERED_DATES = "dates with a 0 or a day too many, and years below 100, come as others or as null"
 _UNPARSED = "the connector cannot parse a statement and says so in its log"
+_ROLLED_BACK = (
+    "a transaction that the server rolled back comes as if it were committed, and then ROLLBACK as a statement"
+)
 _EXCUSES = {
     CHARSET.name: (Outcome.LOST, CHARSET.reason),
     ZERO_DATES.name: (Outcome.LOST, ALTERED_DATES),
@@ -28,25 +35,34 @@ def excused_by(used: Counter[str]) -> tuple[Outcome, str] | None:
     return next((reason for name, reason in _EXCUSES.items() if used[name]), None)
 
 
-def named(events: Iterable[ProgressEvent]) -> dict[str, str]:
-    """What the stream said of tables whose content it cannot account for, in words that such tables share."""
-    words: dict[str, str] = {}
-    for event in events:
-        for ddl in event.ddl:
-            if ddl.undetermined:
-                words[ddl.table] = UNDETERMINED.reason
+def named(stream: Stream) -> dict[str, dict[str, str]]:
+    """What the lake cannot account for, as it says: table -> column (``WHOLE_ROWS`` for rows) -> words for its kind."""
+    words: dict[str, dict[str, str]] = defaultdict(dict)
+    for truth in stream.recording.truth:
+        home = stream.place / home_of(stream, SourceTable(truth.database, truth.table))
+        if (home / ".hoodie" / "hoodie.properties").exists():
+            for columns, excuse in zip(undetermined(stream, home), (UNDETERMINED, CASCADED), strict=True):
+                words[str(truth)] |= dict.fromkeys(columns, excuse.reason)
+                if columns and not truth.key:  # its rows are compared as a whole
+                    words[str(truth)][WHOLE_ROWS] = excuse.reason
+    for event in stream.told:
         for table in event.tables:
             if _UNMATCHED in (table.warning or ""):
-                words[table.table] = "deletes of a table without a key that find no row: counted and named"
+                words[table.table][WHOLE_ROWS] = "deletes of a table without a key that find no row: counted and named"
     return words
 
 
 def reason_of(
-    failure: Failure, failures: Sequence[Failure], words: Mapping[str, str], unparsed: Sequence[str]
+    recording: Recording,
+    failure: Failure,
+    failures: Sequence[Failure],
+    words: Mapping[str, Mapping[str, str]],
+    unparsed: Sequence[str],
 ) -> tuple[Outcome, str]:
     """The outcome of a failure and its reason, in words that failures of its kind share.
 
     Args:
+        recording: what was played.
         failure: what differs.
         failures: all of the trial.
         words: see ``named``.
@@ -56,7 +72,16 @@ def reason_of(
         return Outcome.LOST, _UNPARSED
     if failure.kind.startswith(_TOLD):
         return Outcome.REFUSED, failure.kind
-    if failure.table in words:
-        return Outcome.REFUSED, words[failure.table]
+    for column, reason in words.get(failure.table, {}).items():
+        if column == WHOLE_ROWS or failure.detail.startswith(f"{column}: "):
+            return Outcome.REFUSED, reason
+    if _rolls_back(recording):
+        return Outcome.LOST, _ROLLED_BACK
     told = [other for other in failures if other.kind.startswith(_TOLD) and other.table in ("", failure.table)]
     return (Outcome.REFUSED, told[0].kind) if told else (Outcome.WRONG, failure.kind)
+
+
+def _rolls_back(recording: Recording) -> bool:
+    """Whether the topic of statements has a ROLLBACK, whose transaction came before as if it were committed."""
+    statements = (record.value for record in recording.records if record.topic is None and record.value is not None)
+    return any(str(json.loads(value)["payload"]["ddl"]).strip().upper() == "ROLLBACK" for value in statements)
