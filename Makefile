@@ -35,6 +35,9 @@ PROJECTS := pyproject.toml distributions/hudilake/pyproject.toml distributions/l
 LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
   --no-emit-package hudilake --no-emit-package lakemetastore
 
+# Tests start some hundred Python processes. Each would compile all modules again where the environment forbids to keep them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-rest test-all test-nightly test-fast test-spark4 test-trino lint audit docs format soak fuzz mutants oracle proofs bench package image lock venv clean
