@@ -42,7 +42,7 @@ def test_check_prints_verdicts_and_ends_with_the_first_failures_class(tmp_path: 
     lake = tmp_path / "lake"
     text = f"name: x\nlake: {{uri: 'file://{lake}'}}\nkafka: {{bootstrap_servers: '127.0.0.1:9', topics: [a.b.c]}}\n"
     conf.write_text(text)
-    done = binlake("check", str(conf), "--show", "--kafka-timeout-s", "0.5")
+    done = binlake("check", str(conf), "--show", "--kafka-timeout-s", "0.1")
     assert done.returncode == 75
     assert "cannot reach Kafka" in done.stdout
     assert "trigger_interval_ms: 500" in done.stdout

@@ -99,6 +99,7 @@ def test_the_console_has_the_steps_of_the_start_and_warnings_that_matter(pipelin
     assert not any(json.loads(line)["events_read"] for line in out.splitlines() if line.startswith("{"))
 
 
+@pytest.mark.full
 def test_sigterm_finishes_the_batch_and_once_takes_what_is_left(pipeline: Pipeline) -> None:
     pipeline.produce(100)
     process = pipeline.start("--json")

@@ -136,7 +136,7 @@ def test_the_lock_of_an_object_store(lake: FedLake) -> None:
 
 
 def test_kafka_that_does_not_answer_hides_nothing(lake: FedLake) -> None:
-    stream, *tables = lake.json("status", "--kafka-timeout-s", "1")
+    stream, *tables = lake.json("status", "--kafka-timeout-s", "0.1")
     assert stream["lag"] is None
     assert "Kafka does not tell offsets" in stream["kafka"]
     assert len(tables) == 2

@@ -133,6 +133,7 @@ def test_tables_that_cannot_be_fetched_anew(lake: FedLake) -> None:
     assert given.prefix == "given"
 
 
+@pytest.mark.full
 def test_a_signal_topic_that_kafka_does_not_know_leaves_no_request(lake: FedLake) -> None:
     with_topics(lake)
     assert lake.run("table resync", "shop.b").exit_code != 0

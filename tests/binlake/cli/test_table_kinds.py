@@ -53,7 +53,7 @@ def told(lake: FedLake, *words: str) -> str:
 
 
 def checked_table(lake: FedLake) -> Check:
-    return next(one for one in run_checks(lake.settings, kafka_timeout_s=0.5) if one.name == "table shop.a")
+    return next(one for one in run_checks(lake.settings, kafka_timeout_s=0.1) if one.name == "table shop.a")
 
 
 @EVERY_KIND

@@ -48,7 +48,6 @@ def kill_in_mid_stream(conf: Path, chance: random.Random) -> None:
     assert not wanted, conf.with_suffix(".log").read_text()[-3000:]
 
 
-@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.kafka
 def test_killed_again_and_again(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:

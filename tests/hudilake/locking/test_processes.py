@@ -11,6 +11,7 @@ import pytest
 from hudilake.locking.base import LockHeldError
 from tests.conftest import BUCKET
 from tests.hudilake.locking.workers import Lake, await_file, hold, increment, start, tell
+from tests.selection import first
 from tests.services.s3 import S3Server
 
 _PROCESSES, _TIMES = 4, 15
@@ -67,6 +68,7 @@ def test_a_killed_holder_is_replaced_at_once(lake: Lake, tmp_path: Path) -> None
         lock.check()
 
 
+@pytest.mark.parametrize("lake", first(1, ["local", "s3"]), indirect=True)
 def test_a_paused_holder_loses_it(lake: Lake, tmp_path: Path) -> None:
     holder = start(hold, lake, tmp_path, 120.0, 1.0)
     pid = int(await_file(tmp_path / "held"))

@@ -23,12 +23,12 @@ from tests.hudilake.metadata.indexed_table import ORDER, IndexedTable, arrow_sch
 from tests.hudilake.metadata.random_table import COLUMNS, CONFIG, REGIONS, random_rows, random_table
 from tests.hudilake.metadata.spark_index import Lookup, SparkIndex, frame, write
 from tests.hypothesis_profile import is_nightly, usually
-from tests.selection import first
 
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
 
 
-@pytest.mark.parametrize(("part", "groups"), first(1, [("region", (3, 5)), (None, (1, 1))]))
+@pytest.mark.full
+@pytest.mark.parametrize(("part", "groups"), [("region", (3, 5)), (None, (1, 1))])
 def test_lookups(spark: SparkSession, tmp_path: Path, part: str | None, groups: tuple[int, int]) -> None:
     """Every lookup of Hudi's gives for every file, column and partition what we wrote of it, whatever file group its
     key is in; half of it is in base files, half in log files."""

@@ -107,6 +107,7 @@ def _spared(spark: SparkSession, path: Path, predicates: Iterable[str]) -> int:
     return spared
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("part", "seed"), usually([("region", 1)], [("region", 1), (None, 3)]))
 def test_skipping_loses_no_row(spark: SparkSession, tmp_path: Path, part: str | None, seed: int) -> None:
     """A long history under many predicates: the rows of a plain copy of the table, and fewer files for some."""

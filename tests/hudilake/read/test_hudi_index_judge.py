@@ -20,7 +20,7 @@ from tests.hudilake.read.lakes import ids, passing
 from tests.hypothesis_profile import scaled
 from tests.judges.hudi_spark import HudiSpark
 
-pytestmark = [pytest.mark.spark, pytest.mark.judge]
+pytestmark = [pytest.mark.full, pytest.mark.spark, pytest.mark.judge]
 
 #: Values that Java and SQL order differently, and the ends of types.
 POOLS: dict[str, list[Any]] = {

@@ -17,6 +17,7 @@ from tests.services.kafka import Broker
 COMMITS, KILLS = 20, 2
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.judge

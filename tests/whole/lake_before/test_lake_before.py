@@ -20,6 +20,7 @@ from tests.judges.agreement import read_ourselves
 from tests.judges.hudi_spark import HudiSpark
 from tests.judges.rows import canonical
 from tests.paths import ROOT
+from tests.selection import first
 from tests.whole.lake_before.kept import WRITERS, KeptLake, record
 from tests.whole.lake_before.make import ROWS, make
 from tests.whole.lake_before.running import LAKES, command, rows_of, tables, transactions_of
@@ -98,12 +99,14 @@ def test_the_tables_remember_what_the_story_needs(lake: KeptLake) -> None:
     assert any(b"binlake-sealed" in path.read_bytes() for path in held)
 
 
+@pytest.mark.parametrize("lake", first(1, WRITERS), indirect=True)
 @pytest.mark.spark
 @pytest.mark.judge
 def test_the_streams_go_on_and_hudi_reads_the_lake(lake: KeptLake, hudi_spark: HudiSpark) -> None:
     _check_going_on(lake, hudi_spark)
 
 
+@pytest.mark.parametrize("lake", first(1, reversed(WRITERS)), indirect=True)
 def test_the_streams_go_on_without_their_ledgers(lake: KeptLake) -> None:
     _check_going_on(lake, ledgers="lost")
 

@@ -17,6 +17,10 @@ from hudilake.storage.base import Storage
 from tests.hudilake.failing_storage import Killed
 from tests.hudilake.lake import storage_at
 from tests.hudilake.metadata.below import Counting, Dying
+from tests.selection import first
+
+#: ``make test`` takes one of so many calls to die at, and ``make test-rest`` the others.
+SHARES = 3
 
 
 def time(number: int) -> str:
@@ -63,7 +67,8 @@ def test_what_a_row_says(tmp_path: Path) -> None:
     assert storage.list(".hoodie/timeline") == []
 
 
-def test_death_at_every_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize("share", first(1, range(SHARES)))
+def test_death_at_every_call(tmp_path: Path, share: int) -> None:
     """No instant is lost or held twice, none leaves a hole behind it, and the next archival finishes.
 
     The tenth file of a level is written, so that levels are merged and old files deleted.
@@ -80,7 +85,7 @@ def test_death_at_every_call(tmp_path: Path) -> None:
     move_to_history(counting, instants)
     assert len(counting.calls) > 40
     everything = [time(10 * n) for n in range(12)]
-    for at in range(len(counting.calls)):
+    for at in range(share, len(counting.calls), SHARES):
         for before in (True, False):
             storage, instants = build(tmp_path / f"{at}{before}")
             with pytest.raises(Killed):

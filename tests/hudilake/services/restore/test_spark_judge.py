@@ -98,6 +98,7 @@ def hudi_restores(past: Past, session: SparkSession, instant: str) -> None:
     session.conf.set("hoodie.metadata.enable", enabled)
 
 
+@pytest.mark.full
 @indexed
 def test_hudi_waits_for_our_restore_and_finishes_it(
     tmp_path: Path, hudi: SparkSession, hudi_spark: HudiSpark, indexed: bool, monkeypatch: pytest.MonkeyPatch
@@ -134,6 +135,7 @@ def test_hudi_waits_for_our_restore_and_finishes_it(
         agree(both, hudi_spark)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("indexed", [False])
 def test_we_finish_hudis_restore(tmp_path: Path, hudi: SparkSession, hudi_spark: HudiSpark, indexed: bool) -> None:
     """Of which the end, and the rollback of one instant, did not come to pass."""
