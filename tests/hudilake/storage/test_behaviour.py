@@ -1,7 +1,4 @@
-"""What every store must do alike.
-
-On HDFS a file that is not empty costs half a second, so most files here are empty.
-"""
+"""What every store must do alike."""
 
 from __future__ import annotations
 
