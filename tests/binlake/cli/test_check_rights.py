@@ -16,7 +16,7 @@ from binlake.source.client import GROUP
 from embedded.kafka import EmbeddedKafka
 from embedded.process import free_ports
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.full, pytest.mark.kafka]
 
 USERS = {
     "admin": "admin-pw",

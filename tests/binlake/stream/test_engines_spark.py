@@ -52,6 +52,7 @@ def test_sums_at_every_instant(tmp_path: Path, spark: SparkSession, hudi_spark: 
             assert by_spark(hudi_spark, stream, *COLUMNS) == stream.sums() == stream.lake(*COLUMNS)
 
 
+@pytest.mark.full
 def test_partial_updates_after_a_compaction_by_spark(
     tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark
 ) -> None:

@@ -80,6 +80,7 @@ def test_canal_and_maxwell_side_by_side(spark: SparkSession, kafka_broker: Broke
     assert unequal(lambda table: rows("bank", table), formats.truth("bank")) == (set(), {})
 
 
+@pytest.mark.full
 def test_avro_with_a_registry(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:
     writer, mark = Writer(), new_uuid()[:8]
     recorded = {

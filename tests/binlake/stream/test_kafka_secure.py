@@ -72,7 +72,7 @@ def way_in(broker: SecureBroker, way: str) -> tuple[str, dict[str, str]]:
     return broker.passwords, broker.login(way)
 
 
-@pytest.mark.parametrize(("fetch", "way"), first(4, WAYS))
+@pytest.mark.parametrize(("fetch", "way"), first(2, WAYS))
 def test_a_stream_reads_with_nothing_but_the_right_to(
     spark: SparkSession, broker: SecureBroker, tmp_path: Path, fetch: str, way: str
 ) -> None:

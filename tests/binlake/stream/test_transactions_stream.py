@@ -21,7 +21,7 @@ from tests.binlake.stream import test_transactions as bank
 from tests.binlake.stream.topic_log import settings
 from tests.services.kafka import Broker
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.full, pytest.mark.spark, pytest.mark.kafka]
 
 
 def produced(broker: Broker) -> str:

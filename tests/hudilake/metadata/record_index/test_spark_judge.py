@@ -109,6 +109,7 @@ def test_taking_turns(spark: SparkSession, tmp_path: Path, index: IndexType) -> 
 UNLIKE_KEYS = ["A", "a\U00010000z", "a\ue000z", "b\U0001f600", "b\uff21", "plain", "\U00010000", "\ue000"]
 
 
+@pytest.mark.full
 def test_keys_that_java_orders_otherwise_than_their_bytes(spark: SparkSession, tmp_path: Path) -> None:
     """Hudi Spark compacts the index into Java's order, which we read, and refuses to look such keys up in either order:
     its reader takes them in Java's order and compares bytes."""

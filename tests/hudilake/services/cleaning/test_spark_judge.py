@@ -146,6 +146,7 @@ def test_taking_turns_with_hudi(tmp_path: Path, hudi: SparkSession, hudi_spark: 
     assert old <= {c.requested_time for c in aged.table.timeline.history().commits()}
 
 
+@pytest.mark.full
 @indexed
 def test_hudi_finishes_our_clean_and_we_its_own(
     tmp_path: Path, hudi: SparkSession, hudi_spark: HudiSpark, indexed: bool

@@ -136,6 +136,7 @@ def test_commits_while_a_compaction_is_pending(tmp_path: Path, hudi_spark: HudiS
     agree(tmp_path, model, hudi_spark)
 
 
+@pytest.mark.full
 def test_a_compaction_that_died_between_index_and_commit(tmp_path: Path, hudi_spark: HudiSpark) -> None:
     """What it told the metadata table is invisible, is taken back, and told again; also over the index's compaction."""
     table, model = new(tmp_path, True)
@@ -266,6 +267,7 @@ def _commit_wide(table: HudiTable, changes: Iterable[Change], wide: pa.Schema) -
     table.commit(instant, results, schema=wide)
 
 
+@pytest.mark.full
 def test_hudi_finds_the_base_files_in_the_index(tmp_path: Path, spark: SparkSession) -> None:
     """Its lookups of listings, statistics and bloom filters, asked for the files of a compaction."""
     table, model = new(tmp_path, True)

@@ -12,10 +12,9 @@ from lakemetastore.log.stores.base import LogStore
 from tests.hypothesis_profile import usually
 from tests.lakemetastore.log.stores.kinds import KINDS, name_of, place_of
 
-#: Tests of writers in processes of their own.
-STARVING = {"test_no_writer_starves", "test_control_without_turns_and_rests_writers_starve"}
-SEVERAL_PROCESSES = STARVING | {"test_no_version_is_lost_or_doubled_when_writers_are_killed"}
-#: A file on HDFS takes half a second. What local disk has too is left to the nightly run.
+#: Of writers in processes of their own: no other process sees a store in memory.
+SEVERAL_PROCESSES = "test_no_version_is_lost_or_doubled_when_writers_are_killed"
+#: What local disk has too is left to the nightly run.
 _ON_HDFS = {
     "test_of_many_threads_one_wins_each_version",
     "test_only_what_a_snapshot_covers_is_forgotten",
@@ -25,8 +24,9 @@ _ON_HDFS = {
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test over each kind of store that it is for."""
-    if "place" in metafunc.fixturenames:
+    """Run a test over each kind of store that it is for, unless it names the kinds itself."""
+    own = any("place" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
+    if "place" in metafunc.fixturenames and not own:
         left_out = _left_out(metafunc.function.__name__)
         kinds = [kind for kind in KINDS if name_of(kind) not in left_out]
         metafunc.parametrize("place", kinds, indirect=True)
@@ -34,10 +34,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _left_out(test: str) -> set[str]:
     left_out = set[str]()
-    if test in SEVERAL_PROCESSES:
+    if test == SEVERAL_PROCESSES:
         left_out.add("memory")
-    if test in STARVING:
-        left_out |= {"hdfs", *usually(["mariadb", "postgresql"], [])}
     if test not in _ON_HDFS:
         left_out |= {*usually(["hdfs"], [])}
     return left_out

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from bench.metastore.log_stores import Place
-from tests.hypothesis_profile import scaled
+from tests.hypothesis_profile import scaled, usually
+from tests.lakemetastore.log.stores.kinds import KINDS, name_of
 from tests.lakemetastore.log.stores.writers import Crew, faults
+from tests.selection import first
 
 WRITERS = 4
 #: So many commits tell who starves: a fair part of them is twelve, and one is less than a tenth of twelve.
 COMMITS = 48
+_SERVERS = [kind for kind in KINDS if name_of(kind) in ("mariadb", "postgresql")]
+starving_in = pytest.mark.parametrize(
+    "place", [*first(2, ["local", "s3", "sqlite", "lmdb"]), *usually([], _SERVERS)], indirect=True
+)
 
 
 def test_no_version_is_lost_or_doubled_when_writers_are_killed(place: Place) -> None:
@@ -23,6 +31,7 @@ def test_no_version_is_lost_or_doubled_when_writers_are_killed(place: Place) -> 
     assert faults(place, crew) == []
 
 
+@starving_in
 def test_no_writer_starves(place: Place) -> None:
     with Crew(place, WRITERS) as crew:
         crew.gain(each=1)
@@ -31,6 +40,7 @@ def test_no_writer_starves(place: Place) -> None:
     assert faults(place, crew) == []
 
 
+@starving_in
 def test_control_without_turns_and_rests_writers_starve(place: Place) -> None:
     with Crew(place, WRITERS, turns=False) as crew:
         assert any(starving(crew.gain(COMMITS)) for _ in range(40))
