@@ -4,7 +4,8 @@ Order on storage (Hudi 1.2.0, ``BaseRollbackActionExecutor``), each step repeata
 
 1. ``<rollback>.rollback.requested`` with the plan (the files to delete), then ``.inflight``, empty. After a crash from
    here on, the next start finds the pending rollback and continues its plan.
-2. The metadata table's entries of the instant are undone (``metadata.services.rollback``), while it is still pending.
+2. An empty commit is made before the instant if it would be the table's first one (``late_files``). The metadata
+   table's entries of the instant are undone (``metadata.services.rollback``), while it is still pending.
    Then the hash rings of a resize and the data files named by the plan are deleted; none was ever visible.
 3. The instant's inflight file is deleted, then its requested file.
 4. ``<rollback>_<completion>.rollback`` is created; then the markers are deleted.
@@ -37,7 +38,8 @@ from hudilake.storage.base import AlreadyExistsError, Storage
 _log = logging.getLogger(__name__)
 
 _TARGETS = (COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
-#: Undoes an instant in the metadata table; takes its requested time and that of the rollback. Repeatable.
+#: What comes before an instant's files are deleted: it is undone in the metadata table, and the active timeline begins
+#: before it (``late_files``). Takes its requested time and that of the rollback. Repeatable.
 Unnote: TypeAlias = Callable[[str, str], None]
 
 
@@ -171,7 +173,7 @@ def roll_back(
 
 def files_of_instant(storage: Storage, target: Instant) -> list[tuple[str, str]]:
     """The data files that an instant wrote, as sorted (partition path, file name)."""
-    marked = {_split(path) for path in _marked_files(storage, target.requested_time)}
+    marked = {_split(path) for path in marked_files(storage, target.requested_time)}
     if marked:
         for partition in {partition for partition, _ in marked}:
             marked |= _carrying(target.requested_time, (i.path for i in storage.list(partition)))
@@ -231,8 +233,9 @@ def _forget_rollback(storage: Storage, timeline: Timeline, rollback: Instant) ->
     timeline.forget(rollback)
 
 
-def _marked_files(storage: Storage, requested_time: str) -> set[str]:
-    """Paths named by markers: one file each, or lists of them (``MARKERS0``...) from Hudi's timeline server."""
+def marked_files(storage: Storage, requested_time: str) -> set[str]:
+    """The paths of an instant's data files by its markers: of one file each, or lists of them (``MARKERS0``...) from
+    Hudi's timeline server. Raises StorageError."""
     directory = marker_directory(requested_time)
     files: set[str] = set()
     for info in storage.walk(directory):

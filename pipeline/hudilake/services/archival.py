@@ -14,13 +14,15 @@ completed and a missing one inside it as not completed. As in Hudi's archival, t
 - the first write that replaced file groups of which files remain: without it readers would see their rows again.
 
 Cleans, rollbacks and restores older than the newest archived commit are archived with it. ``timeline.history_writer``
-moves the instants, under the table's lock.
+moves the instants, under the table's lock. Before that, files of rolled-back commits that landed late are deleted
+(``late_files``): they would be older than the active timeline.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from hudilake.commit.late_files import delete_late_files
 from hudilake.errors import ConfigError
 from hudilake.format.files.names import TEMP_PATH, marker_directory, parse_data_name
 from hudilake.format.timeline.history_writer import move_to_history
@@ -97,6 +99,7 @@ def archive(table: HudiTable, config: ArchivalConfig, cleaning: CleaningConfig |
         table.state.settle_buckets()
         instants = archivable(table, config.around(table.timeline, cleaning))
         if instants:
+            delete_late_files(table.storage, table.timeline, instants)
             table.state.lock.check()
             move_to_history(table.storage, instants, config.newest_only)
             table.timeline.archived(instants)

@@ -12,7 +12,9 @@ import pyarrow as pa
 from hudilake.commit.announced import intent_extra
 from hudilake.commit.commit import CommitPlan, apply_commit
 from hudilake.commit.intent import Intent
+from hudilake.commit.late_files import make_first
 from hudilake.commit.preconditions import refuse_planned
+from hudilake.commit.rollback import roll_back
 from hudilake.errors import LostOwnershipError, UnsupportedError
 from hudilake.format.definition.schema import avro_schema, check_evolution, value_schema
 from hudilake.format.files.file_group_write import WriteResult, write_stats
@@ -89,6 +91,31 @@ class Publisher:
             state.take_in_buckets()
             state.begun.take_in([completed])  # to other instants that this object has begun
         return plan.completion_time
+
+    def roll_back_dead(self, instant: str) -> None:
+        """Roll back the inflight commits of dead writers, under the table's lock, before an instant completes.
+
+        A completing call that a dead writer has sent may be carried out later. Its commit would have completed before
+        this one, which knows nothing of it: neither its rows nor its writer's position. Once it is rolled back such a
+        call changes nothing (``late_completion``). A writer without heartbeats cannot tell; it did so at its start.
+        Raises StorageError.
+        """
+        state = self.state
+        if not state.lock.shared:
+            return
+        for pending in state.timeline.pending():
+            time = pending.requested_time
+            begun = pending.action == state.action and pending.state is State.INFLIGHT and time != instant
+            if begun and not state.begun.of(time) and state.ownership.is_abandoned(time):
+                roll_back(state.storage, state.timeline, state.clock, pending, self.undo)
+
+    def undo(self, instant: str, rollback: str) -> None:
+        """What comes before the files of an instant are deleted in a rollback: the active timeline begins before it,
+        and its entries in the metadata table are undone. ``rollback``: its requested time. Raises LakeError."""
+        state = self.state
+        schema = avro_schema(state.schema, state.config.name, with_meta=False)
+        make_first(state.storage, state.timeline, state.clock, state.action, instant, schema)
+        self.upkeep.undo(instant, rollback)
 
     def _check_columns(self, columns: pa.Schema, files: Sequence[WriteResult]) -> None:
         """Raise UnsupportedError for columns under which older files cannot be read, unless every file group gets a new

@@ -340,6 +340,7 @@ class HudiTable:
             with self.exclusively():
                 begun = self.state.begun.of(instant) or self.state.basis()
                 mine = Intent.of_results(files, touched, whole=whole or begun.whole).at(instant)
+                self._publisher.roll_back_dead(instant)
                 completed = self._publisher.publish(mine, begun, files, extra or {}, schema, replaced)
         except LostOwnershipError:
             self.state.begun.forget(instant)
@@ -357,7 +358,7 @@ class HudiTable:
             write = self.timeline.find(instant)
             planned = write is not None and write.action == CLUSTERING and not write.completed
             target = write if write is not None and planned else self._publisher.inflight(instant)
-            roll_back(self.storage, self.timeline, self.clock, target, self._upkeep.undo)
+            roll_back(self.storage, self.timeline, self.clock, target, self._publisher.undo)
         self.state.begun.forget(instant)
         self.ownership.end(instant)
 
@@ -372,7 +373,7 @@ class HudiTable:
             self.state.delete_late_completions()
             self.state.forget_index()
             abandoned = self.ownership.is_abandoned
-            rolled_back = roll_back_pending(self.storage, self.timeline, self.clock, abandoned, self._upkeep.undo)
+            rolled_back = roll_back_pending(self.storage, self.timeline, self.clock, abandoned, self._publisher.undo)
             if self.metadata_table is not None:
                 recover(self.metadata_table)
             self.ownership.sweep({pending.requested_time for pending in self.timeline.pending()})

@@ -6,6 +6,7 @@ from tests.programs.mutants.mutant import Mutant
 
 _CRASH = "tests/hudilake/table/test_crash_points.py"
 _CLUSTERING = "tests/binlake/tables/test_clustering.py"
+_LATE = "tests/hudilake/commit/test_late_files.py"
 _WRITERS = "tests/hudilake/table/test_several_writers.py"
 _TWO_WRITERS = "tests/binlake/tables/test_two_writers.py"
 _SIDE_BY_SIDE = "tests/hudilake/actors/test_side_by_side.py"
@@ -226,6 +227,20 @@ TABLES = (
         "    check_not_completed(storage, target.requested_time)\n    plan",
         "    plan",
         ("tests/hudilake/commit/test_commit.py",),
+    ),
+    Mutant(
+        "first-commit", "the active timeline begins before every commit that is rolled back", "it may begin after it",
+        "pipeline/hudilake/commit/late_files.py",
+        "    if not is_first(timeline, requested_time):\n",
+        "    if requested_time:\n",
+        (f"{_LATE}::test_of_a_tables_first_commit",),
+    ),
+    Mutant(
+        "late-files", "files of rolled back commits are gone before archival passes these", "they stay",
+        "pipeline/hudilake/services/archival.py",
+        "            delete_late_files(table.storage, table.timeline, instants)\n",
+        "",
+        (f"{_LATE}::test_of_a_commit_that_archival_passes",),
     ),
     Mutant(
         "index-before-commit", "the metadata table is told before the commit completes", "it is told afterwards",

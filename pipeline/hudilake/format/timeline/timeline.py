@@ -73,15 +73,17 @@ class Timeline:
         """List the end of the timeline (see the docstring of this module), or the whole.
 
         Returns the instants that are new or have changed state since the last refresh, oldest first, without our own
-        (``record``). The whole timeline is listed (``reload``) during and after a restore, and if others have archived
-        all instants known here.
+        (``record``). The whole timeline is listed (``reload``) during and after a restore, if others have archived all
+        instants known here, and if others have rolled back the oldest write: they may have made one before it.
         """
-        start, last = None if whole else self._window_start(), self.last_completed()
+        start, last, first = None if whole else self._window_start(), self.last_completed(), self._first_write()
         listed = self._list(start)
         changed = self._take(listed)
         # Commits are archived from the oldest on: if the last known one is gone, unseen later ones may be gone too.
         archived = last is not None and last.requested_time > (start or "") and last.identity not in listed
-        if archived or any(instant.action == RESTORE for instant in (*changed, *self._pending.values())):
+        rolled_back = first is not None and first != self._first_write()
+        restored = any(instant.action == RESTORE for instant in (*changed, *self._pending.values()))
+        if archived or rolled_back or restored:
             self.reload()
         return changed
 
