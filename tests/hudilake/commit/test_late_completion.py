@@ -10,8 +10,10 @@ from hudilake.commit.rollback import RollbackPlan, files_of_instant
 from hudilake.format.timeline.instant import CLEAN, DELTA_COMMIT, ROLLBACK, Instant, State
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
+from hudilake.table.publisher import Publisher
 from hudilake.table.table import HudiTable
-from tests.hudilake.lake import Model, check, commit, new_table, storage_at, upserts, write
+from tests.hudilake.actors.world import template
+from tests.hudilake.lake import Model, check, commit, new_table, ours, storage_at, upserts, write
 from tests.hudilake.services.cleaning.aged import Aged
 
 FIRST, SECOND, THIRD = upserts(range(4), 100), upserts([1, 9], 200, "late"), upserts([2], 300, "third")
@@ -109,3 +111,27 @@ def test_of_two_completed_files_of_a_clean_the_later_stays(tmp_path: Path) -> No
     assert table.timeline.completed_actions({CLEAN}) == [done]
     assert not (tmp_path / earlier.path).exists()
     aged.check()
+
+
+@pytest.mark.parametrize("rolled_back", [True, False], ids=["", "control"])
+def test_a_dead_writers_commit_does_not_complete_beneath_a_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rolled_back: bool
+) -> None:
+    """The later commit knows nothing of it, so nobody would know its position: its rows would be delivered again."""
+    if not rolled_back:
+        monkeypatch.setattr(Publisher, "roll_back_dead", lambda *_: None)
+    world = template(tmp_path / "table", indexed=False)
+    dying, living = world.opened("dying"), world.opened("living")
+    instant = dying.begin()
+    completed = dying.commit(instant, write(dying, instant, SECOND), {"position": "of both"})
+    under_way = world.path / ".hoodie" / "timeline" / f"{instant}_{completed}.deltacommit"
+    body = under_way.read_bytes()
+    under_way.unlink()
+    living.refresh()
+    later = living.begin()
+    living.commit(later, write(living, later, THIRD), {"position": "of one"})
+    arrives(world.path, under_way.name, body)
+    assert HudiTable.open(storage_at(world.path)).extra_metadata("position") == "of one"
+    assert (9 in {row["id"] for row in ours(world.path)}) is not rolled_back
+    assert world.opened("next").rollback_pending() == []
+    assert HudiTable.open(storage_at(world.path)).timeline.is_completed(instant) is not rolled_back

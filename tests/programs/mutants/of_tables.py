@@ -236,6 +236,13 @@ TABLES = (
         (f"{_LATE}::test_of_a_tables_first_commit",),
     ),
     Mutant(
+        "dead-first", "what dead writers have begun is rolled back before a commit completes", "it stays pending",
+        "pipeline/hudilake/table/table.py",
+        "                self._publisher.roll_back_dead(instant)\n",
+        "",
+        ("tests/hudilake/commit/test_late_completion.py",),
+    ),
+    Mutant(
         "late-files", "files of rolled back commits are gone before archival passes these", "they stay",
         "pipeline/hudilake/services/archival.py",
         "            delete_late_files(table.storage, table.timeline, instants)\n",
