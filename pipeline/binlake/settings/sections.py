@@ -17,6 +17,8 @@ from binlake.settings.types import Regex
 from hudilake.validation import Amount, Count, Fraction, Section, Text, mistake
 from lakemetastore.settings.options import Options, plain
 
+_MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|(spark|k8s)://.+|yarn")
+
 #: librdkafka properties that exactly-once depends on, so users cannot set them.
 OWNED_PROPERTIES = frozenset(
     {
@@ -337,10 +339,19 @@ class SparkSettings(Section):
 
     master: Text | None = "local[2]"
     """The Spark master; null leaves it to spark-submit."""
-    driver_memory_mb: Count = 1024
-    """Heap of the driver in megabytes, when binlake starts it (not under spark-submit)."""
+    driver_memory_mb: int = Field(default=1024, ge=512)
+    """Heap of the driver in megabytes, when binlake starts it (not under spark-submit). Spark takes none below 512."""
     conf: Options = Field(default_factory=dict)
     """Further Spark properties (``spark.*``)."""
+
+    @field_validator("master")
+    @classmethod
+    def _known_master(cls, master: str | None) -> str | None:
+        if master is not None and not _MASTER.fullmatch(master):
+            raise mistake(
+                f"{master} is no Spark master: local[2], spark://host:7077, yarn, k8s://https://host:6443 or null"
+            )
+        return master
 
     @field_validator("conf")
     @classmethod

@@ -1,21 +1,24 @@
+import json
 import threading
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from binlake.cli.commands.stream import check
 from binlake.cli.commands.stream.check import Check, CheckOutcome, exit_code, known_tables, named_tables
 from binlake.decode.changes import SourceTable
+from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.source.client import GROUP
 from binlake.tables.unmatched import unmatched_tables
 from hudilake.format.definition.config import TableConfig
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
+from tests.binlake.stream.topic_log import event
 from tests.services.kafka import Broker
 
 NOWHERE = "127.0.0.1:9"
@@ -44,6 +47,8 @@ def test_a_broker_that_is_not_there_does_not_hide_the_rest(tmp_path: Path) -> No
     checks = run_checks(settings(tmp_path))
     assert verdicts(checks) == {
         "settings": CheckOutcome.OK,
+        "Java": CheckOutcome.OK,
+        "memory": CheckOutcome.OK,
         "Kafka": CheckOutcome.FAILED,
         "lake": CheckOutcome.OK,
         "state": CheckOutcome.OK,
@@ -58,7 +63,7 @@ def test_a_broker_that_is_not_there_does_not_hide_the_rest(tmp_path: Path) -> No
 def test_a_client_property_that_does_not_exist_is_the_settings_fault(tmp_path: Path) -> None:
     checks = run_checks(settings(tmp_path, topics="topics: [a], properties: {no.such.thing: 1}"))
     assert exit_code(checks) == 2
-    assert "no.such.thing" in checks[1].detail
+    assert "no.such.thing" in next(c.detail for c in checks if c.verdict is CheckOutcome.FAILED)
 
 
 def test_a_lake_that_cannot_be_written_fails() -> None:
@@ -186,7 +191,8 @@ def create(broker: Broker, topic: str, partitions: int, records: int = 0) -> Non
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for i in range(records):
-        producer.produce(topic, value=b"x" * 1000, partition=i % partitions)
+        value = json.dumps(event("orders", "c", i, {"id": i, "tier": "x" * 500}))
+        producer.produce(topic, key=json.dumps({"id": i}), value=value, partition=i % partitions)
     producer.flush(30)
 
 
@@ -195,12 +201,31 @@ def test_topics_are_counted_and_read(kafka_broker: Broker, tmp_path: Path) -> No
     create(kafka_broker, "check1.shop.orders", 3, 5000)
     create(kafka_broker, "check1.shop.empty", 1)
     topics = "topic_pattern: 'check1\\.shop\\..+'"
-    checks = run_checks(settings(tmp_path, kafka_broker.bootstrap_servers, topics=topics))
+    checks = run_checks(settings(tmp_path, kafka_broker.bootstrap_servers, SCHEMAS, topics))
     assert exit_code(checks) == 0
     details = {c.name: c.detail for c in checks}
     assert details["topics"] == "2 topics, 4 partitions"
     assert details["read rights"] == "5,000 records can be read"
     assert details["buckets"] == "2 tables known, 2 not in the lake yet"
+    assert details["position"] == "a new stream; it begins at the earliest records"
+    assert "schema from source.schemas; key id; to shop/orders" in details["records of shop.orders"]
+
+
+@pytest.mark.kafka
+def test_offsets_that_kafka_has_deleted_fail(kafka_broker: Broker, tmp_path: Path) -> None:
+    create(kafka_broker, "check6.shop.orders", 1, 10)
+    chosen = settings(tmp_path, kafka_broker.bootstrap_servers, SCHEMAS, "topics: [check6.shop.orders]")
+    state = open_storage(chosen.state_uri)
+    for position, verdict in ((5, CheckOutcome.OK), (2, CheckOutcome.FAILED), (11, CheckOutcome.FAILED)):
+        Ledger(chosen.name, batch=1, positions={"check6.shop.orders": {0: position}}).save(state)
+        if position == 2:
+            admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
+            gone = TopicPartition("check6.shop.orders", 0, 4)
+            for deleted in admin.delete_records([gone]).values():
+                deleted.result()
+        checks = run_checks(chosen)
+        assert (position, verdicts(checks)["position"]) == (position, verdict)
+        assert exit_code(checks) == (0 if verdict is CheckOutcome.OK else 65)
 
 
 @pytest.mark.kafka

@@ -75,7 +75,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for made in admin.create_acls(rules).values():
             made.result()
         producer = Producer(login(address, "admin"))
-        producer.produce("p.shop.orders", value=b"{}")
+        producer.produce("p.shop.orders", key=b"{}")
         producer.flush(30)
         yield address
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,6 +19,8 @@ from rich.text import Text
 
 from binlake.cli.commands.stream.check_ddl import policies, statements
 from binlake.cli.commands.stream.check_kafka import KafkaProbe
+from binlake.cli.commands.stream.check_machine import lake_is_writable, machine_steps, position_steps, state_is_writable
+from binlake.cli.commands.stream.check_sample import sampled
 from binlake.cli.options import LakeConf
 from binlake.cli.remarks import bucket_remark, engine_remarks, ring_remark
 from binlake.cli.text import terminal
@@ -36,7 +40,7 @@ from binlake.tables.unmatched import UnmatchedName, known_columns, unmatched_col
 from hudilake.errors import ConfigError, LakeError, UnsupportedError
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.properties import PROPERTIES_PATH
-from hudilake.storage import Storage, StorageError, StorageNotFoundError, check_exclusive_create, open_storage
+from hudilake.storage import Storage, StorageError, StorageNotFoundError, open_storage
 from hudilake.table.table import HudiTable
 
 #: Every touched bucket costs a file and one to two milliseconds of a commit (measured), so more is seldom meant.
@@ -61,11 +65,19 @@ class Check:
     detail: str
     error: LakeError | None = None
 
+    def to_json(self) -> dict[str, str | int]:
+        """Its fields; those of an error only where it failed."""
+        fields: dict[str, str | int] = {"check": self.name, "verdict": str(self.verdict), "detail": self.detail}
+        if self.error is not None:
+            fields |= {"exit_code": self.error.exit_code, "next": self.error.do_next}
+        return fields
+
 
 def check(
     conf: LakeConf,
     show: Annotated[bool, typer.Option("--show", help="Print all settings in effect, secrets masked.")] = False,
     kafka_timeout_s: Annotated[float, typer.Option(help="How long each answer of Kafka may take, seconds.")] = 10.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every check.")] = False,
 ) -> None:
     """Check everything that would stop the stream: settings, Kafka, rights, storage, buckets. Changes nothing."""
     settings, console = Settings.load(conf), terminal()
@@ -73,7 +85,11 @@ def check(
         text = yaml.safe_dump(settings.effective(), sort_keys=False, allow_unicode=True)
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     checks = run_checks(settings, kafka_timeout_s=kafka_timeout_s)
-    print_checks(checks, console)
+    if as_json:
+        for one in checks:
+            sys.stdout.write(json.dumps(one.to_json(), ensure_ascii=False) + "\n")
+    else:
+        print_checks(checks, console)
     raise typer.Exit(exit_code(checks))
 
 
@@ -82,13 +98,14 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
     checks = [Check("settings", CheckOutcome.OK, f"stream {settings.name}")]
     checks += [_run("schemas", partial(_check_schemas, settings))] if settings.source.schemas else []
     checks += [_run("schema registry", partial(_check_registry, settings))] if settings.source.registry.url else []
+    checks += [_run(*step) for step in machine_steps(settings)]
     probe = KafkaProbe(settings.kafka, kafka_timeout_s)
     try:
         checks += [_run(*step) for step in probe.steps()]
     finally:
         probe.close()
-    lake = _run("lake", partial(_check_lake, settings))
-    checks += [lake, _run("state", partial(_check_state, settings))]
+    lake = _run("lake", partial(lake_is_writable, settings))
+    checks += [lake, _run("state", partial(state_is_writable, settings))]
     if lake.verdict is CheckOutcome.OK:
         checks += _check_tables(settings, known_tables(settings, probe.topics))
     checks += _check_ddl(settings, known_tables(settings, probe.topics), probe.topics)
@@ -97,6 +114,9 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
     if lake.verdict is CheckOutcome.OK:
         checks += _check_columns(settings)
     checks += _check_carried(settings, probe)
+    if probe.topics and lake.verdict is CheckOutcome.OK:
+        checks += [_run(*step) for step in position_steps(settings)]
+    checks += _check_samples(settings, probe)
     return checks
 
 
@@ -165,21 +185,24 @@ def _check_carried(settings: Settings, probe: KafkaProbe) -> Iterator[Check]:
     form, ddl = EventFormat(settings.source.format), bool(settings.kafka.ddl_topics)
     for topic in sorted(set(probe.topics) - set(settings.kafka.ddl_topics)):
         tables = known_tables(settings, [topic])
-        why = not_carried(form, probe.samples.get(topic), ddl_topics=ddl) if not settings.source.plain else None
+        sample = probe.samples.get(topic)
+        value = next(filter(None, sample.values), None) if sample is not None else None
+        why = not_carried(form, value, ddl_topics=ddl) if not settings.source.plain else None
         if why is not None and (tables or form is EventFormat.MAXWELL):
             yield Check(f"changes of {tables[0] if len(tables) == 1 else topic}", CheckOutcome.WARNING, why)
 
 
-def _check_lake(settings: Settings) -> str:
-    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
-    check_exclusive_create(lake)
-    return f"{lake.uri} can be written to, and no file twice"
-
-
-def _check_state(settings: Settings) -> str:
-    state = open_storage(settings.state_uri, settings.state_options())
-    check_exclusive_create(state)
-    return f"{state.uri} can be written to, and no file twice"
+def _check_samples(settings: Settings, probe: KafkaProbe) -> Iterator[Check]:
+    """What becomes of the first records of each topic."""
+    samples = {topic: some for topic, some in probe.samples.items() if topic not in settings.kafka.ddl_topics}
+    try:
+        for one in sampled(settings, samples):
+            if one.error is not None:
+                yield Check(one.name, CheckOutcome.FAILED, one.detail, one.error)
+            else:
+                yield Check(one.name, CheckOutcome.WARNING if one.refused else CheckOutcome.OK, one.detail)
+    except LakeError as error:
+        yield _failed("records", error)
 
 
 def known_tables(settings: Settings, topics: Iterable[str]) -> list[SourceTable]:

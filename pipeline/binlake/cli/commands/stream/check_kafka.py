@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin._metadata import TopicMetadata
 
 from binlake.cli.text import number
+from binlake.decode.changes import RawRecords
 from binlake.settings import KafkaSettings
 from binlake.source.client import Complaints, failure, make_consumer
 from binlake.source.java_client import java_properties
@@ -18,14 +20,16 @@ from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError, LakeError, TransientError
 
 _THREADS = 16
+#: Records that are sampled of a topic: as many as this at most, as few as that where there are many topics.
+_MOST, _LEAST, _ALTOGETHER = 100, 5, 20_000
 
 Place = tuple[str, int]
 
 
 @dataclass
 class KafkaProbe:
-    """The checks of one ``kafka`` section. The steps fill ``topics``, name -> number of partitions, and ``samples``, a
-    record's value of each topic that has one.
+    """The checks of one ``kafka`` section. The steps fill ``topics``, name -> number of partitions, and ``samples``,
+    the first records of a partition of each topic that has some.
 
     ``timeout_s`` is how long each answer may take, in seconds.
     """
@@ -33,7 +37,7 @@ class KafkaProbe:
     kafka: KafkaSettings
     timeout_s: float = 10.0
     topics: dict[str, int] = field(default_factory=dict)
-    samples: dict[str, bytes] = field(default_factory=dict)
+    samples: dict[str, RawRecords] = field(default_factory=dict)
     _complaints: Complaints = field(default_factory=Complaints)
     _consumer: Consumer | None = None
     _all_topics: dict[str, TopicMetadata] = field(default_factory=dict)
@@ -97,7 +101,7 @@ class KafkaProbe:
         try:
             with ThreadPoolExecutor(_THREADS) as pool:
                 marks = dict(zip(places, pool.map(self._watermarks, places), strict=True))
-            self._fetch_one_of_each({place: low for place, (low, high) in marks.items() if low < high})
+            self._fetch_samples({place: low for place, (low, high) in marks.items() if low < high})
         except KafkaException as error:
             raise self._unreadable(error) from None
         return f"{number(sum(high - low for low, high in marks.values()))} records can be read"
@@ -107,31 +111,62 @@ class KafkaProbe:
         low, high = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=self.timeout_s)
         return low, high
 
-    def _fetch_one_of_each(self, starts: dict[Place, int]) -> None:
-        """One record (or the end mark) of one partition of every topic: rights to describe are not rights to read."""
+    def _fetch_samples(self, starts: dict[Place, int]) -> None:
+        """The first records (or the end mark) of one partition of every topic: rights to describe are not rights to
+        read."""
         assert self._consumer is not None
         pending = {topic: TopicPartition(topic, partition, start) for (topic, partition), start in starts.items()}
+        each = max(_LEAST, min(_MOST, _ALTOGETHER // max(1, len(pending))))
+        records: dict[str, list[Message]] = {topic: [] for topic in pending}
         self._consumer.assign(list(pending.values()))
         deadline = monotonic_s() + self.timeout_s
         while pending:
             if monotonic_s() > deadline:
+                silent = sorted(topic for topic in pending if not records[topic])
+                if not silent:
+                    break
                 raise TransientError(
-                    f"no record came from {', '.join(sorted(pending))} within {self.timeout_s:g} s",
+                    f"no record came from {', '.join(silent)} within {self.timeout_s:g} s",
                     do_next="check the brokers and the network",
                 )
             for message in self._consumer.consume(100, 0.1):
-                self._note(message, pending)
+                self._note(message, pending, records, each)
+        self.samples = {topic: _raw(some) for topic, some in records.items() if some}
 
-    def _note(self, message: Message, pending: dict[str, TopicPartition]) -> None:
+    def _note(
+        self,
+        message: Message,
+        pending: dict[str, TopicPartition],
+        records: dict[str, list[Message]],
+        each: int,
+    ) -> None:
         error, topic = message.error(), message.topic()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise self._unreadable(error, topic=topic)
-        value = message.value() if error is None else None
-        if topic is not None and isinstance(value, bytes):
-            self.samples.setdefault(topic, value)
-        if topic in pending and self._consumer is not None:
+        if topic not in pending or self._consumer is None:
+            return
+        if error is None:
+            records[topic].append(message)
+        if error is not None or len(records[topic]) >= each:
             self._consumer.incremental_unassign([pending.pop(topic)])
 
     def _unreadable(self, error: KafkaException | KafkaError, **where: object) -> LakeError:
         config = self.kafka.client_properties()
         return failure(config, error, self._complaints.take(), "cannot read from Kafka", **where)
+
+
+def _raw(messages: Sequence[Message]) -> RawRecords:
+    """Messages of one partition as the decoder takes them."""
+    first = messages[0]
+    return RawRecords(
+        str(first.topic()),
+        int(first.partition() or 0),
+        np.array([message.offset() for message in messages], dtype=np.int64),
+        np.array([message.timestamp()[1] for message in messages], dtype=np.int64),
+        [_bytes(message.key()) for message in messages],
+        [_bytes(message.value()) for message in messages],
+    )
+
+
+def _bytes(text: str | bytes | None) -> bytes | None:
+    return text.encode() if isinstance(text, str) else text
