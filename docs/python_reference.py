@@ -51,7 +51,7 @@ _SECTIONS = {
         "FileSizePolicy",
         "LockConfig",
     ),
-    "What services tell": ("Savepoint", "ClusteringResult", "Report", "Finding"),
+    "What services tell": ("Savepoint", "ClusteringResult", "RebucketResult", "Report", "Finding"),
     "Storage": ("open_storage", "Storage", "FileInfo"),
     "Errors": (
         "LakeError",

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from hudilake.read.query import Incremental, Snapshot, instant_of
     from hudilake.services.clustering.completion import ClusteringResult
     from hudilake.services.fsck.findings import Finding, Report
+    from hudilake.services.rebucket.steps import RebucketResult
     from hudilake.storage.base import AlreadyExistsError, FileInfo, Storage, StorageError, StorageNotFoundError
     from hudilake.storage.opening import open_storage
 
@@ -80,6 +81,7 @@ _HOMES = {
     "hudilake.locking.choose": "LockConfig",
     "hudilake.commit.savepoint_record": "Savepoint",
     "hudilake.services.clustering.completion": "ClusteringResult",
+    "hudilake.services.rebucket.steps": "RebucketResult",
     "hudilake.services.fsck.findings": "Report Finding",
     "hudilake.storage.opening": "open_storage",
     "hudilake.storage.base": "Storage FileInfo StorageError StorageNotFoundError AlreadyExistsError",
@@ -124,6 +126,7 @@ __all__ = [
     "OrderPolicy",
     "OvertakenError",
     "Reader",
+    "RebucketResult",
     "Report",
     "RetentionPolicy",
     "SampleBatch",

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from binlake.cli.text import size
 from binlake.rows.upsert.engines.contributions import FINAL
 from binlake.settings import Settings, TableRules
-from binlake.tables.buckets.bucket_sizes import PLANNED_BYTES, BucketAdvice, BucketChange
+from binlake.tables.bucket_sizes import PLANNED_BYTES, BucketAdvice
+from hudilake.services.rebucket.units import BucketChange
 from hudilake.storage import Storage
 from hudilake.table.table import HudiTable
 

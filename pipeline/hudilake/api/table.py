@@ -13,7 +13,7 @@ from hudilake.api import upkeep
 from hudilake.api.history import Commit, Moment, commits_of, completed_at, requested_at
 from hudilake.api.reader import Reader
 from hudilake.api.rows import Rows, rows_of, schema_of
-from hudilake.api.transaction import Transaction
+from hudilake.api.transaction import Transaction, refuse_unwritten
 from hudilake.commit.commit import OvertakenError
 from hudilake.commit.savepoint_record import Savepoint, savepoints
 from hudilake.errors import ConfigError
@@ -25,6 +25,8 @@ from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
 from hudilake.services.clustering.completion import ClusteringResult
 from hudilake.services.fsck import Report, fsck
+from hudilake.services.rebucket.steps import RebucketResult
+from hudilake.services.rebucket.units import wanted_buckets
 from hudilake.services.repair import plan_repair, repair
 from hudilake.services.restore import finish_pending_restores, restore
 from hudilake.services.savepoint import create_savepoint, delete_savepoint
@@ -214,6 +216,23 @@ class Table:
         self._settle()
         policy = policy or ClusteringPolicy(select="small")
         return upkeep.cluster(self._table, policy, sizes or FileSizePolicy())
+
+    def rebucket(self, buckets: int, *, partition: str | None = None) -> RebucketResult:
+        """Move the rows to another number of buckets, in one commit. Others may write meanwhile.
+
+        Args:
+            buckets: of each partition.
+            partition: only partitions whose path matches, as ``day=2026-*``; ``*`` is any text, ``?`` any character.
+                None for all, and for those that come.
+
+        Raises UnsupportedError for a table without a fixed number of buckets, and for one whose writer keeps deleted
+        rows in a place of its own, ConfigError for a pattern with a comma or a semicolon, TransientError while others
+        replace files or hold the lock, CommitUnknownError, CorruptDataError, StorageError.
+        """
+        self._settle()
+        refuse_unwritten(self._table)
+        wanted = wanted_buckets(self._table.config.bucketing, buckets, partition)
+        return upkeep.rebucket(self._table, wanted)
 
     def clean(self, retention: RetentionPolicy | None = None) -> str | None:
         """Delete file slices that the retention does not need; returns the instant of the clean, None if there are

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudilake.errors import LostOwnershipError
-from hudilake.format.files.file_group_write import WriteResult
+from hudilake.errors import CommitUnknownError, LakeError, LostOwnershipError, UnsupportedError
+from hudilake.format.definition.bucketing import Bucketing
+from hudilake.format.files.file_group_write import WriteContext, WriteResult
 from hudilake.format.timeline.instant import Instant
 from hudilake.index.open import open_index
 from hudilake.policies import ClusteringPolicy, CompactionPolicy, FileSizePolicy
@@ -16,6 +19,9 @@ from hudilake.services.clustering.completion import ClusteringResult
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.service import Clustering
 from hudilake.services.planned import one_by_one
+from hudilake.services.rebucket import steps
+from hudilake.services.rebucket.steps import Mover, RebucketResult
+from hudilake.table.bucket_counts import BUCKETS_KEY, buckets_text
 from hudilake.table.table import HudiTable
 
 
@@ -50,6 +56,75 @@ def cluster(table: HudiTable, policy: ClusteringPolicy, sizes: FileSizePolicy) -
         service.give_up(job)
         raise
     return service.complete(job, made)
+
+
+#: Where binlake keeps the orders of deleted rows that the format has no place for, by the ids of file groups.
+_KEPT_DELETES = ".hoodie/.binlake/tombstones"
+
+
+@dataclass(frozen=True, slots=True)
+class PlainWriter:
+    """The writer of a table whose commits record nothing but rows, as a move to other buckets asks it
+    (``RebucketWriter``).
+
+    Args:
+        hudi: the table.
+    """
+
+    hudi: HudiTable
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.hudi.config.name
+
+    def refresh(self) -> None:
+        """Take in what others have committed. Raises UnsupportedError once another writer keeps deleted rows beside the
+        files: they would be found under the former file groups alone."""
+        self.hudi.refresh()
+        if self.hudi.storage.list_dirs(_KEPT_DELETES):
+            raise UnsupportedError(
+                "binlake keeps orders of deleted rows for the table's file groups",
+                do_next="use binlake rebucket, which carries them over",
+                table=self.name,
+            )
+
+    def context(self, instant: str) -> WriteContext:
+        """How files of an instant are written."""
+        return self.hudi.write_context(instant)
+
+    @contextmanager
+    def undone_on_error(self, instant: str) -> Iterator[None]:
+        """Roll an instant back before an error goes on; if that fails, the table's next writer does it."""
+        try:
+            yield
+        except (CommitUnknownError, LostOwnershipError):
+            raise
+        except BaseException:
+            with suppress(LakeError):
+                self.hudi.abort(instant)
+            raise
+
+    def carry_deletes(self, _: Mover) -> list[WriteResult]:
+        """Nothing is kept beside the files."""
+        return []
+
+    def commit(
+        self,
+        context: WriteContext,
+        results: Sequence[WriteResult],
+        replaced: Mapping[str, tuple[str, ...]],
+        bucketing: Bucketing,
+    ) -> None:
+        """Complete the replacecommit."""
+        extra = {BUCKETS_KEY: buckets_text(bucketing)}
+        self.hudi.commit(context.instant, results, extra, context.arrow_schema, replaced=replaced)
+        self.hudi.maintain()
+
+
+def rebucket(table: HudiTable, wanted: Bucketing) -> RebucketResult:
+    """Move the rows of a table to other buckets. Errors as ``steps.rebucket``."""
+    return steps.rebucket(PlainWriter(table), wanted, compaction.CompactionConfig(), one_by_one)
 
 
 def evolve(table: HudiTable, schema: pa.Schema) -> str:

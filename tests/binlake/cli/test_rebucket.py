@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from binlake.cli.commands.upkeep.rebucket import wanted_buckets
 from hudilake.format.definition.bucket import bucket_of_file_id
 from hudilake.format.definition.bucketing import PartitionBuckets, SimpleBuckets
+from hudilake.services.rebucket.units import wanted_buckets
 from tests.binlake.cli.fed_lake import BY_PROCESS, FedLake
 from tests.binlake.stream.topic_log import event
 

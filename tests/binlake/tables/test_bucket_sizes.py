@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from binlake.tables.buckets.bucket_sizes import BucketAdvice, bucket_advice
+from binlake.tables.bucket_sizes import BucketAdvice, bucket_advice
 from hudilake.format.files.names import BaseFileName
 from hudilake.format.files.view import BaseFile, FileSlice
 from tests.hudilake.lake import new_table

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from binlake.settings.index import IndexSettings
-from binlake.tables.buckets.rebucket import RebucketResult, rebucket
 from binlake.tables.lake_table import LakeTable
+from binlake.tables.rebucket import rebucket
 from hudilake.commit.commit import OvertakenError
 from hudilake.format.definition.bucket import bucket_of_file_id
 from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets, SimpleBuckets
@@ -22,7 +22,9 @@ from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
 from hudilake.services.compaction import CompactionConfig, run
 from hudilake.services.fsck import fsck
-from hudilake.services.rebucket import MovedUnit, RebucketUnit
+from hudilake.services.rebucket.move import MovedUnit
+from hudilake.services.rebucket.steps import RebucketResult
+from hudilake.services.rebucket.units import RebucketUnit
 from hudilake.services.restore import restore
 from tests.binlake.rows.upsert.ingest import STREAM, TOPIC, Ingest, rows_of
 from tests.binlake.rows.upsert.test_route import row

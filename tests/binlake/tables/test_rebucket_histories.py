@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from binlake.tables.buckets.rebucket import rebucket
 from binlake.tables.lake_table import LakeTable
+from binlake.tables.rebucket import rebucket
 from hudilake.format.definition.bucketing import SimpleBuckets
 from hudilake.format.definition.merging import OnDelete
 from hudilake.services.compaction import CompactionConfig, run

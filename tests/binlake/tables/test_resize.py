@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from binlake.tables.buckets.bucket_sizes import BucketChange, proposed
-from binlake.tables.buckets.rebucket import RebucketResult
-from binlake.tables.buckets.resize import resize, rings_of
+from binlake.tables.bucket_sizes import proposed
 from binlake.tables.lake_table import LakeTable
+from binlake.tables.rebucket import resize
 from hudilake.commit.commit import OvertakenError
 from hudilake.errors import ConfigError
 from hudilake.format.definition.consistent import COMMIT_SUFFIX, HASHING_PATH, hashing_file
 from hudilake.services.fsck import fsck
-from hudilake.services.rebucket import MovedUnit, RebucketUnit
+from hudilake.services.rebucket.move import MovedUnit
+from hudilake.services.rebucket.steps import RebucketResult, rings_of
+from hudilake.services.rebucket.units import BucketChange, RebucketUnit
 from hudilake.services.restore import restore
 from hudilake.table.table import HudiTable
 from tests.binlake.rows.upsert.ingest import STREAM, TOPIC, Ingest, Kind, rows_of
@@ -61,13 +62,13 @@ def test_a_split_and_a_merge_move_the_rows_of_their_buckets_alone(tmp_path: Path
     others = {piece.file_id for piece in first.hudi.file_slices() if first.rows.place_of(piece)[1] == 1}
     split = resized(here, BucketChange("", (0,)))
     table = opened(here)
-    ring = rings_of(table).ring("")
+    ring = rings_of(table.hudi, "t").ring("")
     assert (len(ring.nodes), ring.num_buckets, ring.seq_no, ring.instant) == (3, 2, 1, split.instant)
     assert others < {piece.file_id for piece in table.hudi.file_slices()} <= {node.file_id for node in ring.nodes}
     assert stored(here) == before
     assert_judges_agree(here.uri, rows_of(here.root))
     resized(here, BucketChange("", (1, 2)))
-    assert rings_of(opened(here)).count("") == 2
+    assert rings_of(opened(here).hudi, "t").count("") == 2
     assert stored(here) == before
     assert errors(here) == []
     late = Delivered(Change(899, 0, None, row(3)), 0, 61)  # older than the delete of the row
@@ -104,7 +105,7 @@ def test_partitions_have_rings_of_their_own(tmp_path: Path) -> None:
     here.run(inserts(0, 40))
     before, paths = stored(here), sorted({piece.partition_path for piece in opened(here).hudi.file_slices()})
     resized(here, BucketChange(paths[0], (1,)))
-    bucketing = rings_of(opened(here))
+    bucketing = rings_of(opened(here).hudi, "t")
     assert [bucketing.count(path) for path in paths] == [3, *[2] * (len(paths) - 1)]
     here.restart()
     here.run(inserts(40, 40))
@@ -124,7 +125,7 @@ def test_a_restore_takes_the_ring_back(tmp_path: Path) -> None:
     assert storage.stat(hashing_file("", done.instant, COMMIT_SUFFIX)) is not None
     table = HudiTable.open(storage)
     restore(table, first)
-    assert rings_of(opened(here)).count("") == 2
+    assert rings_of(opened(here).hudi, "t").count("") == 2
     assert [info.path for info in storage.walk(HASHING_PATH)] == [hashing_file("", "00000000000000")]
     assert stored(here) == before
     here.restart()
@@ -157,14 +158,14 @@ def test_fsck_knows_the_rings(tmp_path: Path) -> None:
     here = lake(tmp_path)
     here.run(inserts(0, 20))
     storage, table = here.root.sub(here.rules.path), opened(here)
-    ring = rings_of(table).ring("")
+    ring = rings_of(table.hudi, "t").ring("")
     halves = ring.split(0, ("00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"))
     assert halves is not None
     orphan = ring.resized("20260101000000000", halves)
     storage.write(hashing_file("", orphan.instant), orphan.to_bytes())
     (found,) = errors(here)
     assert found.endswith("the timeline does not know: a Hudi writer may count it")
-    assert rings_of(opened(here)).count("") == 2
+    assert rings_of(opened(here).hudi, "t").count("") == 2
     storage.write(hashing_file("", orphan.instant, COMMIT_SUFFIX), b"")
     (found,) = errors(here)
     assert "is no node of its partition's hash ring" in found

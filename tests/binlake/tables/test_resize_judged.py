@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from binlake.tables.buckets.bucket_sizes import BucketChange
-from binlake.tables.buckets.resize import rings_of
 from hudilake.format.definition.consistent import HASHING_PATH
+from hudilake.services.rebucket.steps import rings_of
+from hudilake.services.rebucket.units import BucketChange
 from tests.binlake.rows.upsert.ingest import Ingest, rows_of
 from tests.binlake.tables.test_rebucket import ids, inserts
 from tests.binlake.tables.test_resize import errors, lake, opened, resized
@@ -67,6 +67,6 @@ def test_hudi_and_we_go_on_after_each_other(tmp_path: Path, spark: SparkSession,
     here.restart()
     here.run(inserts(40, 20))
     agree(here, hudi_spark, 60)
-    assert rings_of(opened(here)).count(first) == 2
+    assert rings_of(opened(here).hudi, "t").count(first) == 2
     written = [info.path for info in here.root.sub(here.rules.path).walk(HASHING_PATH)]
     assert len([path for path in written if path.endswith(".hashing_meta") and first in path]) == 3

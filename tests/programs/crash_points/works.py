@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from binlake.decode.changes import SourceTable
-from binlake.tables.buckets.bucket_sizes import BucketChange
-from binlake.tables.buckets.rebucket import rebucket
-from binlake.tables.buckets.resize import resize, rings_of
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
+from binlake.tables.rebucket import rebucket, resize
 from binlake.tables.services.policy import clustering_of
 from hudilake.format.definition.bucketing import SimpleBuckets
 from hudilake.format.timeline.instant import REPLACE_COMMIT
@@ -21,6 +19,8 @@ from hudilake.services.cleaning import CleaningConfig, clean
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.compaction import CompactionConfig, run
 from hudilake.services.planned import ServiceReport, ServiceSteps, run_planned
+from hudilake.services.rebucket.steps import rings_of
+from hudilake.services.rebucket.units import BucketChange
 from hudilake.services.restore import restore
 from hudilake.services.savepoint import create_savepoint, delete_savepoint
 from hudilake.storage import Storage
@@ -147,7 +147,7 @@ class Resized(Upkeep):
             table = lake.get(settings.table_rules(SourceTable("shop", name)))
             assert table is not None
             paths = {piece.partition_path for piece in table.hudi.file_slices()}
-            whole = [BucketChange(path, (0,)) for path in sorted(paths) if rings_of(table).count(path) == 1]
+            whole = [BucketChange(path, (0,)) for path in sorted(paths) if rings_of(table.hudi, "t").count(path) == 1]
             resize(table, whole, settings.name, CompactionConfig(), serially)
 
     def go_on(self, place: Place) -> list[str]:
@@ -155,7 +155,7 @@ class Resized(Upkeep):
         lake = Lake(place.open())
         for name in TABLES:
             table = lake.get(place.settings(**self.more).table_rules(SourceTable("shop", name)))
-            if table is None or not any(len(ring.nodes) == 2 for ring in rings_of(table).partitions.values()):
+            if table is None or not any(len(ring.nodes) == 2 for ring in rings_of(table.hudi, "t").partitions.values()):
                 found.append(f"{name} has no bucket that was split")
         return found
 

@@ -22,11 +22,9 @@ from binlake.rows.upsert.target import ORDER_FIELD as _ORDER
 from binlake.rows.upsert.truncates import Truncates
 from binlake.settings import Settings
 from binlake.source.offsets import NO_RANGES
-from binlake.tables.buckets.bucket_sizes import BucketChange
-from binlake.tables.buckets.rebucket import rebucket
-from binlake.tables.buckets.resize import resize
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
+from binlake.tables.rebucket import rebucket, resize
 from binlake.tables.services.table_services import TableServices
 from binlake.tables.table_commit import TableInput, write_and_commit
 from hudilake.errors import UnsupportedError
@@ -37,6 +35,7 @@ from hudilake.read.slice import read_table
 from hudilake.services.compaction import CompactionConfig, run
 from hudilake.services.compaction.scheduling import schedule
 from hudilake.services.fsck import Severity, fsck
+from hudilake.services.rebucket.units import BucketChange
 from hudilake.storage import open_storage
 from tests.binlake.proof.history.bank import Bank, Change, account, gtid
 from tests.binlake.schema.ddl_source import DdlSource, Follower

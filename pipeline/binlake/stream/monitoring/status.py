@@ -20,7 +20,7 @@ from binlake.settings import Settings
 from binlake.source.offsets import NO_OFFSETS, Offsets
 from binlake.source.positions import end_offsets, first_offsets, retention_ms
 from binlake.stream.monitoring.held import KafkaFacts
-from binlake.tables.buckets.bucket_sizes import BucketAdvice, BucketChange, bucket_advice, proposed
+from binlake.tables.bucket_sizes import BucketAdvice, bucket_advice, proposed
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds
 from hudilake.clock import now_ms, parse_instant
@@ -29,6 +29,7 @@ from hudilake.errors import LakeError
 from hudilake.locking import file_lock, storage_lock
 from hudilake.locking.heartbeat import Heartbeat, Heartbeats
 from hudilake.read.table_reader import TableReader
+from hudilake.services.rebucket.units import BucketChange
 from hudilake.storage import Storage, StorageNotFoundError, open_storage
 from hudilake.table.table import HudiTable
 

@@ -34,7 +34,7 @@ from binlake.rows.upsert.kind_rules import first_bucketing, kind_of
 from binlake.rows.upsert.merging_rules import merging_of
 from binlake.settings import Settings, TableRules, TablesSettings
 from binlake.source.registry import schema_registry
-from binlake.tables.buckets.bucket_sizes import bucket_advice, proposed
+from binlake.tables.bucket_sizes import bucket_advice, proposed
 from binlake.tables.merging_check import compare_merging
 from binlake.tables.unmatched import UnmatchedName, known_columns, unmatched_columns, unmatched_tables
 from hudilake.errors import ConfigError, LakeError, UnsupportedError

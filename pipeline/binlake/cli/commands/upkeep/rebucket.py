@@ -4,7 +4,6 @@ merged where hashing is consistent.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
@@ -14,16 +13,16 @@ from binlake.cli.table_options import chosen_one, opened
 from binlake.cli.text import duration, number, say, size
 from binlake.cli.workers import CORES, OnSpark, Threads, workers
 from binlake.settings import CompactionSettings, Settings
-from binlake.tables.buckets.bucket_sizes import BucketChange, proposed
-from binlake.tables.buckets.rebucket import RebucketResult, plan_rebucket, rebucket
-from binlake.tables.buckets.resize import resize, rings_of
+from binlake.tables.bucket_sizes import proposed
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.lake_table import LakeTable
+from binlake.tables.rebucket import rebucket, resize
 from binlake.tables.services.policy import compaction_config
 from hudilake.errors import ConfigError
-from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets, bucketing_of
+from hudilake.format.definition.bucketing import Bucketing
 from hudilake.services.compaction import CompactionConfig
-from hudilake.services.rebucket import RebucketUnit
+from hudilake.services.rebucket.steps import RebucketResult, plan_rebucket, rings_of
+from hudilake.services.rebucket.units import BucketChange, RebucketUnit, wanted_buckets
 
 Buckets = Annotated[int | None, typer.Option("--buckets", help="The new number of buckets of a partition.", min=1)]
 Partition = Annotated[
@@ -88,33 +87,9 @@ def _print_done(name: str, done: RebucketResult) -> None:
     say(f"  other writers waited {duration(done.locked_s * 1000)}; {done.again} parts moved again for their commits")
 
 
-def wanted_buckets(known: Bucketing, number_of: int, partition: str | None) -> Bucketing:
-    """The buckets of a table after the command.
-
-    Args:
-        known: those of now.
-        number_of: the new number.
-        partition: a pattern of partition paths, ``*`` for any text and ``?`` for any character; None for the table.
-
-    Raises ConfigError for a pattern that Hudi's expressions cannot hold.
-    """
-    if partition is None:
-        return bucketing_of(number_of)
-    if "," in partition or ";" in partition:
-        raise ConfigError(
-            "Hudi keeps no pattern of partitions with a comma or a semicolon",
-            do_next="write ? in its place",
-            partition=partition,
-        )
-    expression = "^" + "".join({"*": ".*", "?": "."}.get(one, re.escape(one)) for one in partition) + "$"
-    default = known.default if isinstance(known, PartitionBuckets) else known.count("")
-    rules = known.rules if isinstance(known, PartitionBuckets) else ()
-    return bucketing_of(default, ((expression, number_of), *(rule for rule in rules if rule[0] != expression)))
-
-
 def _print_plan(name: str, table: LakeTable, wanted: Bucketing) -> None:
     """One line a partition."""
-    planned = plan_rebucket(table, wanted)
+    planned = plan_rebucket(table.hudi, wanted, table.rules.path)
     by_path: dict[str, list[RebucketUnit]] = {}
     for unit in planned:
         by_path.setdefault(unit.partition_path, []).append(unit)
@@ -146,7 +121,7 @@ def wanted_resizes(
     Raises ConfigError for options that do not go together or text that is no list of numbers, UnsupportedError for a
     table without hash rings.
     """
-    rings_of(table)
+    rings_of(table.hudi, table.rules.path)
     if auto:
         resizes = proposed(table.hudi, table.rules.files.target_bytes)
         return [one for one in resizes if partition in (None, one.partition_path)]

@@ -1,159 +1,37 @@
-"""Other buckets for a table: which file groups exchange rows, and the move of their rows to new file groups.
-
-A key of bucket ``b`` of ``n`` has the hash ``b`` modulo ``n``. In ``m`` buckets it goes to one that is equal to ``b``
-modulo the greatest common divisor of both numbers, so file groups with equal remainders are moved together: from 8 to
-16 buckets one old file group becomes two, from 16 to 8 two become one. With consistent hashing single nodes of the ring
-are split and merged.
+"""The move of rows to the file groups of new buckets.
 
 Each slice is merged as a compaction merges it, so a row keeps its commit time, its sequence number and its ordering
 value, and deletes are stated again. The merged rows go to one temporary file a new bucket; from there they are written
 in the order of the table's base files. In memory are the decoded log files of one slice, what sorts the rows of one new
-bucket, and a row group. One replacecommit publishes the move.
+bucket, and a row group.
 """
 
 from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import gcd
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from hudilake.commit.compaction_plan import CompactionOperation
-from hudilake.format.definition.bucket import bucket_of_file_id, next_file_id
+from hudilake.format.definition.bucket import next_file_id
 from hudilake.format.definition.bucketing import Bucketing, buckets_of
-from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata, Node, children_json
+from hudilake.format.definition.consistent import ConsistentBuckets
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.column_stats import column_ranges
 from hudilake.format.files.file_group_write import WriteResult
 from hudilake.format.files.names import BaseFileName, LogFileName, in_partition, marker_path
-from hudilake.format.files.view import FileSlice
-from hudilake.format.timeline.clustering_plan import CONSISTENT_BUCKETS, ClusteringPlan, PlannedGroup
-from hudilake.services.clustering.plan import planned_group
 from hudilake.services.compaction.task import CompactionContext, merged_rows, read_log
 from hudilake.services.compaction.tombstones import restate
+from hudilake.services.rebucket.units import RebucketUnit
 from hudilake.storage.base import Storage
 from hudilake.write.base_sink import BaseFileSink, BaseFileStatistics, mapped
 from hudilake.write.merge import SortedLog
 from hudilake.write.ordered import OrderedRows
-
-
-@dataclass(frozen=True)
-class RebucketUnit:
-    """File groups of one partition that are moved together. Picklable.
-
-    Args:
-        partition_path: of the file groups.
-        remainder: of their buckets.
-        sources: the newest slice of each file group as operations of a compaction, by file id.
-        buckets: the new buckets.
-        size: bytes of the sources.
-    """
-
-    partition_path: str
-    remainder: int
-    sources: tuple[CompactionOperation, ...]
-    buckets: tuple[int, ...]
-    size: int
-
-    @property
-    def place(self) -> tuple[str, int]:
-        """What names it from one plan to the next."""
-        return self.partition_path, self.remainder
-
-
-def units(slices: Iterable[FileSlice], old: Bucketing, new: Bucketing) -> list[RebucketUnit]:
-    """What to move: nothing in partitions whose bucket count stays."""
-    by_place: dict[tuple[str, int], list[FileSlice]] = {}
-    for piece in slices:
-        path = piece.partition_path
-        if old.count(path) != new.count(path):
-            step = gcd(old.count(path), new.count(path))
-            by_place.setdefault((path, bucket_of_file_id(piece.file_id) % step), []).append(piece)
-    return [_unit(place, pieces, old, new) for place, pieces in sorted(by_place.items())]
-
-
-def _unit(place: tuple[str, int], pieces: list[FileSlice], old: Bucketing, new: Bucketing) -> RebucketUnit:
-    path, remainder = place
-    step = gcd(old.count(path), new.count(path))
-    return RebucketUnit(
-        path,
-        remainder,
-        tuple(CompactionOperation.of(piece, piece.log_files) for piece in sorted(pieces, key=lambda p: p.file_id)),
-        tuple(range(remainder, new.count(path), step)),
-        sum(piece.base_size + piece.log_size for piece in pieces),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Resize:
-    """A change of one partition's ring.
-
-    Args:
-        ring: the partition's, before.
-        buckets: the numbers of the nodes that go.
-        children: what takes their places.
-    """
-
-    ring: HashingMetadata
-    buckets: tuple[int, ...]
-    children: tuple[Node, ...]
-
-    @property
-    def made(self) -> tuple[Node, ...]:
-        """The new nodes."""
-        return tuple(child for child in self.children if child.tag == "REPLACE")
-
-    def sources(self, slices: Iterable[FileSlice]) -> list[FileSlice]:
-        """The slices of the nodes that go, by file id; a node without rows has none."""
-        ids = {self.ring.nodes[bucket].file_id for bucket in self.buckets}
-        path = self.ring.partition_path
-        return sorted((s for s in slices if s.partition_path == path and s.file_id in ids), key=lambda s: s.file_id)
-
-
-def rings_after(resizes: Sequence[Resize], instant: str) -> dict[str, HashingMetadata]:
-    """Partition path -> its ring after the resizes, none of which share a node."""
-    children: dict[str, list[Node]] = {}
-    for one in resizes:
-        children.setdefault(one.ring.partition_path, []).extend(one.children)
-    before = {one.ring.partition_path: one.ring for one in resizes}
-    return {path: before[path].resized(instant, nodes) for path, nodes in children.items()}
-
-
-def resize_units(
-    slices: Sequence[FileSlice], resizes: Sequence[Resize], after: Mapping[str, HashingMetadata]
-) -> list[RebucketUnit]:
-    """What the resizes move; nothing for nodes without files."""
-    moved = []
-    for one in resizes:
-        path, sources = one.ring.partition_path, one.sources(slices)
-        made = {node.file_id for node in one.made}
-        buckets = tuple(number for number, node in enumerate(after[path].nodes) if node.file_id in made)
-        operations = tuple(CompactionOperation.of(piece, piece.log_files) for piece in sources)
-        size = sum(piece.base_size + piece.log_size for piece in sources)
-        if sources:
-            moved.append(RebucketUnit(path, one.buckets[0], operations, buckets, size))
-    return moved
-
-
-def resize_plan(slices: Sequence[FileSlice], resizes: Sequence[Resize]) -> ClusteringPlan:
-    """The resizes as a clustering plan, with the keys that Hudi needs for consistent hashing."""
-    groups = tuple(_planned(one, one.sources(slices)) for one in resizes)
-    partitions = {one.ring.partition_path for one in resizes}
-    return ClusteringPlan(groups, CONSISTENT_BUCKETS, missing=tuple(sorted(partitions)))
-
-
-def _planned(one: Resize, sources: Sequence[FileSlice]) -> PlannedGroup:
-    extra = {
-        "clustering.group.partition": one.ring.partition_path,
-        "clustering.group.child.node": children_json(one.children),
-        "clustering.group.sequence.no": str(one.ring.seq_no),
-    }
-    return planned_group([CompactionOperation.of(piece, piece.log_files) for piece in sources], len(one.made), extra)
 
 
 @dataclass(frozen=True)

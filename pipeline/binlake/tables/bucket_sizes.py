@@ -10,6 +10,7 @@ from hudilake.format.definition.bucketing import bucket_or_none
 from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.files.view import FileSlice
+from hudilake.services.rebucket.units import BucketChange
 from hudilake.table.table import HudiTable
 
 #: The planned size of a bucket, in bytes of its files.
@@ -75,19 +76,6 @@ def bucket_advice(
         while proposed % 2 == 0 and sizes[path] * 4 < planned_bytes * proposed:
             proposed //= 2
     return BucketAdvice(path, buckets, sizes[path] // buckets, proposed) if proposed != buckets else None
-
-
-@dataclass(frozen=True, slots=True)
-class BucketChange:
-    """A bucket of a partition to split, or neighbouring buckets to merge.
-
-    Args:
-        partition_path: of the partition.
-        buckets: their numbers: one to split, several in the ring's order to merge.
-    """
-
-    partition_path: str
-    buckets: tuple[int, ...]
 
 
 def proposed(table: HudiTable, target_bytes: int, slices: Iterable[FileSlice] | None = None) -> list[BucketChange]:
