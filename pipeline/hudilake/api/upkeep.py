@@ -21,7 +21,7 @@ from hudilake.services.clustering.service import Clustering
 from hudilake.services.planned import one_by_one
 from hudilake.services.rebucket import steps
 from hudilake.services.rebucket.steps import Mover, RebucketResult
-from hudilake.table.bucket_counts import BUCKETS_KEY, buckets_text
+from hudilake.table.bucket_counts import stated_buckets
 from hudilake.table.table import HudiTable
 
 
@@ -117,7 +117,7 @@ class PlainWriter:
         bucketing: Bucketing,
     ) -> None:
         """Complete the replacecommit."""
-        extra = {BUCKETS_KEY: buckets_text(bucketing)}
+        extra = stated_buckets(bucketing)
         self.hudi.commit(context.instant, results, extra, context.arrow_schema, replaced=replaced)
         self.hudi.maintain()
 
