@@ -285,7 +285,6 @@ def local_of(*names: str) -> Callable[[Sequence[Module]], Iterator[Violation]]:
 HOMES = (
     "binlake/rows/merging/engines/",
     "binlake/rows/upsert/engines/",
-    "binlake/rows/upsert/kind_rules.py",
     "binlake/settings/index.py",
     "binlake/settings/kinds.py",
     "binlake/settings/merging.py",

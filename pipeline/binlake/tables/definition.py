@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 import pyarrow as pa
 
 from binlake.rows.upsert.keyless import DIGEST_FIELD
@@ -11,6 +14,9 @@ from hudilake.format.layout.order import Order
 from hudilake.metadata.config import MetadataConfig
 from hudilake.policies import OrderPolicy
 from hudilake.write.form import LOOKUP_FPP, USUAL_FPP, BaseFileForm
+
+#: Of indexes that ask the filters.
+_FPP: Final[Mapping[str, float]] = {"bloom": LOOKUP_FPP, "global_bloom": LOOKUP_FPP}
 
 
 def metadata_config(rules: TableRules) -> MetadataConfig | None:
@@ -44,7 +50,7 @@ def bloom_fpp(rules: TableRules, rule: CompactionSettings) -> float:
     that at 0.001 a thousand of them would have most files read."""
     if rule.bloom_filter_fpp is not None:
         return rule.bloom_filter_fpp
-    return LOOKUP_FPP if rules.index.type in ("bloom", "global_bloom") else USUAL_FPP
+    return _FPP.get(rules.index.type, USUAL_FPP)
 
 
 def table_schema(target: Target, columns: pa.Schema) -> pa.Schema:

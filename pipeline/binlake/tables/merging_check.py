@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from binlake.rows.merging.engines.joined import DifferingError, joined
-from binlake.rows.upsert.merging_rules import merging_of
-from binlake.rows.upsert.target import key_columns
+from binlake.rows.upsert.target import key_columns, merging_of
 from binlake.settings import TableRules
 from hudilake.errors import ConfigError, TableStoppedError
 from hudilake.format.definition.config import TableConfig

@@ -11,8 +11,7 @@ from binlake.position.ledger import Ledger
 from binlake.position.record_reader import RecordReader
 from binlake.position.table_requests import ResyncRequest
 from binlake.rows.merging.event_orders import event_orders, order_columns
-from binlake.rows.upsert.kind_rules import kind_of
-from binlake.rows.upsert.target import is_keyless
+from binlake.rows.upsert.target import is_keyless, kind_of
 from binlake.settings import Settings
 from binlake.source.offsets import topic_suffix
 from binlake.tables.feeds import Feeds, SourceOf

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -58,10 +57,7 @@ def _of_rows(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Tab
         dropped += records(rows) - records(groups[place])
     for piece in table.hudi.file_slices():
         stored = read_file_slice(table.hudi, piece, columns=[KEY, ORDER_FIELD, *truncates.columns])
-        if table.merging.by_writer:  # every row is from before the TRUNCATE (``check_truncates``)
-            column_index = stored.column_names.index(ORDER_FIELD)
-            stored = stored.set_column(column_index, ORDER_FIELD, pa.array(np.zeros(len(stored), dtype=np.int64)))
-        gone = truncated(stored, truncates)
+        gone = truncated(table.rows.with_orders(stored), truncates)
         _add(groups, table.rows.place_of(piece), gone)
     return groups, dropped
 

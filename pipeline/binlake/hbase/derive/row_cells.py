@@ -57,7 +57,7 @@ class RowCells:
     def _asked(self, rows: pa.Array) -> Iterator[tuple[FileSlice, AskedRows]]:
         """The file slices that may have cells of the rows, with these rows."""
         config = self.table.config
-        by_row = config.kind.computed and config.bucket_count > 0 and config.hash_fields == (ROW,)
+        by_row = config.bucket_count > 0 and config.hash_fields == (ROW,)
         homes: dict[str, Int32s] = {}
         for piece in self.table.file_slices():
             path = piece.partition_path

@@ -24,7 +24,7 @@ from binlake.proof.verify.source.pace import Pace
 from binlake.proof.verify.source.snapshot import SourcePosition, snapshot
 from binlake.proof.verify.source.source_table import DescribedTable, describe, quoted
 from binlake.proof.verify.source_rows import SourceRows
-from binlake.rows.upsert.kind_rules import kind_of
+from binlake.rows.upsert.target import kind_of
 from binlake.settings import Settings
 from binlake.settings.fanout import ShardRule
 from binlake.tables.catalog import CatalogTable

@@ -12,15 +12,13 @@ import pyarrow.compute as pc
 
 from binlake.decode.cells import ROW, is_table_of_cells
 from binlake.decode.changes import SourceTable, TableSchema
-from binlake.rows.upsert.kind_rules import first_bucketing, kind_of
-from binlake.rows.upsert.merging_rules import merging_of
 from binlake.settings import PartitionSettings, TableRules
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing
 from hudilake.format.definition.column_names import lake_name
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.kind import TableKind
-from hudilake.format.definition.merging import NEWEST, Merging
+from hudilake.format.definition.merging import NEWEST, ColumnGroup, Merging
 
 #: The longest name of a file or directory on Linux file systems and HDFS, in bytes of UTF-8.
 MAX_NAME_BYTES = 255
@@ -133,6 +131,34 @@ def is_keyless(config: TableConfig) -> bool:
 def key_columns(config: TableConfig) -> tuple[str, ...]:
     """The key columns of a lake table that come from its source; none for an append table and a keyless one."""
     return () if is_keyless(config) else config.record_key_fields
+
+
+def kind_of(rules: TableRules) -> TableKind:
+    """The kind of a lake table with these rules."""
+    return TableKind(rules.type, "none" if rules.kind == "append" else rules.index.type)
+
+
+def first_bucketing(rules: TableRules) -> Bucketing:
+    """The buckets of a new lake table with these rules."""
+    return kind_of(rules).placement.bucketing(rules.buckets, tuple(rules.index.partition_buckets.items()), {})
+
+
+def merging_of(rules: TableRules) -> Merging:
+    """How the table's rows come together from events."""
+    if not rules.groups:
+        functions = tuple((lake_name(column), function) for column, function in rules.merge.functions)
+        return Merging(rules.merge.engine, functions=functions)
+    return Merging(
+        "stitched",
+        tuple(
+            ColumnGroup(
+                group.name,
+                None if group.columns is None else tuple(lake_name(column) for column, _ in group.columns),
+                group.on_delete,
+            )
+            for group in rules.groups
+        ),
+    )
 
 
 def lake_names(columns: Iterable[str], source: SourceTable) -> dict[str, str]:

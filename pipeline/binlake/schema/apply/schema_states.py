@@ -16,8 +16,7 @@ from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.schemas.schemas import SchemaVersion
 from binlake.decode.types.mysql_types import MysqlType
-from binlake.rows.upsert.merging_rules import merging_of
-from binlake.rows.upsert.target import key_columns
+from binlake.rows.upsert.target import key_columns, merging_of
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.ddl_log import DdlLog
 from binlake.schema.rules.entries import DdlEntry

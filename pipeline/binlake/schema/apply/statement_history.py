@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from binlake.decode.changes import Control, ControlKind, SourceTable
 from binlake.rows.upsert.fanout import destination, part_of
-from binlake.rows.upsert.merging_rules import merging_of
+from binlake.rows.upsert.target import merging_of
 from binlake.schema.apply.schema_states import KnownSchemas
 from binlake.schema.rules.ddl_log import DatedName, DdlEvent, DdlHistory, place_of
 from binlake.schema.rules.entries import DdlEntry

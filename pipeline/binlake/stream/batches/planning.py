@@ -118,10 +118,8 @@ class Planner:
         writers: dict[str, TableWriter] = {}
         apart = self._policy.ledger.behind.keys() | self._lessons.refused.keys()
         for source in self._policy.tables_of(topics) - apart:
-            if not all_kinds and self._settings.table_rules(source).kind != "append":
-                continue
             table = self._lake.opened(self._settings.table_rules(source).path)
-            if table is not None and table.keyless is None and table.rows.tasks_write:
+            if table is not None and table.keyless is None and table.rows.written_by_tasks(shuffled=all_kinds):
                 try:
                     table.refresh(self._settings.name)
                     context = table.begin(table.hudi.schema)

@@ -48,6 +48,10 @@ class AppendedRows(TableRows):
         written = pool.map(lambda part: writer.write(self.storage, part), parts)
         return Wrote([WrittenFile(self.rules.path, result, 0) for results in written for result in results])
 
+    def written_by_tasks(self, *, shuffled: bool) -> bool:
+        """They can: any file group takes any row."""
+        return True
+
     def changeable(self) -> list[FileSlice]:
         """None: rows are never changed."""
         return []

@@ -37,14 +37,16 @@ class LookedUpRows(TableRows):
     ``_deleted``: the files of deletes that were read before.
     """
 
-    tasks_write = False
-
     _deleted: TombstoneFiles = field(default_factory=TombstoneFiles)
 
     @cached_property
     def key_index(self) -> KeyIndex:
         """The index that finds the rows, opened once."""
         return open_index(self.table, self.rules.index)
+
+    def written_by_tasks(self, *, shuffled: bool) -> bool:
+        """They cannot: the driver looks the rows up."""
+        return False
 
     def place_of(self, piece: FileSlice) -> Place:
         """The partition path and ``LOOKED_UP_BUCKET``."""

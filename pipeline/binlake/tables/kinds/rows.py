@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from binlake.rows.merging.engines.heights import FactHeights
@@ -20,8 +20,8 @@ from binlake.rows.merging.state_cache import StateCache
 from binlake.rows.merging.states import Merger
 from binlake.rows.merging.stitch import Partial
 from binlake.rows.tasks.plan import TableWriter, WrittenFile
-from binlake.rows.upsert.kind_rules import first_bucketing
 from binlake.rows.upsert.merge import Place
+from binlake.rows.upsert.target import ORDER_FIELD, first_bucketing
 from binlake.settings import TableRules
 from binlake.tables.definition import base_file_form
 from hudilake.commit.intent import Intent
@@ -53,9 +53,6 @@ class TableRows(ABC):
         table: open.
         rules: of the table.
     """
-
-    #: Whether tasks can write rows: they can where no row is looked up.
-    tasks_write: ClassVar[bool] = True
 
     storage: Storage
     table: HudiTable
@@ -104,6 +101,10 @@ class TableRows(ABC):
 
         Raises CorruptDataError, UnsupportedError, StorageError.
         """
+
+    def written_by_tasks(self, *, shuffled: bool) -> bool:
+        """Whether tasks can write rows, as the rows come or ``shuffled`` to the tasks of their file groups."""
+        return shuffled
 
     def place_of(self, piece: FileSlice) -> Place:
         """The partition path and the bucket of a file slice. Raises ConfigError for a file group of no bucket."""
@@ -166,6 +167,14 @@ class TableRows(ABC):
         config, states = self.table.config, self.row_states(schema)
         shared = (*config.record_key_fields, *config.partition_fields)
         return merger_of(MergedState(merging, schema, states, shared, partial, heights))
+
+    def with_orders(self, stored: pa.Table) -> pa.Table:
+        """Stored rows with orders to compare with that of a TRUNCATE: rows that the writer merged are from before every
+        TRUNCATE that is taken (``truncation.check_truncates``), as their own order does not say."""
+        if not self.merging.by_writer:
+            return stored
+        number = stored.column_names.index(ORDER_FIELD)
+        return stored.set_column(number, ORDER_FIELD, pa.array(np.zeros(len(stored), dtype=np.int64)))
 
     def row_states(self, schema: pa.Schema) -> SliceRowStates:
         """What rows are now, for a table merged by its writer. ``schema``: the columns, also those to come. Raises

@@ -172,6 +172,8 @@ class TableConfig:
     def with_merging(self, merging: Merging) -> TableConfig:
         """The same table with other merging."""
         stated = merging.to_json()
+        if stated == self.extra.get(MERGING_PROPERTY):
+            return self
         extra = {key: value for key, value in self.extra.items() if key != MERGING_PROPERTY}
         return replace(self, extra=extra if stated is None else {**extra, MERGING_PROPERTY: stated})
 

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from binlake.decode.changes import Column, SourceTable, TableSchema
-from binlake.rows.upsert.merging_rules import merging_of
-from binlake.rows.upsert.target import make_target
+from binlake.rows.upsert.target import make_target, merging_of
 from binlake.settings import TableRules
 from binlake.settings.tables import TablesSettings
 from hudilake.errors import UnsupportedError

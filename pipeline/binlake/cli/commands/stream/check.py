@@ -30,8 +30,7 @@ from binlake.decode.options import EventFormat
 from binlake.decode.schemas.schemas import declared_table
 from binlake.rows.merging.reader_limits import reader_limits
 from binlake.rows.upsert.fanout import destination, part_of
-from binlake.rows.upsert.kind_rules import first_bucketing, kind_of
-from binlake.rows.upsert.merging_rules import merging_of
+from binlake.rows.upsert.target import first_bucketing, kind_of, merging_of
 from binlake.settings import Settings, TableRules, TablesSettings
 from binlake.source.registry import schema_registry
 from binlake.tables.bucket_sizes import bucket_advice, proposed
