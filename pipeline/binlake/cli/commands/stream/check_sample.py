@@ -13,7 +13,7 @@ from binlake.decode.formats.reader import decode
 from binlake.decode.messages.format_detection import detect_format
 from binlake.decode.options import EventFormat
 from binlake.rows.upsert.fanout import destination
-from binlake.rows.upsert.kind_rules import kind_of
+from binlake.rows.upsert.target import kind_of
 from binlake.settings import Settings
 from binlake.stream.definitions.schemas import SchemaRegistry
 from hudilake.errors import ConfigError
