@@ -21,9 +21,9 @@ PROOFS_ARGS ?=
 # A process that is through takes tests from the end of the other's; tests/conftest.py sorts them.
 # How long each test took is in build/<target>.xml; the slowest are printed.
 PARALLEL = $(PY) -m pytest -n $(WORKERS) --dist worksteal --durations=30 --durations-min=1 --junitxml=build/$@.xml
-# A whole run took 31 minutes on 2 cores beside other work, with failures that shrank; CI prints how long the tests took. Every promise of docs/guarantees.md is proved in `make test`.
-TEST_MINUTES := 25
-REST_MINUTES := 18
+# CI prints how long the tests took. Every promise of docs/guarantees.md is proved in `make test`.
+TEST_MINUTES := 20
+REST_MINUTES := 20
 NIGHTLY_MINUTES := 45
 
 # Suites that start services or Spark; everything else is fast. A test marked spark4 too runs on both lines of Spark.

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 NIGHTLY = "nightly"
 #: A usual run draws one of so many examples.
-USUAL_DIVISOR = 5
+USUAL_DIVISOR = 10
 _EXAMPLES = 100
 
 T = TypeVar("T")

@@ -2,7 +2,7 @@
 
 ``pytest.mark.full`` leaves a test to ``make test-rest``: it takes long, and ``make test`` proves the same promise with
 less. Only test modules set this mark (``tests/docs/test_guarantees.py`` looks for it there), by hand or by
-``pairwise``.
+``covered`` and ``first``.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ import pytest
 from tests.paths import ROOT
 
 Case = tuple[Any, ...]
-Pair = tuple[tuple[int, Any], tuple[int, Any]]
+Group = tuple[tuple[int, Any], ...]
 
 
-def pairs(case: Case) -> set[Pair]:
-    """All pairs of values that a case has, each value with its axis."""
-    return set(combinations(enumerate(case), 2))
+def groups(case: Case, size: int) -> set[Group]:
+    """All groups of so many values that a case has, each value with its axis."""
+    return set(combinations(enumerate(case), size))
 
 
-def covering(cases: Sequence[Case]) -> list[Case]:
-    """Cases that have every pair of values that any case has, few and always the same ones.
+def covering(cases: Sequence[Case], size: int) -> list[Case]:
+    """Cases that have every group of so many values that any case has, few and always the same ones.
 
-    Each next case is the one with the most pairs that are missing still, the first of several.
+    Each next case is the one with the most groups that are missing still, the first of several.
     """
-    missing = set().union(*map(pairs, cases))
+    missing = set[Group]().union(*(groups(case, size) for case in cases))
     chosen = []
     while missing:
-        best = max(cases, key=lambda case: len(pairs(case) & missing))
+        best = max(cases, key=lambda case: len(groups(case, size) & missing))
         chosen.append(best)
-        missing -= pairs(best)
+        missing -= groups(best, size)
     return chosen
 
 
-def pairwise(cases: Sequence[Case]) -> list[Any]:
-    """Cases as parameters: ``make test`` takes those that cover all pairs, ``make test-rest`` the others."""
-    quick = covering(cases)
+def covered(cases: Sequence[Case], size: int) -> list[Any]:
+    """Cases as parameters: ``make test`` takes a few that have every value of each axis (``size`` 1), or every pair of
+    them (2); ``make test-rest`` takes the others."""
+    quick = covering(cases, size)
     return [_param(case, case not in quick) for case in cases]
 
 

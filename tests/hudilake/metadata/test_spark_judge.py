@@ -155,6 +155,7 @@ def test_taking_turns(spark: SparkSession, tmp_path: Path, part: str | None) -> 
     _agree(spark, table)
 
 
+@pytest.mark.full
 def test_validated_by_hudi(spark: SparkSession, tmp_path: Path) -> None:
     """``CALL validate_metadata_table_files`` finds no difference, after archival too."""
     table = random_table(tmp_path / "t", "region", 9)

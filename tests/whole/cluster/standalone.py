@@ -1,4 +1,4 @@
-"""A Spark standalone cluster on loopback: a master and two workers, each a process of its own."""
+"""A Spark standalone cluster on loopback: a master and workers, each a process of its own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _wait_for(log: Path, text: str, times: int) -> None:
 
 
 @contextlib.contextmanager
-def standalone_cluster(place: Path, workers: int = 2) -> Iterator[Cluster]:
+def standalone_cluster(place: Path, workers: int) -> Iterator[Cluster]:
     """Run the cluster for the length of the block."""
     port, web = free_ports(2)
     processes = []

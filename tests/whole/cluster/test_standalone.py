@@ -20,10 +20,10 @@ from binlake.stream.spark.java import find_java
 from distributions.build import ARCHIVE, build
 from embedded.jars import spark_packages
 from tests.paths import ROOT
+from tests.selection import first
 from tests.services.kafka import Broker
 from tests.whole.cluster.standalone import standalone_cluster
 
-TOPIC = "cluster.bench.orders"
 #: Two batches that executors shuffle, and a smaller one that they give back to the driver.
 BATCH, COUNT = 2_000, 5_000
 SHUFFLED_EVENTS = 1_500
@@ -51,12 +51,12 @@ def executor_python(place: Path) -> Path:
     return script
 
 
-def configuration(place: Path, broker: Broker) -> Path:
+def configuration(place: Path, broker: Broker, topic: str) -> Path:
     file = place / "stream.yaml"
     document = {
         "name": "cluster",
         "lake": {"uri": str(place / "lake")},
-        "kafka": {"bootstrap_servers": broker.bootstrap_servers, "topics": [TOPIC]},
+        "kafka": {"bootstrap_servers": broker.bootstrap_servers, "topics": [topic]},
         "source": {"schemas": {"bench.orders": {"columns": COLUMNS, "key": ["id"]}}},
         "batch": {"max_events": BATCH, "trigger_interval_ms": 0, "shuffle_above_bytes": SHUFFLED_ABOVE},
         "spark": {"master": None},
@@ -99,11 +99,13 @@ def expected() -> dict[int, int]:
 @pytest.mark.cluster
 @pytest.mark.spark
 @pytest.mark.kafka
-def test_the_same_table_from_a_cluster(tmp_path: Path, kafka_broker: Broker, wheel: Path) -> None:
-    create_topic(kafka_broker.bootstrap_servers, TOPIC, 4)
-    produce(kafka_broker.bootstrap_servers, TOPIC, events(COUNT))
-    with standalone_cluster(tmp_path) as cluster:
-        sizes = submit(cluster.master, wheel, configuration(tmp_path, kafka_broker), tmp_path)
+@pytest.mark.parametrize("workers", first(1, [1, 2]))
+def test_the_same_table_from_a_cluster(tmp_path: Path, kafka_broker: Broker, wheel: Path, workers: int) -> None:
+    topic = f"cluster{workers}.bench.orders"
+    create_topic(kafka_broker.bootstrap_servers, topic, 4)
+    produce(kafka_broker.bootstrap_servers, topic, events(COUNT))
+    with standalone_cluster(tmp_path, workers) as cluster:
+        sizes = submit(cluster.master, wheel, configuration(tmp_path, kafka_broker, topic), tmp_path)
         assert {size > SHUFFLED_EVENTS for size in sizes} == {True, False}, "batches of both kinds"
         batches = HudiTableBuilder.from_base_uri(str(tmp_path / "lake" / "bench" / "orders")).build().read()
         rows = {r["id"]: int(r["created_at"].timestamp() * 1_000_000 + 0.5) for b in batches for r in b.to_pylist()}

@@ -66,6 +66,7 @@ def test_every_table_is_what_it_was(lake: KeptLake) -> None:
     assert lake.table("lake/shop/parts").timeline.pending()
 
 
+@pytest.mark.full
 def test_todays_code_writes_the_same_rows(tmp_path: Path) -> None:
     """The same story, told to today's code. The quarantine has the times at which it was written."""
     make(tmp_path)

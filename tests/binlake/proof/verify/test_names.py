@@ -103,6 +103,7 @@ def test_a_repair_writes_the_rows_of_a_table_into_its_own_lake_table(moves: AtSe
     check(moves, follower)
 
 
+@pytest.mark.full
 def test_a_resync_brings_the_rows_of_the_table_that_has_the_name_now(moves: AtServer, tmp_path: Path) -> None:
     follower = swapped(moves, tmp_path)
     for table in ("db1.t", "db1.old"):
