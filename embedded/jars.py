@@ -76,6 +76,8 @@ HBASE = (
     "org.apache.avro:avro:1.11.4",
 )
 ECLIPSE_COMPILER = ("org.eclipse.jdt:ecj:3.33.0",)
+#: With tables that Hudi's own tests read.
+HUDI_TESTS = "org.apache.hudi:hudi-common:1.2.0:jar:tests"
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # Peers of the benchmark.
 DELTA = ("io.delta:delta-spark_2.12:3.3.3", "io.delta:delta-storage:3.3.3")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import TimestampType
 
@@ -69,4 +69,13 @@ def _cells(items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
         if name.startswith(_TIMESTAMP):
             yield name.removeprefix(_TIMESTAMP), None if value is None else _EPOCH + timedelta(microseconds=value)
         else:
-            yield name, value
+            yield name, _plain(value)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any Python value
+    """The value as Arrow gives it: a struct as a dict, a map as pairs."""
+    if isinstance(value, Row):
+        return {name: _plain(inner) for name, inner in value.asDict().items()}
+    if isinstance(value, dict):
+        return [(key, _plain(inner)) for key, inner in value.items()]
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value

@@ -34,8 +34,11 @@ def test_what_makes_cells_equal() -> None:
     assert canonical_value(-0.0) != canonical_value(0.0)
     assert canonical_value(float("nan")) == canonical_value(float("nan"))
     assert canonical_value(1) != canonical_value("1")
+    assert canonical_value([1, None]) != canonical_value([None, 1])
+    assert canonical_value([("b", 1), ("a", [2])]) == canonical_value([("a", [2]), ("b", 1)])
+    assert canonical_value({"a": {"b": 1.5}}) != canonical_value({"a": {"b": Decimal("1.5")}})
     with pytest.raises(TypeError):
-        canonical_value([1])
+        canonical_value([{1}])
 
 
 def test_rows_are_compared_as_multisets() -> None:

@@ -27,7 +27,7 @@ _WRITER: Final = "hudilake"
 def open_table(
     table: str | Storage, storage_options: Mapping[str, str] | None = None, *, locking: LockConfig | None = None
 ) -> Table:
-    """Open a Hudi table of table version 9, to read it and to write to it.
+    """Open a Hudi table: one of table version 9 to read it and to write to it, one of version 6 or 8 to read it.
 
     Args:
         table: its path or URI (``s3://bucket/orders``, ``gs:``, ``az:``, ``hdfs:``, ``file:``, ``memory:``), or an open
@@ -84,9 +84,10 @@ def create_table(
 
     Args:
         table: its path or URI, or an open storage at its root; nothing else may be there.
-        schema: its columns: an Arrow schema, or a frame or rows that have them. Unsigned and narrow integers, strings
-            of other layouts, and times of other units become the nearest type that Hudi stores (int32, int64, string,
-            microseconds).
+        schema: its columns: an Arrow schema, or a frame or rows that have them. Lists, structs, maps with strings as
+            keys and binaries of a fixed size may be nested in each other. Unsigned and narrow integers, strings and
+            lists of other layouts, and times of other units become the nearest type that Hudi stores (int32, int64,
+            string, list, microseconds).
         key: the columns of the record key; none for an append table, whose rows are added and never changed.
         order_by: of a table with a key, the column whose greatest value wins among rows of one key: an integer, a date
             or a timestamp.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from hudilake.errors import ConfigError
+from hudilake.format.definition.avro_types import lost_field
 
 #: A pyarrow Table, RecordBatch or RecordBatchReader; whatever has the Arrow PyCapsule interface (a frame of pandas or
 #: polars, a relation of DuckDB); or a sequence of mappings, a row each.
@@ -44,11 +45,21 @@ def schema_of(columns: Rows) -> pa.Schema:
 def _stored(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return _stored(kind.value_type)
+    if pa.types.is_struct(kind):
+        return pa.struct([_stored_field(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_stored(kind.key_type), _stored_field(kind.item_field))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(_stored_field(kind.value_field))
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
     if kind == pa.string_view():
         return pa.string()
     return _TYPES.get(kind, kind)
+
+
+def _stored_field(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, _stored(field.type), field.nullable)
 
 
 def rows_of(rows: Rows, schema: pa.Schema | None = None) -> pa.Table:
@@ -84,12 +95,37 @@ def _typed(name: str, schema: pa.Schema) -> pa.Field:
 
 
 def _converted(rows: Sequence[Any], fields: Sequence[pa.Field]) -> pa.Table:
+    for field in fields:
+        if pa.types.is_nested(field.type):
+            for row in rows:
+                _check_fields(row.get(field.name), field.type, field.name)
     try:
         return pa.Table.from_pylist(list(rows), pa.schema(fields))
     except (pa.ArrowException, TypeError) as error:
         raise ConfigError(
             f"a value does not fit its column: {error}", do_next="give values of the column's type"
         ) from error
+
+
+def _check_fields(value: Any, kind: pa.DataType, path: str) -> None:  # noqa: ANN401 - any Python value
+    """Raise ConfigError for a key of a mapping that the struct it becomes has no field for: Arrow drops it."""
+    if pa.types.is_struct(kind) and isinstance(value, Mapping):
+        fields = {field.name: field.type for field in kind}
+        for name, inner in value.items():
+            if name not in fields:
+                raise _lost(path, f"{path}.{name}")
+            _check_fields(inner, fields[name], f"{path}.{name}")
+    elif pa.types.is_map(kind) and isinstance(value, Mapping | list):
+        entries = value.items() if isinstance(value, Mapping) else value
+        for _, inner in entries:
+            _check_fields(inner, kind.item_type, path)
+    elif pa.types.is_list(kind) and isinstance(value, list | tuple):
+        for inner in value:
+            _check_fields(inner, kind.value_type, path)
+
+
+def _lost(column: str, field: str) -> ConfigError:
+    return ConfigError(f"the column {column} has no field {field}", do_next="leave it out, or add it with Table.evolve")
 
 
 def conformed(rows: pa.Table, schema: pa.Schema, needed: Sequence[str] = ()) -> pa.Table:
@@ -114,8 +150,11 @@ def _column(rows: pa.Table, field: pa.Field, required: bool) -> pa.ChunkedArray 
         if required:
             raise ConfigError(f"the rows lack the column {field.name}", do_next="give every row a value of it")
         return pa.nulls(rows.num_rows, field.type)
+    column = rows.column(field.name)
+    if (lost := lost_field(column.type, field.type, field.name)) is not None:
+        raise _lost(field.name, lost)
     try:
-        column = rows.column(field.name).cast(field.type)
+        column = column.cast(field.type)
     except pa.ArrowException as error:
         raise ConfigError(
             f"the column {field.name} does not fit the type {field.type}: {error}",

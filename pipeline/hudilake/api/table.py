@@ -309,7 +309,7 @@ class Table:
     def _settle(self) -> None:
         """Before the first change: finish or take back what dead writers left."""
         if not self._settled:
-            self._table.config.check_writable()
+            self._table.state.check_writable()
             finish_pending_restores(self._table)
             self._table.rollback_pending()
             self._settled = True

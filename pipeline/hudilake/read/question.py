@@ -11,14 +11,13 @@ import pyarrow.compute as pc
 
 from hudilake.errors import UnsupportedError
 from hudilake.extras import require_extra
-from hudilake.format.definition.schema import META_FIELDS
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.read.filters.arrow_filter import from_arrow
 from hudilake.read.filters.evaluate import matches
 from hudilake.read.filters.expressions import TRUE, Filter, columns_of, normalised
 from hudilake.read.plan import SliceScan
 from hudilake.read.query import Incremental, Query, Snapshot
-from hudilake.read.slice import SliceReader
+from hudilake.read.slice import readable_schema, reader_of
 from hudilake.read.window import COMMIT_TIME_FIELD, CommitWindow, timeline_until
 from hudilake.table.table import HudiTable
 
@@ -66,20 +65,16 @@ class ResolvedQuery:
         if self.expression is not None:
             needed = dict.fromkeys(self.schema.names)  # it may name columns in unsupported forms
         schema = pa.schema([self.schema.field(name) for name in needed])
-        config = table.config
-        reader = SliceReader(table.storage, schema, config.ordering_field, self.until, self.as_of, config.kind)
+        reader = reader_of(table, schema, self.until, self.as_of)
         return SliceScan(reader, self.columns, self.condition, self.expression, window, batch_rows)
-
-
-def with_meta(schema: pa.Schema) -> pa.Schema:
-    """The meta fields, then the table's columns."""
-    return pa.schema([pa.field(name, pa.string()) for name in META_FIELDS] + list(schema))
 
 
 def ask(table: HudiTable, query: Query, condition: Condition, columns: Sequence[str] | None) -> ResolvedQuery:
     """Resolve a question. Arguments and errors as ``TableReader.plan``."""
     as_of = query.as_of if isinstance(query, Snapshot) else None
-    schema = with_meta(table.schema if as_of is None else table.schema_as_of(as_of))
+    if isinstance(query, Incremental):
+        table.config.refuse_older("an incremental read")
+    schema = readable_schema(table, as_of)
     part = normalised(_filter(condition, schema))
     selected = tuple(schema.names if columns is None else columns)
     if unknown := [name for name in (*selected, *columns_of(part)) if name not in schema.names]:

@@ -16,7 +16,7 @@ from hudilake.format.files.append import rows_never_merge
 from hudilake.format.files.base_file import read_base_file
 from hudilake.format.files.data_block import decode_data_block
 from hudilake.format.files.log_events import LogEvents
-from hudilake.format.files.log_file import LogBlock, iter_blocks
+from hudilake.format.files.log_file import BlockType, Header, LogBlock, iter_blocks
 from hudilake.format.files.log_merge import MergedLog
 from hudilake.format.files.stored_rows import aligned
 from hudilake.format.files.view import FileSlice, LogFile, file_slices
@@ -40,6 +40,7 @@ class SliceReader:
         timeline: loaded; decides which log blocks are visible.
         as_of: only blocks of commits requested at or before this instant.
         kind: of the table; rows of an append table are not merged.
+        keyed: whether files have the meta fields, so that rows can be merged by their keys.
     """
 
     storage: Storage
@@ -48,6 +49,7 @@ class SliceReader:
     timeline: Timeline
     as_of: str | None = None
     kind: TableKind = field(default_factory=TableKind)
+    keyed: bool = True
 
     def read(self, file_slice: FileSlice, condition: Filter = TRUE, tally: ReadTally | None = None) -> pa.Table:
         """The live rows, in no promised order.
@@ -60,6 +62,8 @@ class SliceReader:
 
         Raises CorruptDataError, UnsupportedError, StorageNotFoundError.
         """
+        if not self.keyed:
+            return self._unmerged(file_slice, condition, tally)
         if rows_never_merge(self.kind, (str(log.name) for log in file_slice.log_files)):
             return self._joined(file_slice, condition, tally)
         events = LogEvents(self.working_schema(), self.ordering_field)
@@ -69,6 +73,16 @@ class SliceReader:
         held_back = contested(log, condition, self.ordering_field)
         base = self._base_rows(file_slice, self.working_schema(), condition, held_back, tally)
         return (self._merge(base, log) if len(log.winners.keys) else base).select(self.schema.names)
+
+    def _unmerged(self, file_slice: FileSlice, condition: Filter, tally: ReadTally | None) -> pa.Table:
+        """The rows of the base file, which are all there are."""
+        if file_slice.log_files:
+            raise UnsupportedError(
+                "a log file has rows without meta fields, so without the keys by which rows are merged",
+                do_next="compact the table with Hudi, then read it",
+                path=file_slice.log_files[0].path,
+            )
+        return self._base_rows(file_slice, self.schema, condition, NOT_HELD_BACK, tally)
 
     def _joined(self, file_slice: FileSlice, condition: Filter, tally: ReadTally | None) -> pa.Table:
         """All rows of the slice's files, one file after the other, but rows of the base file that fail."""
@@ -134,8 +148,22 @@ class SliceReader:
     def take_log_file(self, events: LogEvents, log_file: LogFile) -> None:
         """Add the visible blocks of a log file. Errors as ``read``."""
         for block in iter_blocks(self.storage.read(log_file.path), log_file.path):
-            if self._counts(block):
+            if block.block_type is BlockType.COMMAND:
+                self._check_rollback(block, log_file.path)
+            elif self._counts(block):
                 events.add(block, log_file.path)
+
+    def _check_rollback(self, block: LogBlock, path: str) -> None:
+        """A rollback in a table of version 6 appends a block that takes back those of an instant. The timeline has no
+        such instant any more, unless the whole of it is later."""
+        target = block.header.get(Header.TARGET_INSTANT_TIME)
+        if target is None or self.timeline.is_completed(target):
+            raise UnsupportedError(
+                f"a log block takes back instant {target}, which the timeline does not show as taken back",
+                do_next="compact the table with Hudi, then read it",
+                path=path,
+                offset=block.offset,
+            )
 
     def _counts(self, block: LogBlock) -> bool:
         """A block without an instant, or of an instant that is not completed, is skipped, as both readers do."""
@@ -236,9 +264,24 @@ def read_table(storage: Storage, columns: Sequence[str] | None = None, as_of: st
         yield reader.read(file_slice)
 
 
+def readable_schema(table: HudiTable, as_of: str | None) -> pa.Schema:
+    """What can be read of a table as of a requested time, None for now: the meta fields, if it has them, then its
+    columns. Raises UnsupportedError, CorruptDataError, StorageError."""
+    columns = table.schema if as_of is None else table.schema_as_of(as_of)
+    meta = META_FIELDS if table.config.has_meta_fields else ()
+    return pa.schema([pa.field(name, pa.string()) for name in meta] + list(columns))
+
+
+def reader_of(table: HudiTable, schema: pa.Schema, timeline: Timeline, as_of: str | None) -> SliceReader:
+    """A reader of a table's file slices. Arguments as those of ``SliceReader``."""
+    config = table.config
+    return SliceReader(
+        table.storage, schema, config.ordering_field, timeline, as_of, config.kind, config.has_meta_fields
+    )
+
+
 def _reader(table: HudiTable, columns: Sequence[str] | None, as_of: str | None) -> SliceReader:
-    own = table.schema if as_of is None else table.schema_as_of(as_of)
-    schema = pa.schema([pa.field(name, pa.string()) for name in META_FIELDS] + list(own))
+    schema = readable_schema(table, as_of)
     if columns is not None:
         if unknown := [name for name in columns if name not in schema.names]:
             raise UnsupportedError(
@@ -247,5 +290,4 @@ def _reader(table: HudiTable, columns: Sequence[str] | None, as_of: str | None) 
                 table=table.config.name,
             )
         schema = pa.schema([schema.field(name) for name in columns])
-    config = table.config
-    return SliceReader(table.storage, schema, config.ordering_field, table.timeline, as_of, config.kind)
+    return reader_of(table, schema, table.timeline, as_of)

@@ -24,10 +24,10 @@ from hudilake.read.plan import BATCH_ROWS, ScanPlan, ScanWarning
 from hudilake.read.planner import Planner, plan_of
 from hudilake.read.pruning import IndexReads
 from hudilake.read.query import Query, Snapshot
-from hudilake.read.question import Condition, ResolvedQuery, ask, with_meta
+from hudilake.read.question import Condition, ResolvedQuery, ask
 from hudilake.read.served import ServedTable
+from hudilake.read.slice import readable_schema
 from hudilake.read.source import SERVICE, PlanSource, Selection, SliceQuestion
-from hudilake.read.window import COMMIT_TIME_FIELD
 from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 
@@ -95,7 +95,7 @@ class TableReader:
     @property
     def schema(self) -> pa.Schema:
         """The latest columns, the meta fields first."""
-        return with_meta(self.table.schema)
+        return readable_schema(self.table, None)
 
     def refresh(self) -> bool:
         """Refresh the table. True if other writers have committed since."""
@@ -182,7 +182,7 @@ class TableReader:
     def count(self, query: Query | None = None, condition: Condition = None) -> int:
         """The number of rows that pass. Of files whose rows all pass, the metadata table tells it: no data file is
         opened for them. Arguments and errors as ``read``."""
-        plan = self.plan(query, condition, [COMMIT_TIME_FIELD], counting=CountRequest(()))
+        plan = self.plan(query, condition, self.schema.names[:1], counting=CountRequest(()))
         plan.require_exact()
         read: int = sum(batch.num_rows for batch in self.batches(plan))
         return read + sum(one.rows for one in plan.counted)

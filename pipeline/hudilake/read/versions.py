@@ -73,6 +73,7 @@ def group_files(
 
     Raises CorruptDataError, StorageError.
     """
+    table.config.refuse_older("the history of a row")
     kept = table.config.metadata_partitions
     index = TableIndex(table.storage, kept, table.timeline) if kept else None
     listing = Listing.of(table.storage, index, table.timeline)

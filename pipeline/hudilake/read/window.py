@@ -72,7 +72,7 @@ def timeline_until(storage: Storage, timeline: Timeline, end: str | None) -> Tim
     Raises UnsupportedError for an ``end`` before the oldest commit of the active timeline if older ones are archived:
     their completion times do not determine the file slices of that time reliably.
     """
-    copy = Timeline(storage)
+    copy = Timeline(storage, timeline.layout)
     for instant in timeline.pending():
         copy.record(instant)
     for instant in timeline.completed_actions(COMPLETED_ACTIONS):

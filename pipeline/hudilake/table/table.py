@@ -135,7 +135,8 @@ class HudiTable:
             config = config.with_index_of(expected)
         ownership = Ownership(storage, locking)
         settings = metadata or MetadataConfig()
-        return cls(TableState(storage, config, Timeline.load(storage), properties, settings, ownership, conflicts))
+        timeline = Timeline.load(storage, config.timeline_layout)
+        return cls(TableState(storage, config, timeline, properties, settings, ownership, conflicts))
 
     # -- its state -----------------------------------------------------------------------------------------------------
 
@@ -270,7 +271,7 @@ class HudiTable:
     def _check_may_begin(self) -> None:
         """Raise what ``begin`` does for a table that no instant may begin on."""
         self.state.check_config()
-        self.config.check_writable()
+        self.state.check_writable()
         self.state.refuse_foreign()
         check_clock(self.timeline, self.config.name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hudilake.commit.late_completion import commits_after_rollback, completed_ag
 from hudilake.commit.planned import PendingClustering, PlannedClusterings, groups_of
 from hudilake.commit.preconditions import is_time, refuse_foreign
 from hudilake.errors import LakeError, UnsupportedError
+from hudilake.format.definition.avro_types import read_only_type
 from hudilake.format.definition.config import CREATE_SCHEMA, TableConfig, load_config
 from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.definition.schema import arrow_schema, value_schema
@@ -90,6 +92,7 @@ class TableState:
         self.begun = BegunInstants()
         self._clusterings = PlannedClusterings(self.storage)
         self._observe_times()
+        self._read_only_type: str | None = None
         self.schema = self._read_schema() if avro_schema is None else value_schema(arrow_schema(avro_schema))
 
     @property
@@ -255,8 +258,20 @@ class TableState:
         """The Avro schema of the columns as of the last refresh, as JSON. Errors as ``avro_schema_of``."""
         return avro_schema_of(self.config, self.timeline)
 
+    def check_writable(self) -> None:
+        """Raise UnsupportedError for a table that binlake cannot write to, by its properties or by its columns."""
+        self.config.check_writable()
+        if (kind := self._read_only_type) is not None:
+            raise UnsupportedError(
+                f"the table has a column of Avro's logical type {kind}, which binlake reads and does not write",
+                do_next="write to it with Hudi",
+                table=self.config.name,
+            )
+
     def _read_schema(self) -> pa.Schema:
-        return value_schema(arrow_schema(self.newest_avro_schema()))
+        text = self.newest_avro_schema()
+        self._read_only_type = read_only_type(json.loads(text))
+        return value_schema(arrow_schema(text))
 
     def _observe_times(self) -> None:
         latest = self.timeline.latest_time()

@@ -20,7 +20,7 @@ from hudilake.read.index import INDEX_FAILURES
 from hudilake.read.listing import Listing, slices_for
 from hudilake.read.plan import CONDITION, ScanWarning
 from hudilake.read.query import Snapshot
-from hudilake.read.question import with_meta
+from hudilake.read.slice import readable_schema
 from hudilake.read.slice_files import SliceFiles
 from hudilake.read.source import Selection, SliceQuestion
 from hudilake.read.window import timeline_until
@@ -193,9 +193,7 @@ def _question(view: TableView, request: PlanRequest) -> SliceQuestion:
     query, asked = query_from(request.query), request.condition
     if isinstance(asked, str):
         as_of = query.as_of if isinstance(query, Snapshot) else None
-        table = view.reader.table
-        columns = with_meta(table.schema if as_of is None else table.schema_as_of(as_of))
-        condition = parse_filter(asked, columns)
+        condition = parse_filter(asked, readable_schema(view.reader.table, as_of))
     else:
         condition = TRUE if asked is None else from_wire(asked)
     return SliceQuestion(query, normalised(condition), request.count_all, counting_from(request.counting))

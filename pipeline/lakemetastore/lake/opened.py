@@ -24,9 +24,10 @@ class OpenedTable:
 
     @classmethod
     def open(cls, storage: Storage) -> OpenedTable:
-        """Read the properties and list the timeline. Raises ConfigError if there is no table, CorruptDataError,
-        StorageError."""
+        """Read the properties and list the timeline. Raises ConfigError if there is no table, UnsupportedError for
+        one of table version 6, CorruptDataError, StorageError."""
         config, _ = load_config(storage)
+        config.refuse_older("the metastore")
         return cls(storage, config, Timeline.load(storage))
 
     @property

@@ -16,6 +16,7 @@ class RecordedTimeline:
 
     completions: Mapping[str, str]
     groups: Mapping[FileGroupId, str]
+    logs_name_base: bool = False
 
     @classmethod
     def of(cls, instants: Iterable[LakeInstant], files: Iterable[LakeFile]) -> RecordedTimeline:

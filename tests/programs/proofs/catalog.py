@@ -6,11 +6,13 @@ from tests.programs.proofs.part import Part
 from tests.programs.proofs.statements import StatementsPart
 from tests.programs.proofs.suite.part import SUITE, FilesPart
 from tests.programs.proofs.suite.tiflow import tiflow_home
+from tests.programs.proofs.tables import ForeignTables
 
 _READ = """Each statement goes through binlake's reader of statements; a file is equal if none raises anything.
 {repository} is not fetched: name a clone, `--option {name}=/absolute/path/of/the/clone` (a bare one will do)."""
 
 PARTS: tuple[Part, ...] = (
+    ForeignTables(),
     SUITE,
     FilesPart(
         "tiflow",

@@ -81,7 +81,8 @@ def resolve(coordinates: Sequence[str], name: str, *, exclude: Sequence[str] = (
 
 
 def resolve_archive(coordinate: str, name: str) -> Path:
-    """Fetch one artifact that is no jar, without what it depends on: ``group:artifact:version:packaging``.
+    """Fetch one artifact without what it depends on: ``group:artifact:version:packaging``, or with a classifier
+    ``group:artifact:version:jar:tests``.
 
     ``name``: of its place in the cache. Returns the file. Raises as ``resolve``.
     """
@@ -150,7 +151,8 @@ def _write_ivy_files(work: Path, coordinates: Sequence[str], exclude: Sequence[s
     wanted = "".join(_dependency(coordinate) for coordinate in coordinates)
     without = "".join(_exclusion(pattern) for pattern in exclude)
     (work / "ivy.xml").write_text(
-        '<ivy-module version="2.0"><info organisation="binlake" module="jars"/>'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+        '<info organisation="binlake" module="jars"/>'
         '<configurations><conf name="default"/></configurations>'
         f"<dependencies>{wanted}{without}</dependencies></ivy-module>"
     )
@@ -158,13 +160,14 @@ def _write_ivy_files(work: Path, coordinates: Sequence[str], exclude: Sequence[s
 
 def _dependency(coordinate: str) -> str:
     parts = coordinate.split(":")
-    if len(parts) not in (3, 4):
+    if len(parts) not in (3, 4, 5):
         raise ConfigError("a Maven coordinate has three parts", do_next="write group:artifact:version", got=coordinate)
     group, artifact, version, *packaging = map(quoteattr, parts)
     named = f"<dependency org={group} name={artifact} rev={version}"
     if not packaging:
         return f'{named} conf="default-&gt;default"/>'
-    kind = f"<artifact name={artifact} type={packaging[0]} ext={packaging[0]}/>"
+    classified = f" m:classifier={packaging[1]}" if len(packaging) > 1 else ""
+    kind = f"<artifact name={artifact} type={packaging[0]} ext={packaging[0]}{classified}/>"
     return f'{named} conf="default-&gt;default" transitive="false">{kind}</dependency>'
 
 

@@ -216,3 +216,14 @@ def split_by_partition(partition_paths: pa.Array, bucket: int) -> BucketRows:
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     groups = tuple((paths.dictionary[int(code)].as_py(), bucket) for code in codes[order][starts])
     return BucketRows(order, np.append(starts, len(order)), groups)
+
+
+def expressions_of(rules: tuple[tuple[str, int], ...]) -> str:
+    """Bucket counts by partition in Hudi's spelling: ``regex,count;regex,count``."""
+    return ";".join(f"{rule},{count}" for rule, count in rules)
+
+
+def rules_of(expressions: str | None) -> tuple[tuple[str, int], ...]:
+    """Bucket counts by partition, (regex, count), from Hudi's spelling; None for none."""
+    parts = [part.rpartition(",") for part in (expressions or "").split(";") if part]
+    return tuple((rule, int(count)) for rule, _, count in parts)

@@ -1,7 +1,6 @@
 """What a table is: its key, order, partitioning, buckets, kind and merging, which ``hoodie.properties`` states.
 
-A new table's definition is made of settings; whoever needs a part of it holds this value and copies nothing. Table
-version 9, timeline layout 2.
+A new table's definition is made of settings; whoever needs a part of it holds this value. In words of table version 9.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from hudilake.errors import ConfigError, CorruptDataError, UnsupportedError
-from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets
+from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets, expressions_of, rules_of
 from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata
 from hudilake.format.definition.keys import PartitionLayout
 from hudilake.format.definition.kind import (
@@ -29,6 +28,7 @@ from hudilake.format.definition.kind import (
 )
 from hudilake.format.definition.merging import MERGING_PROPERTY, NEWEST, Merging
 from hudilake.format.definition.metadata_partition import MetadataPartition
+from hudilake.format.definition.older import LAYOUT, META_FIELDS, PLAIN, in_words_of_9, refuse_unnamed
 from hudilake.format.definition.properties import PROPERTIES_PATH, dump_properties, load_properties
 from hudilake.format.definition.supported import check_changeable, check_readable
 from hudilake.storage.base import FileInfo, Storage, StorageNotFoundError
@@ -43,11 +43,9 @@ ORDERING_FIELDS = "hoodie.table.ordering.fields"
 #: Hudi's procedures on tables with buckets ask for it (measured: ``run_compaction``).
 _KEY_OF_WRITERS = "hoodie.datasource.write.recordkey.field"
 
-#: Properties of every table; the values are those of Hudi 1.2.0.
+#: Properties of every table that binlake makes; the values are those of Hudi 1.2.0.
 _FORMAT = {
-    "hoodie.table.version": "9",
-    "hoodie.timeline.layout.version": "2",
-    "hoodie.populate.meta.fields": "true",
+    **PLAIN,
     "hoodie.table.base.file.format": "PARQUET",
 }
 _CONSTANT = {
@@ -124,6 +122,20 @@ class TableConfig:
     def checksum(self) -> str:
         """CRC32 of ``<database>.<name>``, decimal (``HoodieTableConfig.generateChecksum``)."""
         return str(zlib.crc32(f"{self.database}.{self.name}".encode()))
+
+    @property
+    def timeline_layout(self) -> int:
+        """The layout of its timeline: 1 for a table of version 6, else 2."""
+        return int(self.extra.get(LAYOUT, PLAIN[LAYOUT]))
+
+    @property
+    def has_meta_fields(self) -> bool:
+        """Whether its files have the meta fields, the record key among them."""
+        return self.extra.get(META_FIELDS, "true") == "true"
+
+    def refuse_older(self, what: str) -> None:
+        """Raise UnsupportedError as ``refuse_unnamed``. ``what``: cannot be had of such a table."""
+        refuse_unnamed(self.extra, what, self.name)
 
     @property
     def keygenerator_type(self) -> str:
@@ -218,7 +230,7 @@ class TableConfig:
         Raises UnsupportedError for properties that binlake does not support (``supported``), CorruptDataError for a
         file that lacks some, or with a checksum of another name.
         """
-        values = load_properties(data)
+        values = in_words_of_9(load_properties(data))
         if "hoodie.table.name" not in values:
             raise CorruptDataError(
                 "hoodie.properties names no table",
@@ -238,7 +250,7 @@ class TableConfig:
             url_encode=values.get("hoodie.datasource.write.partitionpath.urlencode") == "true",
             metadata_partitions=tuple(sorted(_names(values.get("hoodie.table.metadata.partitions")))),
             kind=kind,
-            partition_buckets=_rules(values.get(PARTITION_BUCKETS)),
+            partition_buckets=rules_of(values.get(PARTITION_BUCKETS)),
             extra={k: v for k, v in values.items() if k not in _TYPED},
         )
         config = replace(config, index_fields=config._index_fields(values))
@@ -367,16 +379,6 @@ def _ordering_field(values: Mapping[str, str], kind: TableKind) -> str:
 
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
-
-
-def expressions_of(rules: tuple[tuple[str, int], ...]) -> str:
-    """Bucket counts by partition in Hudi's spelling: ``regex,count;regex,count``."""
-    return ";".join(f"{rule},{count}" for rule, count in rules)
-
-
-def _rules(text: str | None) -> tuple[tuple[str, int], ...]:
-    parts = [part.rpartition(",") for part in (text or "").split(";") if part]
-    return tuple((rule, int(count)) for rule, _, count in parts)
 
 
 def load_config(storage: Storage) -> tuple[TableConfig, FileInfo | None]:

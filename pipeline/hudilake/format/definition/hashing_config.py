@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 
-from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets
-from hudilake.format.definition.config import expressions_of
+from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets, expressions_of
 
 _FOLDER = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
 

@@ -25,6 +25,7 @@ from hudilake.format.definition.kind import (
     TYPE,
     stated_indexes,
 )
+from hudilake.format.definition.older import LAYOUT, LAYOUTS, VERSION
 
 _PATH: Final = ".hoodie/hoodie.properties"
 _NAME: Final = "hoodie.table.name"
@@ -55,8 +56,8 @@ def _only(*values: str, needed: bool = False) -> _Values:
     return _Values(values, values, needed)
 
 
-def _read_only(*values: str, write: tuple[str, ...]) -> _Values:
-    return _Values((*write, *values), write)
+def _read_only(*values: str, write: tuple[str, ...], needed: bool = False) -> _Values:
+    return _Values((*write, *values), write, needed)
 
 
 _ANY = _Values()
@@ -89,8 +90,8 @@ _INDEX_TYPES: Final = (
 
 _SUPPORTED: Final[Mapping[str, _Values]] = {
     # How files and timeline are laid out.
-    "hoodie.table.version": _only("9", needed=True),
-    "hoodie.timeline.layout.version": _only("2", needed=True),
+    VERSION: _read_only("8", "6", write=("9",), needed=True),
+    LAYOUT: _read_only("1", write=("2",), needed=True),
     "hoodie.table.initial.version": _ANY,
     TYPE: _only("COPY_ON_WRITE", "MERGE_ON_READ", needed=True),
     "hoodie.table.format": _only("native"),
@@ -104,7 +105,7 @@ _SUPPORTED: Final[Mapping[str, _Values]] = {
     "hoodie.timeline.history.path": _only("history"),
     "hoodie.archivelog.folder": _ANY,  # of tables before version 8
     "hoodie.table.timeline.timezone": _only("UTC", "LOCAL"),
-    "hoodie.populate.meta.fields": _only("true"),
+    "hoodie.populate.meta.fields": _read_only("false", write=("true",)),
     "hoodie.bootstrap.base.path": _only(""),
     "hoodie.bootstrap.index.enable": _ANY,  # it says nothing without a base path, nor do the next two
     "hoodie.bootstrap.index.class": _ANY,
@@ -206,7 +207,7 @@ _COUNT: Final = re.compile(r"[1-9][0-9]{0,7}")
 
 def check_readable(values: Mapping[str, str]) -> None:
     """Raise for properties by which binlake cannot read a table: UnsupportedError, which names the property and its
-    value, or CorruptDataError for one that is missing."""
+    value, or CorruptDataError for one that is missing. ``values``: in the words of version 9 (``older``)."""
     for name, known in _SUPPORTED.items():  # the version first: it says what the others mean
         if name in values and known.read is not None and values[name] not in known.read:
             raise _refused(values, name, f"it reads tables where this is {_one_of(known.read)}")
@@ -221,6 +222,8 @@ def check_readable(values: Mapping[str, str]) -> None:
                 table=values.get(_NAME),
                 path=_PATH,
             )
+    if values[LAYOUT] != LAYOUTS[values[VERSION]]:
+        raise _refused(values, LAYOUT, f"{VERSION} is {values[VERSION]}")
     for name, why in (*_merging(values), *_keys(values), *_buckets(values)):
         raise _refused(values, name, why)
 

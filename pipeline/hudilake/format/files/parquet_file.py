@@ -159,7 +159,16 @@ def _check_columns(file: pq.ParquetFile, schema_json: str | None) -> None:
 
 
 def _same_kind(held: pa.DataType, declared: pa.DataType) -> bool:
-    """Equal, or two forms of one type: writers differ in units of time."""
+    """Equal, or two forms of one type: writers differ in units of time, and in the nulls and names inside of lists."""
+    if pa.types.is_struct(held) and pa.types.is_struct(declared):
+        names = [[field.name for field in kind] for kind in (held, declared)]
+        return names[0] == names[1] and all(
+            _same_kind(one.type, other.type) for one, other in zip(held, declared, strict=True)
+        )
+    if pa.types.is_map(held) and pa.types.is_map(declared):
+        return _same_kind(held.key_type, declared.key_type) and _same_kind(held.item_type, declared.item_type)
+    if pa.types.is_list(held) and pa.types.is_list(declared):
+        return _same_kind(held.value_type, declared.value_type)
     kinds = (pa.types.is_temporal, lambda t: t in (pa.string(), pa.binary()))
     return bool(held == declared or any(kind(held) and kind(declared) for kind in kinds))
 

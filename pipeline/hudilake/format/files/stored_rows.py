@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudilake.errors import UnsupportedError
+from hudilake.format.definition.avro_types import lost_field
 from hudilake.format.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 
 
@@ -60,6 +61,11 @@ def aligned_columns(table: pa.Table, schema: pa.Schema) -> list[pa.Array | pa.Ch
 def _aligned(table: pa.Table, field: pa.Field, present: bool) -> pa.Array | pa.ChunkedArray:
     column = table.column(field.name) if present else pa.nulls(table.num_rows, field.type)
     if column.type != field.type:
+        if (lost := lost_field(column.type, field.type)) is not None:
+            raise UnsupportedError(
+                f"column {field.name} has values with a field {lost}, which the table's schema lacks",
+                do_next="commit a schema that has it first",
+            )
         try:
             column = column.cast(field.type)
         except pa.ArrowException as error:

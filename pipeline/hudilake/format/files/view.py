@@ -4,6 +4,9 @@ A log file belongs to the newest base file whose instant was requested at or bef
 a commit that completes while a compaction runs is in the next slice, whatever its requested time (Hudi 1.2.0,
 ``HoodieFileGroup.addLogFile``). Files of instants that are not completed are ignored, and so are file groups that a
 completed replacecommit has replaced (clustering, insert overwrite, other buckets).
+
+In timeline layout 1 a log file has the name of the base file that it follows, or of a pending compaction, and grows by
+blocks of several commits: the blocks say which of them count.
 """
 
 from __future__ import annotations
@@ -26,6 +29,11 @@ from hudilake.storage.base import FileInfo, Storage
 
 class Visibility(Protocol):
     """What decides which files are seen: a timeline, or what was recorded of one."""
+
+    @property
+    def logs_name_base(self) -> bool:
+        """Whether log files are named by the instant of the base file that they follow."""
+        ...
 
     def is_completed(self, requested_time: str) -> bool:
         """Tells whether the files of the instant are visible."""
@@ -126,7 +134,7 @@ def slices_of_partition(
     logs: dict[str, list[LogFile]] = {}
     for info in files:
         name = info.path.rpartition("/")[2]
-        if (log := parse_log_name(name)) is not None and _counts(log.instant, timeline, as_of):
+        if (log := parse_log_name(name)) is not None and _log_counts(log.instant, timeline, as_of):
             logs.setdefault(log.file_id, []).append(LogFile(partition_path, log, info.size))
         elif (base := parse_base_name(name)) is not None and _counts(base.instant, timeline, as_of):
             bases.setdefault(base.file_id, []).append(BaseFile(partition_path, base, info.size))
@@ -140,8 +148,19 @@ def _latest_slice(
     base = max(bases, key=lambda b: b.name.instant, default=None)
     ordered = sorted(logs, key=lambda log: log.name.order)
     if base is not None:
-        ordered = [log for log in ordered if (timeline.completion_time(log.name.instant) or "") >= base.name.instant]
+        ordered = [log for log in ordered if _later_than(log.name.instant, timeline) >= base.name.instant]
     return FileSlice(partition_path, file_id, base, tuple(ordered))
+
+
+def _later_than(instant: str, timeline: Visibility) -> str:
+    """A log file belongs to base files requested at or before this time. ``instant``: that of its name."""
+    return instant if timeline.logs_name_base else timeline.completion_time(instant) or ""
+
+
+def _log_counts(instant: str, timeline: Visibility, as_of: str | None) -> bool:
+    if timeline.logs_name_base:
+        return as_of is None or instant <= as_of
+    return _counts(instant, timeline, as_of)
 
 
 def _counts(instant: str, timeline: Visibility, as_of: str | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -150,7 +151,21 @@ class CommitMetadata:
     @classmethod
     def from_bytes(cls, data: bytes, path: str) -> CommitMetadata:
         """Read the body of a commit's file. Raises CorruptDataError (case 10: an empty completed file is no commit)."""
-        record = decode_container(data, path)
+        return cls._of_record(decode_container(data, path), path)
+
+    @classmethod
+    def from_json(cls, data: bytes, path: str) -> CommitMetadata:
+        """The same of timeline layout 1, which has JSON."""
+        try:
+            record = json.loads(data)
+        except ValueError as error:
+            raise CorruptDataError(
+                f"a commit's file is no JSON: {error}", do_next="restore the file from a copy", path=path
+            ) from error
+        return cls._of_record(record if isinstance(record, dict) else {}, path)
+
+    @classmethod
+    def _of_record(cls, record: Mapping[str, Any], path: str) -> CommitMetadata:
         groups: Mapping[str, list[dict[str, Any]]] = record.get("partitionToWriteStats") or {}
         missing = {"partitionToWriteStats", "extraMetadata"} - record.keys()
         missing |= {"path", "fileId"} - set.intersection(

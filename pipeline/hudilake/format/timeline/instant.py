@@ -1,4 +1,8 @@
-"""Instants: the actions on a table, and the names of their files in the timeline (layout 2)."""
+"""Instants: the actions on a table, and the names of their files in the timeline.
+
+Layout 2 is that of table versions 8 and 9. Layout 1, of version 6, has the files beside ``hoodie.properties``, and none
+of its names says when an action completed: it counts as completed when it was requested.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from enum import StrEnum
 from hudilake.errors import UnsupportedError
 
 TIMELINE_PATH = ".hoodie/timeline"
+_DIRECTORIES = {1: ".hoodie", 2: TIMELINE_PATH}
 
 COMMIT, DELTA_COMMIT, REPLACE_COMMIT = "commit", "deltacommit", "replacecommit"
 COMPACTION, LOG_COMPACTION, CLUSTERING = "compaction", "logcompaction", "clustering"
@@ -40,6 +45,7 @@ class Instant:
     action: str
     state: State
     completion_time: str | None = None
+    layout: int = 2
 
     @property
     def completed(self) -> bool:
@@ -49,6 +55,8 @@ class Instant:
     @property
     def file_name(self) -> str:
         """The name of its file in the timeline directory."""
+        if self.completed and self.layout == 1:
+            return f"{self.requested_time}.{self.action}"
         if self.completed:
             return f"{self.requested_time}_{self.completion_time}.{self.action}"
         if self.action == COMMIT and self.state is State.INFLIGHT:
@@ -58,7 +66,7 @@ class Instant:
     @property
     def path(self) -> str:
         """Its file, relative to the table's root."""
-        return f"{TIMELINE_PATH}/{self.file_name}"
+        return f"{timeline_directory(self.layout)}/{self.file_name}"
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -68,7 +76,12 @@ class Instant:
     def in_state(self, state: State, completion_time: str | None = None) -> Instant:
         """The same action in another state."""
         action = _COMPLETED_AS.get(self.action, self.action) if state is State.COMPLETED else self.action
-        return Instant(self.requested_time, action, state, completion_time)
+        return Instant(self.requested_time, action, state, completion_time, self.layout)
+
+
+def timeline_directory(layout: int) -> str:
+    """The directory of the instants' files, relative to the table's root."""
+    return _DIRECTORIES[layout]
 
 
 def parse_name(name: str) -> Instant | None:
@@ -89,18 +102,33 @@ def parse_name(name: str) -> Instant | None:
     return None
 
 
-def known_instant(name: str) -> Instant | None:
-    """As ``parse_name``. Raises UnsupportedError for an instant of an unknown action, or one that was completed in an
-    older timeline layout: without it, its rows would be missing and its files would seem to be nobody's."""
-    instant, match = parse_name(name), _NAME.match(name)
+def _parse_older(name: str) -> Instant | None:
+    """The instant of a file name of layout 1; None for any other file."""
+    match = _NAME.match(name)
+    if match is None or match[2] is not None:
+        return None
+    requested, _, action, state = match.groups()
+    if state is None and action == "inflight":
+        return Instant(requested, COMMIT, State.INFLIGHT, layout=1)
+    if state is None:
+        return Instant(requested, action, State.COMPLETED, requested, layout=1)
+    if state in (State.REQUESTED, State.INFLIGHT):
+        return Instant(requested, action, State(state), layout=1)
+    return None
+
+
+def known_instant(name: str, layout: int = 2) -> Instant | None:
+    """As ``parse_name``, in a layout. Raises UnsupportedError for an instant of an unknown action, or one of the other
+    layout: without it, its rows would be missing and its files would seem to be nobody's."""
+    instant, match = (parse_name if layout == 2 else _parse_older)(name), _NAME.match(name)
     if instant is not None and instant.action not in (COMPLETED_ACTIONS if instant.completed else _ACTIONS):
         why = f"the action {instant.action!r} is not known in this state"
-    elif instant is None and match and match[2] is None and match[3] in _ACTIONS and match[4] is None:
-        why = "it is of timeline layout 1"
+    elif instant is None and match and match[3] in _ACTIONS and match[4] is None:
+        why = f"it is of timeline layout {3 - layout}"
     else:
         return instant
     raise UnsupportedError(
         f"an instant of the timeline is not understood: {why}",
         do_next="use Hudi for this table",
-        path=f"{TIMELINE_PATH}/{name}",
+        path=f"{timeline_directory(layout)}/{name}",
     )

@@ -24,10 +24,10 @@ from hudilake.format.timeline.instant import (
     COMPLETED_ACTIONS,
     REPLACE_COMMIT,
     RESTORE,
-    TIMELINE_PATH,
     WRITE_ACTIONS,
     Instant,
     known_instant,
+    timeline_directory,
 )
 from hudilake.storage.base import Storage, StorageNotFoundError
 
@@ -43,8 +43,10 @@ class Timeline:
     Loading reads names only; a commit's body is read on first use, and the last few are kept.
     """
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, layout: int = 2) -> None:
+        """``layout``: of the timeline, 1 for a table of version 6."""
         self._storage = storage
+        self.layout = layout
         self._pending: dict[tuple[str, str], Instant] = {}
         self._completed: dict[tuple[str, str], Instant] = {}
         self._writes: list[Instant] = []  # completed write actions, ascending
@@ -62,12 +64,17 @@ class Timeline:
         return {**vars(self), "_metadata": {}, "_history": None}
 
     @classmethod
-    def load(cls, storage: Storage) -> Timeline:
+    def load(cls, storage: Storage, layout: int = 2) -> Timeline:
         """List the whole active timeline under ``storage``'s root; empty if there is none. Raises UnsupportedError for
         an instant that is not understood, StorageError."""
-        timeline = cls(storage)
+        timeline = cls(storage, layout)
         timeline._take(timeline._list(None))
         return timeline
+
+    @property
+    def logs_name_base(self) -> bool:
+        """Whether log files are named by the instant of the base file that they follow."""
+        return self.layout == 1
 
     def refresh(self, *, whole: bool = False) -> list[Instant]:
         """List the end of the timeline (see the docstring of this module), or the whole.
@@ -183,7 +190,8 @@ class Timeline:
         """
         metadata = self._metadata.get(instant.file_name)
         if metadata is None:
-            metadata = CommitMetadata.from_bytes(self._body(instant), instant.path)
+            parse = CommitMetadata.from_json if instant.layout == 1 else CommitMetadata.from_bytes
+            metadata = parse(self._body(instant), instant.path)
             self.remember(instant, metadata)
         return metadata
 
@@ -245,8 +253,8 @@ class Timeline:
     def _list(self, start_after: str | None) -> dict[tuple[str, str], Instant]:
         furthest: dict[tuple[str, str], Instant] = {}
         self.outdated = []
-        for info in self._storage.list(TIMELINE_PATH, start_after):
-            instant = known_instant(info.path.rpartition("/")[2])
+        for info in self._storage.list(timeline_directory(self.layout), start_after):
+            instant = known_instant(info.path.rpartition("/")[2], self.layout)
             if instant is None:
                 continue
             previous = furthest.get(instant.identity)

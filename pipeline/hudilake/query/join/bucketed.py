@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudilake.errors import ConfigError, UnsupportedError
-from hudilake.format.definition.bucketing import Bucketing
-from hudilake.format.definition.config import PARTITION_BUCKETS, TableConfig, expressions_of
+from hudilake.format.definition.bucketing import Bucketing, expressions_of
+from hudilake.format.definition.config import PARTITION_BUCKETS, TableConfig
 from hudilake.format.definition.key_change import says_key
 from hudilake.format.definition.keys import PartitionLayout
 from hudilake.format.definition.kind import UNKNOWN

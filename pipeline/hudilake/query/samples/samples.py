@@ -90,6 +90,7 @@ class Samples:
             raise ConfigError("batch_rows and step_commits are at least 1, shuffle_rows at least 0", do_next="raise it")
         self._storage = open_storage(self.source, self.options) if isinstance(self.source, str) else self.source
         self._table = HudiTable.open(self._storage)
+        self._table.config.refuse_older("a stream of samples")
         self._until = None if self.until is None else instant_of(self.until)
         self._shard = Shard(*self.shard)
         self.schema = _schema(self._table, self.columns)

@@ -78,7 +78,11 @@ class QueryNeeds:
         own = [name for name in schema.names if name not in META_FIELDS]
         named = self._names.of({alias_of(reference) for reference in references})
         columns = [name for name in schema.names if name.lower() in named or (whole and name in own)]
-        return TableNeeds(condition, tuple(columns or [RECORD_KEY_FIELD]), whole)
+        return TableNeeds(
+            condition,
+            tuple(columns or [RECORD_KEY_FIELD if RECORD_KEY_FIELD in schema.names else schema.names[0]]),
+            whole,
+        )
 
     def _filter(self, table: exp.Table) -> Filter:
         """The filter of one reference, by the SELECT whose FROM or JOIN holds it."""

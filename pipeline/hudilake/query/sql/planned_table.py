@@ -9,7 +9,7 @@ import pyarrow as pa
 from hudilake.query.sql.text import Name
 from hudilake.read.plan import ScanPlan
 from hudilake.read.query import Query, Snapshot
-from hudilake.read.question import with_meta
+from hudilake.read.slice import readable_schema
 from hudilake.read.table_reader import TableReader
 
 
@@ -24,7 +24,7 @@ class SqlTable:
     def schema(self) -> pa.Schema:
         """The columns at that time, the meta fields first. Raises UnsupportedError, CorruptDataError, StorageError."""
         as_of = self.query.as_of if isinstance(self.query, Snapshot) else None
-        return self.reader.schema if as_of is None else with_meta(self.reader.table.schema_as_of(as_of))
+        return self.reader.schema if as_of is None else readable_schema(self.reader.table, as_of)
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ def schedule(table: HudiTable, config: ClusteringConfig) -> Instant | None:
     and one that binlake cannot write to, ForeignActionError while an action is pending that excludes all others,
     LockHeldError, CorruptDataError, StorageError.
     """
-    table.config.check_writable()
+    table.state.check_writable()
     table.config.kind.refuse(TableOperation.CLUSTERING, table.config.name)
     with table.exclusively():
         for attempt in range(_ATTEMPTS):

@@ -45,7 +45,7 @@ def schedule(table: HudiTable, config: CompactionConfig, *, all_groups: bool = F
     and one that binlake cannot write to, ForeignActionError while an action is pending that excludes all others,
     LockHeldError, CorruptDataError, StorageError.
     """
-    table.config.check_writable()
+    table.state.check_writable()
     table.config.kind.refuse(kind_support.TableOperation.COMPACTION, table.config.name)
     with table.exclusively():
         return _schedule(table, config, all_groups=all_groups)

@@ -16,7 +16,7 @@ from tests.paths import GOLDEN
 OURS = config().properties()
 MODEL = "org.apache.hudi.common.model."
 REFUSED = {
-    "hoodie.table.version": ["6", "8", "10", "09", "9 ", "", "nine"],
+    "hoodie.table.version": ["5", "7", "10", "09", "9 ", "", "nine"],
     "hoodie.timeline.layout.version": ["1", "3"],
     "hoodie.table.type": ["merge_on_read", "LOG_ONLY"],
     "hoodie.table.format": ["iceberg"],
@@ -27,7 +27,7 @@ REFUSED = {
     "hoodie.table.features": ["row-ids", "x,y"],
     "hoodie.timeline.path": ["elsewhere"],
     "hoodie.timeline.history.path": ["archived"],
-    "hoodie.populate.meta.fields": ["false", "TRUE"],
+    "hoodie.populate.meta.fields": ["no", "TRUE"],
     "hoodie.bootstrap.base.path": ["file:///old"],
     "hoodie.record.merge.mode": ["CUSTOM", "event_time_ordering"],
     "hoodie.record.merge.strategy.id": ["1897ef5f-18bc-4557-939c-9d6a8afd1519", "ce9acb64-bde0-424c-9b91-f6ebba25356d"],
@@ -57,6 +57,8 @@ REFUSED = {
 #: Tables with them are read, and neither written nor repaired.
 READ_ONLY = {
     "hoodie.table.keygenerator.type": ["TIMESTAMP", "CUSTOM_AVRO"],
+    "hoodie.table.version": ["8"],
+    "hoodie.populate.meta.fields": ["false"],
     "hoodie.table.cdc.enabled": ["true"],
     "hoodie.datasource.write.slash.separated.date.partitioning": ["true"],
     "hoodie.keygen.timebased.timestamp.type": ["DATE_STRING"],
