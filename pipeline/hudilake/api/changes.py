@@ -153,6 +153,14 @@ class PendingChanges:
         return _by_key(pa.table({RECORD_KEY_FIELD: keys.take(pa.array(removed)), self.config.ordering_field: values}))
 
 
+def deletes_have_orders(config: TableConfig, schema: pa.Schema) -> bool:
+    """Whether a delete keeps older rows out. Base files forget deletes, and only whole numbers can be the order of a
+    delete for Hudi's readers."""
+    if config.kind.copies or config.kind.appends or config.ordering_field not in schema.names:
+        return False
+    return bool(schema.field(config.ordering_field).type == pa.int64())
+
+
 def unconditional(group: FileGroupWrite, ordering_field: str) -> FileGroupWrite:
     """Deletes that take the row whatever its order is."""
     if group.deletes is None:

@@ -11,7 +11,13 @@ from typing import Final, Self, TypeVar
 
 import pyarrow as pa
 
-from hudilake.api.changes import PendingChanges, at_stored_orders, by_partition, unconditional
+from hudilake.api.changes import (
+    PendingChanges,
+    at_stored_orders,
+    by_partition,
+    deletes_have_orders,
+    unconditional,
+)
 from hudilake.api.rows import Rows, conformed, rows_of
 from hudilake.errors import CommitUnknownError, ConfigError, LakeError, LostOwnershipError, UnsupportedError
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
@@ -101,7 +107,8 @@ class Transaction:
         """Delete rows. A key that has no row is no error.
 
         In a merge-on-read table with an int64 ordering column the row stays deleted until one of at least its ordering
-        value is upserted. Elsewhere Hudi's readers forget the order of a deleted row: an older one brings it back.
+        value is upserted; after a compaction, for ``tombstone_retention_hours`` (24 by default) from the delete on.
+        Elsewhere Hudi's readers forget the order of a deleted row: an older one brings it back.
 
         Args:
             rows: the columns of the record key and the partition; others are not looked at.
@@ -216,11 +223,13 @@ class Transaction:
         """The write with the orders of its deletes. Base files forget deletes, and only whole numbers can be the order
         of a delete for Hudi's readers: elsewhere deletes take their rows whatever the order is."""
         table, ordering = self._table, self._table.config.ordering_field
-        if group.deletes is None or piece is None:
-            return replace(group, deletes=None)
-        if table.config.kind.copies or table.schema.field(ordering).type != pa.int64():
-            return unconditional(group, ordering)
+        if group.deletes is None:
+            return group
+        if not deletes_have_orders(table.config, table.schema):
+            return replace(group, deletes=None) if piece is None else unconditional(group, ordering)
         columns = pa.schema([pa.field(RECORD_KEY_FIELD, pa.string()), table.schema.field(ordering)])
+        if piece is None:  # what the transaction itself has upserted before
+            return at_stored_orders(group, columns.empty_table(), ordering)
         stored = SliceReader(table.storage, columns, ordering, table.timeline).read(piece)
         return at_stored_orders(group, stored, ordering)
 

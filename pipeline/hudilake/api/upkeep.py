@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hudilake.api.changes import deletes_have_orders
 from hudilake.errors import CommitUnknownError, LakeError, LostOwnershipError, UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
@@ -30,12 +31,15 @@ def compact(table: HudiTable, policy: CompactionPolicy | None, *, now: bool) -> 
 
     Args:
         table: open.
-        policy: when it is due and how base files are written. None for the defaults without kept deletes: those of
-            ``Table.delete`` have no ordering value that could keep late changes out.
+        policy: when it is due and how base files are written. None for the defaults; deletes are kept where they have
+            an ordering value that keeps older rows out (``Transaction.delete``).
         now: compact even if it is not due.
     """
-    config = compaction.CompactionConfig.of(policy or CompactionPolicy(tombstone_retention_hours=0))
-    return compaction.run(table, config, one_by_one, now=now)
+    if policy is None:
+        policy = CompactionPolicy()
+        if not deletes_have_orders(table.config, table.schema):
+            policy = policy.model_copy(update={"tombstone_retention_hours": 0.0})
+    return compaction.run(table, compaction.CompactionConfig.of(policy), one_by_one, now=now)
 
 
 def cluster(table: HudiTable, policy: ClusteringPolicy, sizes: FileSizePolicy) -> ClusteringResult | None:

@@ -67,6 +67,28 @@ def test_a_late_row_does_not_come_back_after_its_delete(tmp_path: Path) -> None:
     assert_holds(table, [row(1, 6, "newer")])
 
 
+def test_a_late_row_does_not_come_back_after_a_compaction(tmp_path: Path) -> None:
+    table = keyed(tmp_path / "t")
+    table.upsert([row(1, 5), row(2, 5)])
+    table.delete([row(1, 0)])
+    assert table.compact() == 1
+    table.upsert([row(1, 4, "late")])
+    assert_holds(table, [row(2, 5)])
+    table.upsert([row(1, 6, "newer")])
+    assert_holds(table, [row(1, 6, "newer"), row(2, 5)])
+
+
+@pytest.mark.parametrize("others", [[], [row(4, 5)]])
+def test_what_the_first_transaction_has_deleted_stays_deleted(tmp_path: Path, others: list[dict[str, Any]]) -> None:
+    """The file group is new then, with rows of other keys or without any."""
+    table = keyed(tmp_path / "t", buckets=1)
+    with table.transaction() as transaction:
+        transaction.upsert([row(1, 5), *others])
+        transaction.delete([row(1, 0)])
+    table.upsert([row(1, 4, "late")])
+    assert_holds(table, others)
+
+
 def test_one_key_in_two_partitions_is_two_rows(tmp_path: Path) -> None:
     table = keyed(tmp_path / "t")
     table.upsert([row(1, 5, day="x"), row(1, 5, day="y")])
