@@ -16,6 +16,7 @@ from hudilake.errors import ConfigError
 from hudilake.format.definition.bucketing import split_by_bucket, split_by_partition
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.keys import record_keys
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite
 from hudilake.format.files.log_merge import LEAST, ordering_values
@@ -156,7 +157,7 @@ class PendingChanges:
 def deletes_have_orders(config: TableConfig, schema: pa.Schema) -> bool:
     """Whether a delete keeps older rows out. Base files forget deletes, and only whole numbers can be the order of a
     delete for Hudi's readers."""
-    if config.kind.copies or config.kind.appends or config.ordering_field not in schema.names:
+    if config.ordering_field not in schema.names or not config.kind.has(TableOperation.COMPACTION):
         return False
     return bool(schema.field(config.ordering_field).type == pa.int64())
 
