@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from pydantic import BaseModel
 import hudilake
 
 _WIDTH = 90
-PAGE = Path(__file__).parent / "python-api.md"
+_ROOT = Path(__file__).parent.parent
+PAGE = _ROOT / "docs" / "python-api.md"
 _INTRODUCTION = """# hudilake: the reference
 
 The public names of `hudilake`, as their docstrings say. [Ten lines](python-ten-lines.md) are a better start;
@@ -29,12 +31,13 @@ partitioned by `day`; `uri` is a free place. Each example is run by a test. This
 _SECOND_LAYER = """
 ## The second layer
 
-binlake itself is built on the packages below, beside the public names: they are documented where they stand, typed,
-and kept as steady as binlake needs them, without a promise between versions. A test holds that binlake and
-lakemetastore use nothing else, and that examples and pages use the public names alone.
+binlake itself is built on the modules below, beside the public names: they are documented where they stand, typed,
+and kept as steady as binlake needs them, without a promise between versions. All others are private: a contract of
+imports in `pyproject.toml` lists them, and keeps binlake and lakemetastore away from them. A test holds that each
+module here is needed, and that examples and pages use the public names alone.
 
-| package | what it is for |
-| --- | --- |
+| package | what it is for | its modules of the second layer |
+| --- | --- | --- |
 """
 _SECTIONS = {
     "Tables": ("open_table", "create_table", "table_exists", "Table", "Transaction", "Reader", "ScanTask", "Commit"),
@@ -68,8 +71,8 @@ _SECTIONS = {
         "LostOwnershipError",
     ),
 }
-#: The packages and modules of hudilake that binlake and lakemetastore may import; a test holds it.
-SECOND_LAYER = {
+#: What the packages of hudilake are for, those which have modules that binlake and lakemetastore may import.
+_DUTIES = {
     "hudilake.errors, hudilake.clock, hudilake.policies, hudilake.validation": "what all share",
     "hudilake.compiled, hudilake.extras": "compiled functions; libraries that an extra brings",
     "hudilake.storage": "files of any store",
@@ -86,6 +89,28 @@ SECOND_LAYER = {
 }
 
 
+def private_modules() -> frozenset[str]:
+    """The modules and packages of hudilake that its contract of imports keeps from binlake and lakemetastore."""
+    contracts = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (kept,) = (one for one in contracts if one["name"].endswith("its second layer"))
+    return frozenset(kept["forbidden_modules"])
+
+
+def second_layer() -> list[str]:
+    """The modules of hudilake that binlake and lakemetastore may import, sorted, without packages that say nothing."""
+    private, modules = private_modules(), list[str]()
+    for path in sorted((_ROOT / "pipeline" / "hudilake").rglob("*.py")):
+        parts = path.relative_to(_ROOT / "pipeline").with_suffix("").parts
+        if parts[-1] == "__init__" and (len(parts) == 2 or "__all__" not in path.read_text(encoding="utf-8")):
+            continue
+        names = [".".join(parts[:depth]) for depth in range(1, len(parts) + 1) if parts[depth - 1] != "__init__"]
+        if private.isdisjoint(names):
+            modules.append(names[-1])
+    return modules
+
+
 def page() -> str:
     """The text of the page. Raises ValueError for a public name that no section has, or the reverse."""
     listed = [name for names in _SECTIONS.values() for name in names]
@@ -94,7 +119,11 @@ def page() -> str:
     parts = [_INTRODUCTION]
     for title, names in _SECTIONS.items():
         parts += [f"\n## {title}\n", *(text for name in names for text in _entry(name, getattr(hudilake, name)))]
-    layer = "".join(f"| {_code(names)} | {duty} |\n" for names, duty in SECOND_LAYER.items())
+    modules = second_layer()
+    layer = ""
+    for packages, duty in _DUTIES.items():
+        own = [one for one in modules if one.startswith(tuple(f"{name}." for name in packages.split(", ")))]
+        layer += f"| {_code(packages)} | {duty} | {_code(', '.join(own)) if own else 'all'} |\n"
     return "".join([*parts, _SECOND_LAYER, layer])
 
 
