@@ -11,7 +11,7 @@ from tests.docs.pages import Block, blocks_of
 from tests.hudilake.api.examples import world
 from tests.paths import ROOT
 
-#: Libraries that the project does not depend on: their examples are shown and not run.
+#: Libraries that the project does not depend on: ``tests/whole/packages`` runs their examples.
 ABSENT = ("import polars", "import ray")
 TEN_LINES, INTEGRATIONS = (ROOT / "docs" / f"python-{name}.md" for name in ("ten-lines", "integrations"))
 

@@ -40,8 +40,12 @@ class Environment:
 
     def install(self, wheel: Path) -> None:
         """Install a distribution with what it needs."""
+        self.add(str(wheel))
+
+    def add(self, *requirements: str) -> None:
+        """Install requirements, in the versions of the lock where it has them."""
         command = [self.program("python"), "-m", "pip", "install", "--quiet", "--find-links", str(self.wheels)]
-        command += ["--constraint", str(self.place / "constraints.txt"), str(wheel)]
+        command += ["--constraint", str(self.place / "constraints.txt"), *requirements]
         done = subprocess.run(command, env=_environment(), capture_output=True, text=True, timeout=_INSTALL_S)
         assert done.returncode == 0, done.stderr[-4000:]
 
