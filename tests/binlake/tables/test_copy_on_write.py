@@ -42,7 +42,7 @@ def test_commands(tmp_path: Path) -> None:
     lake = fed(tmp_path, 4)
     lake.check()
     (table,) = [line for line in lake.json("status", "--no-kafka") if line.get("table") == "shop.a"]
-    assert (table["commit"], table["log_bytes"], table["rows"]) == (writes(lake)[-1], 0, 4)
+    assert (table["commit"], table["log_bytes"], table["commit_rows"]) == (writes(lake)[-1], 0, 4)
     told = lake.run("compact", "--now", "shop.a")
     assert told.exit_code == 0, told.output
     assert "a copy-on-write table has no log files to compact" in told.output
