@@ -13,7 +13,7 @@ from tests.programs.oracle.recording import Recording
 from tests.programs.oracle.trial import played
 from tests.programs.proofs.part import Outcome, Verdict
 from tests.programs.proofs.suite.delivered import as_delivered
-from tests.programs.proofs.suite.reasons import ALTERED_DATES, excused_by, named, reason_of
+from tests.programs.proofs.suite.reasons import excused_by, named, reason_of
 from tests.programs.proofs.suite.recorder import Run
 
 _SEVERITY = (Outcome.EQUAL, Outcome.REFUSED, Outcome.LOST, Outcome.WRONG)
@@ -48,13 +48,12 @@ def judged(run: Run) -> tuple[Verdict, list[Segment]]:
 
 def _segment(recording: Recording, unparsed: Sequence[str]) -> Segment:
     keyed = any(record.key is not None for record in recording.records if record.topic is not None)
-    delivered = [as_delivered(table) for table in recording.truth]
-    altered = sum(cells for _, cells in delivered)
+    delivered, altered = as_delivered(recording)
     worst = Segment(recording.name, Outcome.EQUAL, "", "", keyed)
     if altered:
-        worst = replace(worst, outcome=Outcome.LOST, reason=ALTERED_DATES, detail=f"{altered} cells")
+        worst = replace(worst, outcome=Outcome.LOST, reason=min(altered), detail=f"{altered.total()} cells")
     for way, form in _trials(recording):
-        with played(replace(recording, truth=tuple(table for table, _ in delivered)), way, form) as (stream, trial):
+        with played(delivered, way, form) as (stream, trial):
             words = named(stream) if trial.failures else {}
         excused = excused_by(trial.excuses.used)
         if excused is not None and _SEVERITY.index(excused[0]) > _SEVERITY.index(worst.outcome):

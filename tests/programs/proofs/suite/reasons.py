@@ -13,8 +13,8 @@ from tests.programs.oracle.exceptions import CASCADED, CHARSET, UNDETERMINED, ZE
 from tests.programs.oracle.play import Stream
 from tests.programs.oracle.recording import Recording
 from tests.programs.proofs.part import Outcome
+from tests.programs.proofs.suite.delivered import ALTERED_DATES
 
-ALTERED_DATES = "dates with a 0 or a day too many, and years below 100, come as others or as null"
 _UNPARSED = "the connector cannot parse a statement and says so in its log"
 _ROLLED_BACK = (
     "a transaction that the server rolled back comes as if it were committed, and then ROLLBACK as a statement"

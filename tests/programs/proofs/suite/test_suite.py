@@ -14,10 +14,9 @@ from tests.paths import DATA
 from tests.programs.oracle.exceptions import UNDETERMINED
 from tests.programs.oracle.recording import Recording
 from tests.programs.proofs.part import Outcome, Task
-from tests.programs.proofs.suite.delivered import as_delivered
+from tests.programs.proofs.suite.delivered import ALTERED_DATES, as_delivered
 from tests.programs.proofs.suite.judge import judged
 from tests.programs.proofs.suite.part import SUITE
-from tests.programs.proofs.suite.reasons import ALTERED_DATES
 from tests.programs.proofs.suite.recorder import Run
 
 #: Each recording, what becomes of it and why. The first three were silently wrong.
@@ -54,9 +53,10 @@ def test_a_record_that_does_not_come_is_wrong(name: str) -> None:
 
 def test_only_what_the_topic_shows_is_altered() -> None:
     """The year 0 comes as 1900: the recording has both."""
-    (table,) = recording("main.type_date").truth
-    assert ([row[0] for row in table.rows], as_delivered(table)[1]) == (["0000"], 1)
-    assert [row[0] for row in as_delivered(table)[0].rows] == ["1900"]
+    whole = recording("main.type_date")
+    delivered, altered = as_delivered(whole)
+    assert [table.rows for table in (*whole.truth, *delivered.truth)] == [[("0000",)], [("1900",)]]
+    assert +altered == {ALTERED_DATES: 1}
 
 
 @pytest.mark.full
