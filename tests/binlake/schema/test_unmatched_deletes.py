@@ -85,3 +85,20 @@ def test_a_statement_that_removes_all_rows_ends_the_finding(gone: str, tmp_path:
     done = CliRunner().invoke(app, ["status", str(conf), "--no-kafka"])
     assert "found no row" not in " ".join(done.output.split())
     assert [row["id"] for row in follower.all_rows("t")] == [3]
+
+
+def test_a_table_that_is_made_anew_with_none_of_its_columns(tmp_path: Path) -> None:
+    source = DdlSource(keyed=False)
+    source.create("t", {"id": "int"}, key=())
+    source.put("t", 1)
+    follower = Follower(source, tmp_path / "lake")
+    follower.run()
+    source.record("DROP TABLE `t`", [("DROP", "t")])
+    source.tables["t"].rows.clear()
+    source.create("t", {"c": "int"}, key=(), snapshot=False)
+    event = follower.run()
+    assert [part.error for part in event.tables] == []
+    source.tables["t"].rows[2] = {"c": 7}
+    source.event("t", "c", {"c": 7}, None, 2)
+    follower.run()
+    assert [row.get("c") for row in follower.all_rows("t")] == [7]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import mmh3
@@ -145,13 +145,14 @@ def digests(rows: pa.Table, names: list[str]) -> list[str]:
     Nulls are left out, so that an added column does not change the digest of rows that lack it. FLOAT is rounded to 6
     digits: Debezium's snapshots give no more, its streamed images do (recorded).
     """
-    columns = [_texts(rows.column(name)) for name in sorted(names)]
     labels = sorted(names)
+    columns = [_texts(rows.column(name)) for name in labels]
+    contents: Iterable[tuple[str | bytes | None, ...]] = zip(*columns, strict=True) if columns else [()] * len(rows)
     return [
         mmh3.mmh3_x64_128_digest(
             repr([(n, v) for n, v in zip(labels, values, strict=True) if v is not None]).encode()
         ).hex()
-        for values in zip(*columns, strict=True)
+        for values in contents
     ]
 
 

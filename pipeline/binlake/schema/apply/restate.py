@@ -205,7 +205,8 @@ def _restated(
     changed = _differs(values, after)
     if keyless is not None:
         live = [n for n in after.column_names if n not in gone]
-        typed = pa.table({n: after.column(n).cast(schema.field(n).type) for n in live})
+        # With those that are gone: where all are, the table would have no rows.
+        typed = pa.table({n: after.column(n).cast(schema.field(n).type) for n in after.column_names})
         marks = pa.array(digests(typed, live) if len(rows) else [], pa.string())
         changed |= ~pc.fill_null(pc.equal(rows.column(DIGEST_FIELD), marks), False).to_numpy()
         rows = rows.set_column(rows.column_names.index(DIGEST_FIELD), pa.field(DIGEST_FIELD, pa.string()), marks)
