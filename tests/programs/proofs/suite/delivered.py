@@ -37,7 +37,7 @@ def _table(truth: TruthTable, booleans: Collection[tuple[str, str]], altered: Co
     for row in truth.rows:
         cells = []
         for column, cell in zip(truth.columns, row, strict=True):
-            if (str(truth), column.name) in booleans:
+            if column.data_type == "tinyint" and (str(truth), column.name) in booleans:
                 cells.append(cell if cell is None else str(int(cell != "0")))
                 altered[ALTERED_BOOLEANS] += cells[-1] != cell
             else:
