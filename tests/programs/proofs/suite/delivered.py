@@ -33,9 +33,9 @@ def as_delivered(recording: Recording) -> tuple[Recording, Counter[str]]:
 
 
 def _table(truth: TruthTable, booleans: Collection[tuple[str, str]], altered: Counter[str]) -> TruthTable:
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for row in truth.rows:
-        cells = []
+        cells: list[Cell] = []
         for column, cell in zip(truth.columns, row, strict=True):
             if column.data_type == "tinyint" and (str(truth), column.name) in booleans:
                 cells.append(cell if cell is None else str(int(cell != "0")))

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.programs.proofs.checkouts import checkout_of, sql_files
 from tests.programs.proofs.part import Task
 
-_UPSTREAM = re.compile(r"(db\d+)[.\w-]*\.sql")
+_UPSTREAM = re.compile(r"((?:\w+\.)?db\d+)[.\w-]*\.sql")
 
 
 def tiflow_home(task: Task) -> Path | None:
