@@ -15,6 +15,12 @@ from hudilake.errors import LakeError
 
 COMMANDS = (
     Lazy(
+        "init",
+        "binlake.cli.commands.setup.init",
+        "init",
+        "Write a first settings file from what Kafka and the database say, and check it.",
+    ),
+    Lazy(
         "check",
         "binlake.cli.commands.stream.check",
         "check",

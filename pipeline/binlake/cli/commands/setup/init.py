@@ -1,0 +1,187 @@
+"""``binlake init``: look at Kafka, and at the database if it is given, and write a settings file that says why."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import SecretStr, ValidationError
+
+from binlake.cli.commands.setup.proposal import CONNECTOR_REASONS, Proposal, connector_text, settings_text
+from binlake.cli.commands.setup.server import Provider, SourceColumns, findings
+from binlake.cli.commands.setup.server import tables as tables_of
+from binlake.cli.commands.setup.topics import TopicGroup, choose, survey
+from binlake.cli.commands.stream.check import exit_code, print_checks, run_checks
+from binlake.cli.text import number, say, size, terminal
+from binlake.proof.verify.source.connection import SourceConnection, connect
+from binlake.settings import DatabaseSettings, KafkaSettings, Settings
+from hudilake.errors import ConfigError
+
+#: Where the database's password is; it never stands in a file or on a command line.
+PASSWORD = "BINLAKE_MYSQL_PASSWORD"  # noqa: S105 - the name of a variable
+_TIMEOUT_S = 10.0
+_PLACE = re.compile(r"(?:(?P<user>[^@]+)@)?(?P<host>\[[^]]+\]|[^:/@]+)(?::(?P<port>\d+))?(?:/(?P<name>[^/]*))?")
+
+
+def init(
+    file: Annotated[Path, typer.Argument(help="The settings file to write.", metavar="CONF")],
+    kafka: Annotated[str | None, typer.Option(help="Kafka's bootstrap servers, host:port.")] = None,
+    kafka_property: Annotated[
+        list[str] | None, typer.Option("--property", help="A client property as name=value; may be repeated.")
+    ] = None,
+    prefix: Annotated[str | None, typer.Option(help="The topic.prefix of the connector, if there are several.")] = None,
+    lake: Annotated[str | None, typer.Option(help="Root of all tables: a directory or a URI.")] = None,
+    name: Annotated[str | None, typer.Option(help="The stream's name; the prefix by default.")] = None,
+    mysql: Annotated[
+        str | None,
+        typer.Option(help=f"The database as user@host:port/database; the password is in the variable {PASSWORD}."),
+    ] = None,
+    provider: Annotated[
+        Provider, typer.Option(help="Who runs the database: how its settings are changed.")
+    ] = Provider.SELF,
+    connector: Annotated[Path | None, typer.Option(help="Write a Debezium connector (JSON) to this file too.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over existing files.")] = False,
+) -> None:
+    """Write a first settings file from what Kafka and the database say, and check it.
+
+    What is not given is asked for at a terminal. Nothing but the files is written.
+    """
+    for path in filter(None, (file, connector)):
+        if path.exists() and not force:
+            raise ConfigError("the file is there already", do_next="give another name, or --force", path=path)
+    servers = kafka or _asked("Kafka's bootstrap servers (host:port)", "--kafka")
+    properties = dict(_property(text) for text in kafka_property or ())
+    group = _group(servers, properties, prefix, have_database=mysql is not None)
+    database, held, mariadb = _database(mysql, provider)
+    proposal = Proposal(
+        name=name or _name(prefix or (group.prefix if group is not None else ""), file),
+        lake=_absolute(lake or _asked("Root of all tables (a directory or a URI)", "--lake")),
+        servers=servers,
+        properties=properties,
+        group=group,
+        prefix=prefix or (group.prefix if group is not None else _name("", file)),
+        database=database.name if database is not None else None,
+        host=database.settings.host if database is not None else None,
+        port=database.settings.port if database is not None else 3306,
+        user=database.settings.user if database is not None else None,
+        tables=held,
+    )
+    file.write_text(settings_text(proposal), encoding="utf-8")
+    say(f"wrote {file}")
+    if connector is not None:
+        connector.write_text(connector_text(proposal, mariadb=mariadb), encoding="utf-8")
+        say(f"wrote {connector}: curl -X PUT -H 'Content-Type: application/json' -d @{connector} "
+            f"http://CONNECT:8083/connectors/{proposal.name}/config")  # fmt: skip
+        for option, why in CONNECTOR_REASONS.items():
+            say(f"  {option}: {why}")
+    if group is None:
+        say(f"Kafka has no topics of {proposal.prefix} yet: start the connector, then run binlake check {file}")
+        return
+    if database is not None and PASSWORD not in os.environ:
+        say(f"set {PASSWORD} before you run a command with {file}")
+    checks = run_checks(Settings.load(file))
+    print_checks(checks, terminal())
+    if not (code := exit_code(checks)):
+        say(f"next: binlake run {file}")
+    raise typer.Exit(code)
+
+
+def _asked(question: str, option: str) -> str:
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{option} is missing", do_next=f"give {option}; at a terminal it is asked for")
+    return str(typer.prompt(question))
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not sign or not key:
+        raise ConfigError("this is no property", do_next="write name=value", property=text)
+    return key, value
+
+
+def _group(servers: str, properties: dict[str, str], prefix: str | None, *, have_database: bool) -> TopicGroup | None:
+    """The topics of the stream; None if there are none yet and the database can tell what they will be."""
+    resolved = Settings.parse(
+        settings_text(Proposal("init", "memory://", servers, properties, prefix="x"))
+    ).kafka.properties
+    try:
+        section = KafkaSettings(bootstrap_servers=servers, topic_pattern="[^_].*", properties=resolved)
+    except ValidationError as error:
+        raise ConfigError(str(error.errors()[0]["msg"]), do_next="correct --kafka and --property") from None
+    groups = _surveyed(section)
+    if not any(group.tables for group in groups if prefix is None or group.prefix == prefix) and have_database:
+        return None
+    group = choose(groups, prefix)
+    known = {None: "no message yet", True: "schemas in the messages", False: "no schemas in the messages"}
+    say(
+        f"{len(group.tables)} topics of {group.prefix or servers}: {group.format}, {known[group.schemas]}, "
+        f"{number(group.bytes_each)} bytes a message; schema change topic: {group.schema_changes or 'none'}"
+    )
+    if group.empty:
+        say(f"  without a record: {', '.join(group.empty[:5])}{' ...' if len(group.empty) > 5 else ''}")
+    if group.keyless:
+        say(f"  messages without a key: {', '.join(group.keyless[:5])}: their tables have no primary key")
+    return group
+
+
+def _surveyed(section: KafkaSettings) -> list[TopicGroup]:
+    try:
+        return survey(section, _TIMEOUT_S)
+    except ConfigError as error:
+        if "no topic matches" in error.what:
+            return []
+        raise
+
+
+class _Database:
+    """The database of ``--mysql``: how to reach it, and its name; None for all."""
+
+    def __init__(self, text: str) -> None:
+        parts = _PLACE.fullmatch(text)
+        if parts is None:
+            raise ConfigError("this names no database", do_next="write user@host:port/database", mysql=text)
+        password = os.environ.get(PASSWORD)
+        self.name = parts["name"] or None
+        self.settings = DatabaseSettings(
+            host=parts["host"].strip("[]"),
+            port=int(parts["port"] or 3306),
+            user=parts["user"] or "root",
+            password=SecretStr(password) if password is not None else None,
+            timeout_seconds=_TIMEOUT_S,
+        )
+
+
+def _database(text: str | None, provider: Provider) -> tuple[_Database | None, tuple[SourceColumns, ...], bool]:
+    """The database, its tables, and whether it is a MariaDB. What it lacks is printed."""
+    if text is None:
+        return None, (), False
+    database = _Database(text)
+    with connect(database.settings) as connection:
+        version = str(connection.rows("SELECT VERSION()")[0][0])
+        _print_server(connection, version, provider)
+        held = tuple(tables_of(connection, database.name))
+    keyless = sum(not table.keyed for table in held)
+    say(f"{len(held)} tables, {size(sum(table.bytes for table in held))}; {keyless} without a primary key")
+    return database, held, "mariadb" in version.lower()
+
+
+def _print_server(connection: SourceConnection, version: str, provider: Provider) -> None:
+    say(f"server {version} at {connection.place}")
+    for one in findings(connection, provider):
+        say(f"  {'ok  ' if one.ok else 'MEND'} {one.name}: {one.value}{'' if one.ok else f'; {one.why}'}")
+        if one.mend:
+            say(f"       {one.mend}")
+
+
+def _name(prefix: str, file: Path) -> str:
+    """A stream's name: letters, digits, _ and -."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", prefix or file.stem) or "stream"
+
+
+def _absolute(lake: str) -> str:
+    """A lake's URI that is the same from every directory."""
+    return lake if "://" in lake else Path(lake).expanduser().absolute().as_uri()
