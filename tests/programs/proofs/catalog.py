@@ -9,7 +9,8 @@ from tests.programs.proofs.suite.tiflow import tiflow_home
 from tests.programs.proofs.tables import ForeignTables
 
 _READ = """Each statement goes through binlake's reader of statements; a file is equal if none raises anything.
-{repository} is not fetched: name a clone, `--option {name}=/absolute/path/of/the/clone` (a bare one will do)."""
+{repository} is not fetched: name a clone (a bare one will do),
+`python -m tests.programs.proofs {name} --option {name}=/absolute/path/of/the/clone`."""
 
 PARTS: tuple[Part, ...] = (
     ForeignTables(),
@@ -19,7 +20,7 @@ PARTS: tuple[Part, ...] = (
         "PingCAP",
         "upstreams of tests of TiDB's replication tools",
         """Judged as [suite](#suite), each upstream's files in turn. `pingcap/tiflow` is not fetched: name a clone,
-`--option tiflow=/absolute/path/of/the/clone` (a bare one will do).""",
+`python -m tests.programs.proofs tiflow --option tiflow=/absolute/path/of/the/clone` (a bare one will do).""",
         tiflow_home,
     ),
     StatementsPart(
