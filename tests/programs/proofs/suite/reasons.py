@@ -7,7 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from binlake.decode.changes import SourceTable
+from binlake.position.record_reader import RecordReader
+from binlake.schema.rules.judged import ClauseVerdict
 from binlake.schema.rules.undetermined import WHOLE_ROWS
+from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 from tests.programs.oracle.comparison import Failure, home_of, undetermined
 from tests.programs.oracle.exceptions import CASCADED, CHARSET, UNDETERMINED, ZERO_DATES
 from tests.programs.oracle.play import Stream
@@ -41,6 +45,10 @@ def named(stream: Stream) -> dict[str, dict[str, str]]:
     for truth in stream.recording.truth:
         home = stream.place / home_of(stream, SourceTable(truth.database, truth.table))
         if (home / ".hoodie" / "hoodie.properties").exists():
+            recorded = RecordReader.newest_of(HudiTable.open(open_storage(str(home))))
+            rulings = [ruling for entry in recorded.ddl or () for ruling in entry.rulings]
+            if any(ruling.verdict is ClauseVerdict.REFUSE for ruling in rulings):
+                words[str(truth)][WHOLE_ROWS] = "a statement that is refused, with its reason in the lake's commits"
             for columns, excuse in zip(undetermined(stream, home), (UNDETERMINED, CASCADED), strict=True):
                 words[str(truth)] |= dict.fromkeys(columns, excuse.reason)
                 if columns and not truth.key:  # its rows are compared as a whole
