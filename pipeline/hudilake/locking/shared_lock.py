@@ -27,7 +27,7 @@ from hudilake.storage.base import StorageError
 _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.005, 0.5
-#: The part of the validity that must remain for a completing write to reach the store.
+#: The part of the validity that must remain for a completing write, or a renewal, to reach the store.
 _MARGIN = 0.1
 #: The part of the wait for which a lock must have been silent, to be waited for longer.
 _SILENT = 0.9
@@ -156,7 +156,8 @@ class SharedLock(ABC):
 
     def _renew(self, lease: Lease) -> None:
         with lease.turn:
-            if lease.released or self._is_lost(lease, self._validity_s):
+            # In the last moment others may find it dead, and delete or replace what they have found.
+            if lease.released or self._is_lost(lease, self._validity_s * (1 - _MARGIN)):
                 return
             moment = Moment()
             try:

@@ -12,6 +12,7 @@ import pytest
 
 from hudilake.locking.base import LockHeldError, LostLockError
 from hudilake.locking.file_lock import LOCK_PATH, FileLock
+from hudilake.locking.shared_lock import Lease
 from hudilake.storage import Storage, StorageError, open_storage
 from tests.hudilake.failing_storage import AnsweringStorage, CountingStorage
 from tests.hudilake.locking.elapsed_clock import ElapsedClock
@@ -148,6 +149,21 @@ def test_threads_wait_for_one_another(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert count == [40]
+
+
+def test_it_is_not_renewed_in_the_last_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may have found it dead by then, and be about to delete it (``docs/model/FileLock.tla``)."""
+    elapsed_clock = ElapsedClock(monkeypatch)
+    lock = FileLock(open_storage(str(tmp_path)), wait_s=0, validity_s=6000.0, renew_s=600.0)
+    for silent_s, renewed in ((5300.0, True), (5700.0, False)):
+        with lock:
+            os.utime(tmp_path / LOCK_PATH, (1, 1))
+            elapsed_clock.advance(silent_s)
+            lease = lock._local.held
+            assert isinstance(lease, Lease)
+            lock._renew(lease)
+            assert ((tmp_path / LOCK_PATH).stat().st_mtime > 1) is renewed
+            assert has_lost(lock) is not renewed
 
 
 def test_a_renewal_that_fails_for_too_long_loses_it(tmp_path: Path) -> None:

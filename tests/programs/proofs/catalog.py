@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.programs.proofs.model.part import Model
 from tests.programs.proofs.part import Part
 from tests.programs.proofs.statements import StatementsPart
 from tests.programs.proofs.suite.part import SUITE, FilesPart
@@ -42,4 +43,5 @@ PARTS: tuple[Part, ...] = (
         "SQL files of TiDB's replication tools",
         _READ.format(repository="`pingcap/tiflow`", name="tiflowread"),
     ),
+    Model(),
 )
