@@ -146,7 +146,7 @@ def test_an_overtaken_batch_is_written_again_at_once(
     assert told.error is None
     assert told.events_read == counts.events_read + 1
     assert here.runner.ledger.behind == {}
-    assert len(the_table(here).table.timeline.completed_actions({"rollback"})) == 1
+    assert len(the_table(here).hudi.timeline.completed_actions({"rollback"})) == 1
 
 
 def test_another_run_of_the_same_stream_is_not_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
