@@ -12,7 +12,16 @@ _BESIDE = {"w1": (1,), "w2": (2,)}
 
 CASES = (
     Case("plain", "two writers, clocks apart", _TWO, apart=True),
-    Case("dying", "one is taken for dead, the other dies", _TWO, crashes=1, expiries=1, mortal=("w2",), sleepy=("w1",)),
+    Case(
+        "dying",
+        "one is taken for dead, the other dies",
+        _TWO,
+        crashes=1,
+        expiries=1,
+        mortal=("w2",),
+        sleepy=("w1",),
+        max_time=8,
+    ),
     Case("lapse", "a lock lapses under its holder", _TWO, lapses=1, sleepy=("w1",)),
     Case(
         "late_file", "a dead writer's file lands late", _TWO, crashes=1, lates=1, mortal=("w1",), late_calls=("file",)
@@ -25,6 +34,7 @@ CASES = (
         lates=1,
         mortal=("w1",),
         late_calls=("done",),
+        max_time=8,
     ),
     Case(
         "answers",
