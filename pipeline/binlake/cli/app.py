@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from binlake.cli.typer_extras import MARKUP, Lazy, lazy_group
-from hudilake.errors import LakeError
+from hudilake.errors import ConfigError, LakeError
 
 COMMANDS = (
     Lazy(
@@ -257,13 +257,31 @@ def main() -> None:
     if debug:  # of Spark's log too
         os.environ.setdefault("BINLAKE_SPARK_LOG", "console")
     try:
-        app()
+        code = app(prog_name="binlake", standalone_mode=False)
     except LakeError as error:
         _end(error, debug=debug)
+    except typer.Abort:  # Ctrl-C, or no terminal, where a question was asked
+        _end(LakeError("nobody answered the question; nothing was changed", do_next="give --yes"), debug=False)
     except Exception as error:
-        if debug:
+        usage = _usage(error)
+        if usage is None and debug:
             raise
-        _end(_unexpected(error), debug=False)
+        _end(usage or _unexpected(error), debug=False)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(error: Exception) -> ConfigError | None:
+    """What a user is given for wrong words of a command line; None for another error. Shows the help that a group of
+    commands without a word asks for."""
+    context, message = getattr(error, "ctx", None), getattr(error, "format_message", None)
+    if message is None:  # click's own errors have it, of Typer's copy of click or of click
+        return None
+    path = getattr(context, "command_path", "binlake")
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(message())
+        return ConfigError("no command is given", do_next="name one of these commands")
+    text = " ".join(message().split()).rstrip(".")
+    return ConfigError(text, do_next=f"`{path} --help` prints what there is")
 
 
 def _end(error: LakeError, *, debug: bool) -> None:

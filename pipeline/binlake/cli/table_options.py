@@ -10,7 +10,7 @@ import typer
 
 from binlake.position.ledger import Ledger
 from binlake.settings import LockingSettings, Settings
-from binlake.tables.catalog import CatalogTable, catalog_tables, table_path
+from binlake.tables.catalog import CatalogTable, catalog_tables, no_such_table, table_path
 from binlake.tables.lake import locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import check_known
@@ -18,6 +18,7 @@ from hudilake.errors import ConfigError, LakeError
 from hudilake.locking.ownership import Locking
 from hudilake.storage import Storage, open_storage
 from hudilake.table.directory import BrokenTable
+from hudilake.table.table import HudiTable
 
 
 def chosen(settings: Settings, names: list[str] | None) -> list[CatalogTable | BrokenTable]:
@@ -93,11 +94,15 @@ def table_storage(name: str, settings: Settings | None) -> Storage:
         name: path or URI; with settings ``database.table`` as the source calls it now, or a path in their lake.
         settings: None for a table that is named by itself.
 
-    Raises ConfigError if there is no such directory or it is a table's former name, CorruptDataError, StorageError.
+    Raises ConfigError if there is no such directory or table or it is a table's former name, CorruptDataError,
+    StorageError.
     """
     if settings is None:
         if "://" in name or Path(name).is_dir():
             return open_storage(name)
         raise ConfigError("no such directory", do_next="give a path or URI, or --conf with database.table", path=name)
     lake = open_storage(settings.lake.uri, settings.lake.storage_options())
-    return lake.sub(table_path(settings, lake, name))
+    storage = lake.sub(table_path(settings, lake, name))
+    if not HudiTable.exists(storage):
+        raise no_such_table(settings, lake, name)
+    return storage

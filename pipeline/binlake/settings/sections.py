@@ -42,6 +42,13 @@ class LakeSettings(Section):
     options: Options = Field(default_factory=dict)
     """The store's own options (endpoint, region, credentials)."""
 
+    @field_validator("uri")
+    @classmethod
+    def _the_same_from_everywhere(cls, uri: str) -> str:
+        if ":" not in uri and not uri.startswith("/"):
+            raise mistake("must not be relative, or it is another lake from another directory: write file:///path")
+        return uri
+
     def storage_options(self) -> dict[str, str]:
         """The options in clear text, for ``open_storage``."""
         return plain(self.options)

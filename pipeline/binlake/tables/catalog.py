@@ -53,7 +53,7 @@ def catalog_table(settings: Settings, root: Storage, name: str) -> CatalogTable:
     """
     path = table_path(settings, root, name)
     if not HudiTable.exists(root.sub(path)):
-        raise ConfigError("the lake has no such table", do_next=_near_names(settings, root, name), table=name)
+        raise no_such_table(settings, root, name)
     catalog_entry = catalog_table_at(settings, root, path)
     if catalog_entry is None or (path != name and catalog_entry.name != name):
         raise ConfigError(
@@ -65,11 +65,12 @@ def catalog_table(settings: Settings, root: Storage, name: str) -> CatalogTable:
     return catalog_entry
 
 
-def _near_names(settings: Settings, root: Storage, name: str) -> str:
-    """What to do about a name that no table has: the names that are like it, else those there are."""
+def no_such_table(settings: Settings, root: Storage, name: str) -> ConfigError:
+    """The error of a name that no table has. It gives the names that are like it, else those there are."""
     names = [one.name for one in catalog_tables(settings, root)]
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
-    return f"did you mean {' or '.join(near)}?" if near else "check lake.uri: it has no table of this stream"
+    do_next = f"did you mean {' or '.join(near)}?" if near else "check lake.uri: it has no table of this stream"
+    return ConfigError("the lake has no such table", do_next=do_next, table=name)
 
 
 def catalog_tables(settings: Settings, root: Storage, names: Sequence[str] = ()) -> list[CatalogTable | BrokenTable]:

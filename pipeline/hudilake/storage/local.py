@@ -262,8 +262,10 @@ def open_local(path: str, options: Mapping[str, str]) -> LocalStorage:
         options: ``fsync``, ``true`` (default) or ``false``.
 
     Raises:
-        ConfigError: another option or value.
+        ConfigError: another option or value, or a file at the root.
     """
+    if Path(path).is_file():
+        raise ConfigError("a file is where a directory should be", do_next="name a directory", path=path)
     fsync = options.get("fsync", "true").lower()
     if set(options) - {"fsync"} or fsync not in ("true", "false"):
         raise ConfigError(

@@ -56,6 +56,12 @@ _PUBLIC_OPTIONS = _RETRY_OPTIONS | {
 
 # A refused listing is a general error; only its text shows the reason.
 _REFUSED = re.compile(r"status code: 40[13]\b")
+#: What is asked of the cloud that a machine runs in where no credentials are given: Amazon's, Google's, Microsoft's.
+_ASKS_THE_CLOUD = ("/latest/api/token", "/latest/meta-data/", "/computeMetadata/", "/metadata/identity/")
+_NO_CREDENTIALS = (
+    "set them in the store's options (lake.options; S3: access_key_id, secret_access_key) or its environment variables "
+    "(S3: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
+)
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 
 _memory_stores: dict[str, MemoryStore] = {}
@@ -133,6 +139,11 @@ def translate(error: Exception, operation: str, uri: str, options: Options) -> L
     """
     detail = describe(error, options)
     message = f"cannot {operation}: {detail}"
+    if any(place in detail for place in _ASKS_THE_CLOUD):
+        # A machine of a cloud may get them later, where its service is only out of reach.
+        kind = ConfigError if re.search(r"status code: 4", detail) else StorageError
+        what = f"cannot {operation}: there are no credentials for the object store, and this machine's cloud gives none"
+        return kind(what, do_next=_NO_CREDENTIALS, path=uri)
     if any(word in detail for word in _NO_BUCKET):
         return ConfigError(message, do_next="create the bucket, or name another bucket in the uri", path=uri)
     if isinstance(error, FileNotFoundError):

@@ -48,10 +48,12 @@ class SettingsError(ConfigError):
     def of(origin: str, problems: Iterable[SettingsProblem], schema: str) -> SettingsError:
         """One error for all the mistakes of a file, in the file's order. ``schema``: as for ``validated``."""
         sorted_problems = tuple(sorted(problems, key=lambda p: p.line or 0))
-        count = "1 mistake" if len(sorted_problems) == 1 else f"{len(sorted_problems)} mistakes"
-        listing = "".join(f"\n  {p}" for p in sorted_problems)
+        if len(sorted_problems) == 1:
+            what = f"1 mistake in {origin}: {sorted_problems[0]}"
+        else:
+            what = f"{len(sorted_problems)} mistakes in {origin}:" + "".join(f"\n  {p}" for p in sorted_problems)
         error = SettingsError(
-            f"{count} in {origin}:{listing}",
+            what,
             do_next=f"correct the settings; `{schema}` prints all names and types",
         )
         error.problems = sorted_problems
@@ -89,16 +91,25 @@ def _problem(details: Any, model: type[BaseModel], document: Document) -> Settin
 def _message(details: Any, path: KeyPath, model: type[BaseModel]) -> str:  # noqa: ANN401 - ErrorDetails
     kind, context = details["type"], details.get("ctx", {})
     if kind == "extra_forbidden":
-        return "unknown setting" + _suggestion(str(path[-1]), _names_at(model, path[:-1]))
+        return "unknown setting" + _suggestion(str(path[-1]), path[:-1], model)
     if kind in _WORDS:
         return _WORDS[kind].format(**context)
     message = str(details["msg"])
     return message[:1].lower() + message[1:]
 
 
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
+def _suggestion(name: str, section: KeyPath, model: type[BaseModel]) -> str:
+    """A setting of the section that has a like name, else one of a section directly below the file's root."""
+    close = difflib.get_close_matches(name, list(_names_at(model, section)), n=1)
+    if not close:
+        elsewhere = {key: f"{top}.{key}" for top in model.model_fields for key in _names_below(model, top)}
+        close = [elsewhere[key] for key in difflib.get_close_matches(name, list(elsewhere), n=1)]
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def _names_below(model: type[BaseModel], section: str) -> Iterable[str]:
+    inner = _model_in(model.model_fields[section].annotation)
+    return inner.model_fields if inner is not None else ()
 
 
 def _names_at(model: type[BaseModel], path: KeyPath) -> Iterable[str]:

@@ -157,6 +157,8 @@ class _DumpReplay:
         """The portions that are left to replay; those that were begun come first."""
         settings, report = self._settings, self._report
         report.found = self._found()
+        if not report.found and not self._storage.list("") and not self._storage.list_dirs(""):
+            raise ConfigError("there is nothing at the dump's place", do_next="correct --from", path=self._storage.uri)
         coverage = DumpCoverage.load(settings, self._root, self._covers, settings.name, self._window)
         begun = self._begun(coverage)
         known = coverage.with_files(file for portion in begun for file in portion.files)

@@ -215,7 +215,7 @@ def print_report(report: ReplayReport, *, as_json: bool = False) -> None:
     if report.rewritten:
         say(f"  {number(len(report.rewritten))} files were written again since: {_names(report)}")
     if not report.events:
-        say("nothing to do: the tables hold all of these files")
+        say("nothing to do: the tables hold all of these files" if report.found else "nothing to do: no such files")
     for table in sorted(totals.tables.values(), key=lambda t: t.table):
         say(_table_line(table))
     if report.events:

@@ -69,7 +69,7 @@ class ServiceCommand:
                     self._print(report, as_json=as_json)
                 if report.error is not None:
                     code = report_error(report.table, report.error, code)
-        if not places and not as_json and not self.quiet:
+        if not places and not as_json:
             say("the lake holds no tables")
         raise typer.Exit(code)
 

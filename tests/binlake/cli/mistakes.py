@@ -1,0 +1,157 @@
+"""Typical mistakes of a newcomer: the command line, its exit code, and what the line of the error says."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+HEAD = "name: shop\nlake: {uri: '{dir}/lake'}\nkafka: {bootstrap_servers: '127.0.0.1:1', topics: [s.shop.a]}\n"
+
+
+class SettingsMistake(NamedTuple):
+    """A wrong settings file, which ``binlake tables`` refuses with exit code 2.
+
+    ``text``: of the file; ``{dir}`` stands for a directory. ``says``: what the line of the error holds.
+    """
+
+    name: str
+    text: str
+    says: str
+
+
+def _lake(uri: str) -> str:
+    return HEAD.replace("{uri: '{dir}/lake'}", uri)
+
+
+SETTINGS = (
+    SettingsMistake("syntax", "name: shop\nkafka: {topics: [a\n", "is not YAML: expected ',' or ']'"),
+    SettingsMistake("tabs", "name: shop\nlake:\n\turi: x\n", r"is not YAML: found character '\t'"),
+    SettingsMistake("a list", "- a\n", "(whole file): must be a mapping"),
+    SettingsMistake("given twice", HEAD + "name: other\n", "name: is given twice (line 4)"),
+    SettingsMistake("name", HEAD.replace("shop\nlake", "my shop\nlake"), "name: must match"),
+    SettingsMistake(
+        "in no section", HEAD + "trigger_interval: 3\n", "unknown setting; did you mean batch.trigger_interval_ms?"
+    ),
+    SettingsMistake("unknown", HEAD + "bacth: {}\n", "bacth: unknown setting; did you mean batch? (line 4)"),
+    SettingsMistake("a text for a number", HEAD + "batch: {max_events: many}\n", "must be a whole number (line 4)"),
+    SettingsMistake("unset variable", _lake("{uri: '${env:BINLAKE_NO_SUCH}'}"), "BINLAKE_NO_SUCH is not set (line 2)"),
+    SettingsMistake("relative lake", _lake("{uri: lake}"), "lake.uri: must not be relative"),
+    SettingsMistake("a file as lake", _lake("{uri: '{dir}/plain'}"), "a file is where a directory should be"),
+    SettingsMistake("S3 option", _lake("{uri: 's3://b/l', options: {acces_key: x}}"), "'acces_key' is not valid"),
+    SettingsMistake("scheme", _lake("{uri: 'ftp://host/lake'}"), "no storage has this scheme [scheme=ftp]"),
+    SettingsMistake(
+        "regexp", HEAD.replace("topics: [s.shop.a]", "topic_pattern: 's[.'"), "is not a regular expression"
+    ),
+    SettingsMistake(
+        "topics twice", HEAD.replace("topics:", "topic_pattern: 's.*', topics:"), "exactly one of topics and topic_pat"
+    ),
+    SettingsMistake("format", HEAD + "source: {format: debesium}\n", "source.format: must be one of 'auto'"),
+    SettingsMistake("memory", HEAD + "spark: {driver_memory_mb: 64}\n", "spark.driver_memory_mb: must be ≥ 512"),
+    SettingsMistake("master", HEAD + "spark: {master: 'lokal[2]'}\n", "spark.master: lokal[2] is no Spark master"),
+    SettingsMistake(
+        "key", HEAD + "source: {schemas: {shop.a: {columns: {id: bigint}, key: [idd]}}}\n", "no such column: idd"
+    ),
+    SettingsMistake(
+        "owned property", HEAD.replace("topics:", "properties: {isolation.level: x}, topics:"), "may not be set here"
+    ),
+)
+
+
+class Mistake(NamedTuple):
+    """A wrong command line.
+
+    ``words``: {conf} is the settings file of a lake with the tables shop.a and shop.b, {none} that of an empty lake,
+    {dir} a directory. ``code``: the exit code. ``says``: what the line of the error holds.
+    """
+
+    words: str
+    code: int
+    says: str
+
+
+_UNKNOWN = "the lake has no such table [table=shop.aa]. Next: did you mean shop.a or shop.b?"
+_UNMET = "the stream has met no such table [table=shop.aa]. Next: name one of: shop.a, shop.b"
+_NOT_HUDI = "Hudi table at this path [path=file://{dir}/empty]. Next: check the path"
+_NEWER = "hoodie.table.version is 10, which binlake does not support"
+_RECORD = "this is not the name of a quarantined record"
+_NO_DATABASE = "the settings do not name the source's database"
+
+COMMANDS = (
+    Mistake("runn {conf}", 2, "No such command 'runn'. Did you mean 'run'?. Next: `binlake --help`"),
+    Mistake("run {conf} --onec", 2, "No such option: --onec"),
+    Mistake("run", 2, "Missing argument 'CONF'. Next: `binlake run --help`"),
+    Mistake("table", 2, "no command is given"),
+    Mistake("-v -q tables {conf}", 2, "--verbose and --quiet exclude each other"),
+    Mistake("run {dir}/none.yaml", 2, "cannot read the settings file: [Errno 2]"),
+    Mistake("run {dir}", 2, "cannot read the settings file: [Errno 21] Is a directory"),
+    Mistake("compact {dir}/empty", 2, "cannot read the settings file: [Errno 21] Is a directory"),
+    Mistake("run {dir}/binary", 2, "cannot read the settings file: 'utf-8' codec"),
+    Mistake("run {conf} --log-json {dir}/none/log", 2, "cannot write the log"),
+    *(
+        Mistake(f"{words} {{conf}} shop.aa{more}", 2, _UNKNOWN)
+        for words, more in (
+            ("tables", ""),
+            ("audit", ""),
+            ("inspect --conf", ""),
+            ("query --conf", " 'SELECT 1 FROM t'"),
+            ("explain --conf", " 'SELECT 1 FROM t'"),
+            ("fsck --conf", ""),
+            ("repair --conf", ""),
+            ("layout --conf", ""),
+            ("compact", ""),
+            ("cluster", ""),
+            ("clean", ""),
+            ("archive", ""),
+            ("rebucket", " --buckets 4"),
+            ("restore", " 1 --yes"),
+            ("savepoint create", ""),
+            ("why", " 1"),
+            ("cells", ""),
+            ("backfill", " --from {dir}/some.csv --columns owner --in-process"),
+        )
+    ),
+    Mistake("query --conf {conf} 'SELECT * FROM shop.aa'", 2, _UNKNOWN),
+    *(Mistake(f"table {words} {{conf}} shop.aa", 2, _UNMET) for words in ("pause", "resume", "resync", "forget")),
+    Mistake("table pause {none} shop.a", 2, "the stream has no ledger yet"),
+    Mistake("why {none} shop.a 1", 2, "Next: check lake.uri: it has no table of this stream"),
+    *(Mistake(f"{words} {{dir}}/empty", 2, _NOT_HUDI) for words in ("inspect", "fsck", "query")),
+    *(Mistake(f"{words} {{dir}}/newer", 69, _NEWER) for words in ("inspect", "fsck", "query")),
+    Mistake("inspect {dir}/none", 2, "no such directory [path={dir}/none]"),
+    Mistake("inspect {dir}/damaged", 66, "hoodie.properties names no table"),
+    Mistake("query {lake}/shop/a 'SELEC * FROM t'", 2, "the query cannot be parsed"),
+    Mistake("query {lake}/shop/a 'SELECT nope FROM t'", 2, 'Referenced column "nope" not found'),
+    Mistake("query {lake}/shop/a 'SELECT * FROM u'", 2, "the query names tables that are not given: u"),
+    Mistake("query {lake}/shop/a 'DELETE FROM t'", 2, "the text is not one SELECT statement"),
+    Mistake("query {lake}/shop/a 'SELECT * FROM t' --as-of yesterday", 2, "'yesterday' is not a moment"),
+    Mistake("query {lake}/shop/a SELECT 1", 2, "there are more words than a table and its SQL. Next: quote the SQL"),
+    Mistake("why {conf} shop.a x", 2, "'x' is no value of column id"),
+    Mistake("restore {conf} shop.a 20200101000000000 --yes", 2, "there is no completed write of that requested time"),
+    Mistake("restore {conf} shop.a weekly --yes", 2, "no savepoint has that comment [comment=weekly]"),
+    Mistake("restore {conf} shop.a {commit}", 1, "nobody answered the question; nothing was changed"),
+    Mistake("savepoint delete {conf} shop.a weekly", 2, "there is no such savepoint [instant=weekly]"),
+    Mistake("savepoint create {conf} shop.a 20200101000000000", 2, "there is no completed commit of that requested"),
+    Mistake("quarantine list {conf} --since yesterday", 2, "this is not a time [time=yesterday]"),
+    Mistake("quarantine list {conf} nonsense", 2, _RECORD),
+    Mistake("quarantine replay {conf} s.shop.a/0:x", 2, _RECORD),
+    Mistake("revert {conf}", 2, "nothing is selected"),
+    Mistake("revert {conf} --since yesterday", 2, "this is not a time [time=yesterday]"),
+    Mistake("revert {conf} --from-position foo", 2, "this is no position [position=foo]"),
+    Mistake("verify {conf}", 2, _NO_DATABASE),
+    Mistake("replay {conf} --in-process", 2, "the place of the dump is not known. Next: give --from"),
+    Mistake("replay {conf} --from {dir}/none --in-process", 2, "there is nothing at the dump's place"),
+    Mistake("replay {conf} --from {dir} --hour tomorrow", 2, "this is not a time [time=tomorrow]"),
+    Mistake("replay {conf} --scan orders --from {dir}", 2, "no entry of tables.cells has the source default.orders"),
+    Mistake(
+        "backfill {conf} shop.a --from {dir}/none.csv --columns owner --in-process", 2, "there is no such input [path="
+    ),
+    Mistake(
+        "backfill {conf} shop.a --from {dir}/some.csv --columns owner --in-process",
+        2,
+        "the input has no column 'owner'; it has id, x",
+    ),
+    Mistake("dump {none} --once", 2, "dump.uri is not set"),
+    Mistake("init {dir}/new.yaml", 2, "--kafka is missing. Next: give --kafka; at a terminal it is asked for"),
+    Mistake(
+        "init {conf} --kafka 127.0.0.1:1", 2, "the file is there already [path={dir}/conf.yaml]. Next: give another"
+    ),
+    Mistake("metastore serve {dir}/none.yaml", 2, "cannot read the settings file"),
+)

