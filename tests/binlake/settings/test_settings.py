@@ -96,12 +96,12 @@ spark: {conf: {executor.cores: 2}, driver_memory_mb: [1]}
 
 @pytest.mark.parametrize("topics", ["", "topics: [a], topic_pattern: b,", "topics: [],"])
 def test_exactly_one_of_topics_and_pattern(topics: str) -> None:
-    text = f"name: a\nlake: {{uri: x}}\nkafka: {{{topics} bootstrap_servers: 'h:1'}}"
+    text = f"name: a\nlake: {{uri: /x}}\nkafka: {{{topics} bootstrap_servers: 'h:1'}}"
     assert mistakes(text) == ["kafka.topic_pattern: exactly one of topics and topic_pattern must be given (line 3)"]
 
 
 def test_the_kafka_mistake_does_not_hide_the_one_beside_it() -> None:
-    found = mistakes("name: a\nlake: {uri: x}\nkafka: {bootstrap_servers: 'h:1', fetch: slow}")
+    found = mistakes("name: a\nlake: {uri: /x}\nkafka: {bootstrap_servers: 'h:1', fetch: slow}")
     assert [m.split(":")[0] for m in found] == ["kafka.topic_pattern", "kafka.fetch"]
 
 

@@ -152,7 +152,7 @@ def test_no_value_of_the_stream_shows_a_secret_when_printed(here: HostileTopic) 
 def test_mistakes_in_the_settings_quote_no_value() -> None:
     document = {
         "name": "${env:SALT}/",
-        "lake": {"uri": "x", "options": ["${env:STORE_KEY}"]},
+        "lake": {"uri": "/x", "options": ["${env:STORE_KEY}"]},
         "kafka": {"bootstrap_servers": "h:1", "topics": "${env:KAFKA_PASSWORD}", "topic_pattern": "(${env:SALT}"},
         "batch": {"max_events": "${env:SEAL}"},
         "spark": {"conf": "${env:SPARK_SECRET}"},
