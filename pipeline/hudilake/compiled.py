@@ -13,12 +13,13 @@ from numba import njit, types
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Signature of read-only bytes, and of signed and unsigned longs and doubles (contiguous, writable).
+#: Signature of read-only bytes and words, and of signed and unsigned longs and doubles (contiguous, writable).
 BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 OUT_BYTES = types.uint8[::1]
 LONGS = types.int64[::1]
 LONG_ROWS = types.int64[:, ::1]
 ULONGS = types.uint64[::1]
+IN_ULONGS = types.Array(types.uint64, 1, "C", readonly=True)
 ULONG_ROWS = types.uint64[:, ::1]
 DOUBLES = types.float64[::1]
 LONG = types.int64

@@ -6,6 +6,8 @@ writer makes one row of several records), and the positions are not below the of
 commits: the offset ranges are consecutive. A range that is covered twice is an error. Offsets that no commit covers are
 a gap. A gap may be harmless: a batch makes no commit to a table for which it has only records that change no row.
 Commits in the history are included.
+
+On demand every file that readers use is compared with what its commit recorded of its rows (``fsck.content``).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from binlake.rows.upsert.target import is_keyless
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
 from binlake.source.offsets import Ranges
 from hudilake.format.timeline.commit_metadata import CommitMetadata
-from hudilake.services.fsck import Check, Finding, OffsetKeys, Severity
+from hudilake.services.fsck import Check, ContentsReport, Finding, OffsetKeys, Severity, check_contents
 from hudilake.services.fsck.evidence import Evidence
 from hudilake.services.fsck.offsets_check import check_offsets
 from hudilake.storage import Storage
@@ -53,11 +55,13 @@ class Audit:
         commits: the commits of streams, oldest first.
         foreign: the number of commits of other writers.
         findings: errors first, then gaps.
+        contents: what became of the files; None if they were not read.
     """
 
     commits: list[AuditedCommit] = field(default_factory=list)
     foreign: int = 0
     findings: list[Finding] = field(default_factory=list)
+    contents: ContentsReport | None = None
 
     @property
     def errors(self) -> list[Finding]:
@@ -77,8 +81,11 @@ class Audit:
         return totals
 
 
-def audit(storage: Storage) -> Audit:
-    """Audit the table at ``storage``. Changes nothing. Raises ConfigError if there is none, StorageError."""
+def audit(storage: Storage, *, contents: bool = False) -> Audit:
+    """Audit the table at ``storage``. Changes nothing. Raises ConfigError if there is none, StorageError.
+
+    ``contents``: whether every file is read and compared with what its commit recorded.
+    """
     evidence, report = Evidence.gather(storage), Audit()
     report.findings += evidence.findings
     for time, instant in evidence.unreadable.items():
@@ -105,6 +112,9 @@ def audit(storage: Storage) -> Audit:
             continue
         report.commits.append(commit)
     report.findings += check_offsets(evidence, OFFSET_KEYS)
+    if contents:
+        report.contents = check_contents(evidence)
+        report.findings += report.contents.findings
     order = list(Severity)
     report.findings.sort(key=lambda f: order.index(f.severity))
     return report

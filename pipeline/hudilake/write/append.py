@@ -133,4 +133,5 @@ class AppendWriter:
             ranges=made.written.ranges,
             replaces=str(old.name) if old is not None else None,
             num_inserts=group.upserts.num_rows,
+            contents=made.written.contents,
         )

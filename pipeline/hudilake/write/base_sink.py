@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudilake.format.definition.schema import META_FIELDS, RECORD_KEY_FIELD
+from hudilake.format.digest.content_sum import NOTHING, ContentSum
 from hudilake.format.files.base_file import base_footer, naming_file, rows_at_once
 from hudilake.format.files.bloom import DYNAMIC, BloomFilter
 from hudilake.format.files.column_stats import ColumnRange, column_ranges, unknown_range, widen
@@ -29,12 +30,13 @@ _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 @dataclass(frozen=True)
 class BaseFileStatistics:
     """The statistics of a finished base file. ``ranges``: None if no statistics are kept. ``keys``: the least and the
-    greatest record key; None without rows."""
+    greatest record key; None without rows. ``contents``: what the file shall hold."""
 
     rows: int
     ranges: tuple[ColumnRange, ...] | None
     bloom: tuple[str, str] | None
     keys: tuple[str, str] | None = None
+    contents: ContentSum | None = None
 
 
 class BaseFileSink:
@@ -47,6 +49,7 @@ class BaseFileSink:
         expected: the largest possible number of rows; it sizes the bloom filter.
         indexed: the columns to keep statistics of; None for none.
         form: of base files.
+        digests: whether the rows are digested; else ``close`` needs what the file shall hold.
     """
 
     def __init__(
@@ -57,8 +60,13 @@ class BaseFileSink:
         expected: int,
         indexed: tuple[str, ...] | None,
         form: BaseFileForm,
+        *,
+        digests: bool = True,
     ) -> None:
         self._path, self._name, self._indexed, self._form = path, name, indexed, form
+        #: Of the rows taken so far, if they are digested.
+        self.contents = NOTHING
+        self._digests = digests
         self._schema = schema.set(schema.get_field_index(_FILE_NAME), pa.field(_FILE_NAME, _CONSTANT))
         self._pages = form.pages(self._schema)
         self._writer = self._opened(path, self._pages)
@@ -79,6 +87,8 @@ class BaseFileSink:
         """Add rows."""
         if not rows.num_rows:
             return
+        if self._digests:
+            self.contents += ContentSum.of_rows(rows)
         if not self._group_rows:
             self._group_rows = rows_at_once(rows, *self._form.at_once)
         self._waiting.append(rows)
@@ -89,19 +99,21 @@ class BaseFileSink:
             rest = waiting.slice(self._group_rows)
             self._waiting, self._waiting_rows = [rest], rest.num_rows
 
-    def close(self, avro_schema_json: str) -> BaseFileStatistics:
-        """Write the last row group and the footer."""
+    def close(self, avro_schema_json: str, contents: ContentSum | None = None) -> BaseFileStatistics:
+        """Write the last row group and the footer. ``contents``: what the file shall hold, if the rows are not
+        digested."""
+        contents = self.contents if self._digests else contents
         if self._waiting_rows or not self._rows:
             self._put(pa.concat_tables(self._waiting or [self._empty()]))
         bloom = (self._bloom.kind, self._bloom.to_base64()) if self._bloom is not None else None
         if self._pages is not None and self._with_nan:
             self._copy(self._pages)
-        self._writer.add_key_value_metadata(base_footer(avro_schema_json, self._keys, bloom))
+        self._writer.add_key_value_metadata(base_footer(avro_schema_json, self._keys, bloom, contents))
         self._writer.close()
         ranges = None
         if self._indexed is not None:
             ranges = tuple(self._ranges[column] for column in self._indexed if column in self._ranges)
-        return BaseFileStatistics(self._rows, ranges, bloom, self._keys)
+        return BaseFileStatistics(self._rows, ranges, bloom, self._keys, contents)
 
     def abandon(self) -> None:
         """Close without finishing."""

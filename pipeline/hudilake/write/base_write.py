@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.digest.content_sum import NOTHING, ContentSum, total
 from hudilake.format.files.base_file import BaseFileRows, open_base_file, rows_at_once
 from hudilake.format.files.file_group_write import WriteContext
 from hudilake.format.files.names import BaseFileName
@@ -99,9 +100,11 @@ def write_bases(
     counted = None if kept is None else _counted(kept, log)
     with _opened(storage, base, outline) as old:
         stored = old.num_rows if old is not None else 0
+        start = _start(old, outline) if kept is None else None
+        log.difference = None if start is None else NOTHING
 
         def sink() -> _FilesSink:
-            return _FilesSink(outline, file_id, directory, log, stored)
+            return _FilesSink(outline, file_id, directory, log, stored, start)
 
         if outline.order is None:
             try:
@@ -134,16 +137,17 @@ def write_joined(
     """
     name, path = BaseFileName(file_id, outline.instant), directory / "base"
     form = replace(outline.form, bloom_kind=None)  # nobody looks for a key
-    sink = BaseFileSink(path, outline.schema, str(name), 0, outline.indexed_columns, form)
-    try:
-        with _opened(storage, base, outline) as old:
-            rows = chain(_rows(old, outline.schema), further)
+    with _opened(storage, base, outline) as old:
+        contents = [start] if (start := _start(old, outline)) is not None else []
+        sink = BaseFileSink(path, outline.schema, str(name), 0, outline.indexed_columns, form, digests=not contents)
+        try:
+            rows = chain(_rows(old, outline.schema), _noted(further, contents) if contents else further)
             for some in rows if outline.order is None else _laid_out(rows, outline, directory / "aside"):
                 sink.write(some)
-    except BaseException:
-        sink.abandon()
-        raise
-    return MadeBase(name, path, sink.close(outline.avro_schema_json))
+        except BaseException:
+            sink.abandon()
+            raise
+    return MadeBase(name, path, sink.close(outline.avro_schema_json, total(contents)))
 
 
 def merge_in_any_order(
@@ -181,14 +185,23 @@ def _laid_out(rows: Iterable[pa.Table], outline: BaseOutline, aside: Path) -> It
 class _FilesSink:
     """Takes rows in the order of the files; begins a further file when one is full.
 
-    ``log``: what is merged. ``stored``: the number of rows of the old base file.
+    ``log``: what is merged. ``stored``: the number of rows of the old base file. ``start``: what that one shall hold;
+    None if it does not say it, or rows are left out. From there on the first file's sum is that of the difference, so
+    its footer waits for the end of the merge.
     """
 
     def __init__(
-        self, outline: BaseOutline, file_id: Callable[[int], str], directory: Path, log: SortedLog, stored: int
+        self,
+        outline: BaseOutline,
+        file_id: Callable[[int], str],
+        directory: Path,
+        log: SortedLog,
+        stored: int,
+        start: ContentSum | None,
     ) -> None:
         self._outline, self._file_id, self._directory = outline, file_id, directory
-        self._log, self._stored = log, stored
+        self._log, self._stored, self._start = log, stored, start
+        self._own: tuple[BaseFileName, Path, BaseFileSink] | None = None
         self._taken = 0
         self._bytes_a_row = 0.0
         self._made: list[MadeBase] = []
@@ -209,17 +222,26 @@ class _FilesSink:
             self._begin()
         self._sink.write(rows)
         self._taken += rows.num_rows
-        if self._made:
+        if self._own is not None:
             self._keys.append(rows.column(RECORD_KEY_FIELD))
 
     def close(self) -> list[MadeBase]:
-        """Finish the last file."""
+        """Finish the last file, and the first one."""
         self._end()
-        return self._made
+        assert self._own is not None
+        name, path, sink = self._own
+        contents = None
+        if self._start is not None and self._log.difference is not None:
+            others = total(made.written.contents for made in self._made if made.written.contents is not None)
+            contents = self._start + self._log.difference - others
+        written = sink.close(self._outline.avro_schema_json, contents)
+        return [MadeBase(name, path, written), *self._made]
 
     def abandon(self) -> None:
         """Close without finishing."""
         self._sink.abandon()
+        if self._own is not None:
+            self._own[2].abandon()
 
     def _is_full(self) -> bool:
         """Whether the file has reached its target, and what is left would make it more than twice as large."""
@@ -232,19 +254,28 @@ class _FilesSink:
         return rows > 0 and size >= target and size + left * self._bytes_a_row > 2 * target
 
     def _begin(self) -> None:
-        outline, number = self._outline, len(self._made)
+        outline, number = self._outline, 0 if self._own is None else 1 + len(self._made)
         self._name = BaseFileName(self._file_id(number), outline.instant)
         self._path = self._directory / f"base-{number}"
         expected = max(1, self._stored + self._log.rows.table.num_rows - self._taken)
         if outline.target_bytes is not None and self._bytes_a_row:
             expected = min(expected, int(2 * outline.target_bytes / self._bytes_a_row) + 1)
         self._sink = BaseFileSink(
-            self._path, outline.schema, str(self._name), expected, outline.indexed_columns, outline.form
+            self._path,
+            outline.schema,
+            str(self._name),
+            expected,
+            outline.indexed_columns,
+            outline.form,
+            digests=bool(number) or self._start is None,
         )
 
     def _end(self) -> None:
+        if self._own is None:
+            self._own = self._name, self._path, self._sink
+            return
         written = self._sink.close(self._outline.avro_schema_json)
-        keys = pa.chunked_array([c for part in self._keys for c in part.chunks], pa.string()) if self._made else None
+        keys = pa.chunked_array([c for part in self._keys for c in part.chunks], pa.string())
         self._made.append(MadeBase(self._name, self._path, written, keys))
         self._keys.clear()
 
@@ -266,6 +297,17 @@ def _opened(storage: Storage, base: tuple[str, int] | None, outline: BaseOutline
         return
     with open_base_file(storage, base[0], outline.schema.names, base[1]) as opened:
         yield opened
+
+
+def _start(old: BaseFileRows | None, outline: BaseOutline) -> ContentSum | None:
+    """What the rows of the old base file sum up to; None if it does not say it in kinds of the outline's columns."""
+    return NOTHING if old is None or not old.num_rows else old.contents_in(outline.schema)
+
+
+def _noted(rows: Iterable[pa.Table], contents: list[ContentSum]) -> Iterator[pa.Table]:
+    for some in rows:
+        contents.append(ContentSum.of_rows(some))
+        yield some
 
 
 def _rows(base: BaseFileRows | None, schema: pa.Schema) -> Iterator[pa.Table]:

@@ -192,6 +192,7 @@ class BaseWriter:
             replaces=str(old.name) if own and old is not None else None,
             num_inserts=min(log.counts.inserts, made.written.rows) if own else None,
             num_updates=log.counts.updates if own else 0,
+            contents=made.written.contents,
         )
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.digest.content_sum import NOTHING, ContentSum
 from hudilake.format.files.log_events import LogEvents
 from hudilake.format.files.log_merge import LogWinners
 from hudilake.format.files.log_rows import Flags, Longs
@@ -69,6 +70,8 @@ class SortedLog:
         self._keys = np.asarray(winners.keys.to_numpy(zero_copy_only=False), dtype=object)
         self.lost, self.inserted, self.deleted = (np.zeros(len(self._keys), dtype=np.bool_) for _ in range(3))
         self.counts = Counts()
+        #: The rows that the merge adds less those that it takes away, if that is asked for; else None.
+        self.difference: ContentSum | None = None
         #: The number of winners that are merged, from the first on.
         self.passed = 0
 
@@ -80,6 +83,8 @@ class SortedLog:
         for flags in (self.lost, self.inserted, self.deleted):
             flags[:] = False
         self.counts, self.passed = Counts(), 0
+        if self.difference is not None:
+            self.difference = NOTHING
 
     def up_to(self, key: str) -> int:
         """The number of winners with keys up to that one (inclusive)."""
@@ -128,7 +133,11 @@ class SortedLog:
             self.counts.inserts += len(fresh)
             self.inserted[low + fresh] = True
         kept = source >= 0
-        return self.rows.between(first, last).with_base(base, source[kept], owner[kept]), alone
+        rows = self.rows.between(first, last).with_base(base, source[kept], owner[kept])
+        if self.difference is not None:
+            fresh_places = np.flatnonzero(source[kept] >= base.num_rows)
+            self.difference += ContentSum.of_some(rows, fresh_places) - ContentSum.of_some(base, hit)
+        return rows, alone
 
     def fresh_rows(self, alone: Flags | None = None, low: int = 0) -> pa.Table:
         """The rows of the winners from ``low`` on, in key order; ``alone``: only of those winners."""
@@ -139,8 +148,12 @@ class SortedLog:
         self.inserted[winners] = True
         self.counts.inserts += len(places)
         if alone is not None:
-            return self.rows.table.take(pa.array(places))
-        return self.rows.table.slice(self._rows_before[low])
+            rows = self.rows.table.take(pa.array(places))
+        else:
+            rows = self.rows.table.slice(self._rows_before[low])
+        if self.difference is not None:
+            self.difference += ContentSum.of_rows(rows)
+        return rows
 
 
 def merge_sorted(base: Iterable[pa.Table], log: SortedLog) -> Iterator[pa.Table]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from binlake.cli.commands.proof.verify import NOT_COMPARED
 from binlake.position.record_reader import RecordKey
+from hudilake.errors import CorruptDataError
 from hudilake.format.timeline.commit_metadata import CommitMetadata
 from tests.binlake.cli.fed_lake import FedLake
 from tests.binlake.stream.topic_log import event
+from tests.hudilake.services.fsck.contents_plants import one_cell, plant
 
 Extra = dict[str, Any]
 
@@ -153,3 +157,27 @@ def test_a_commit_that_cannot_be_read(lake: FedLake) -> None:
     file.write_bytes(b"")
     assert told(lake) == (66, told(lake)[1])
     assert "the commit's file cannot be read" in told(lake)[1]
+
+
+def test_a_changed_cell_in_a_file_is_found(lake: FedLake) -> None:
+    done = lake.run("audit", "shop.a")
+    assert (done.exit_code, " files hold the " in done.stdout) == (0, True)
+    assert lake.json("audit", "shop.a")[0]["contents"]["undetermined"] == 0
+    file = next((lake.path / "shop/a").rglob("*.log.*"))
+    assert plant(file, one_cell)
+    code, text = told(lake)
+    assert code == CorruptDataError.exit_code
+    assert f"error: its rows are not those that its commit wrote [{file.relative_to(lake.path / 'shop/a')}" in text
+    assert told(lake, "--no-contents")[0] == 0  # the control: the commits alone do not tell it
+
+
+def test_files_of_commits_without_sums_are_named_and_have_an_exit_code(lake: FedLake) -> None:
+    (file,) = (lake.path / "shop/a/.hoodie/timeline").glob(f"{lake.commits()[1]}_*.deltacommit")
+    body = CommitMetadata.from_bytes(file.read_bytes(), str(file))
+    stats = tuple(replace(stat, contents=None) for stat in body.stats)
+    file.write_bytes(CommitMetadata(stats, body.extra, body.operation).to_bytes())
+    code, text = told(lake, "--commits")
+    assert code == NOT_COMPARED
+    named = text.count("info: its contents are not determined: no readable commit records what it holds")
+    assert named >= len(stats)
+    assert f"{named} files are not determined (--commits names them)" in text

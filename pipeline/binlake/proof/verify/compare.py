@@ -21,11 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from binlake.proof.verify.canonical import RangeSums, is_in, ranges_of
 from binlake.proof.verify.columns import ColumnPlan
-from binlake.proof.verify.digest.canonical import RangeSums, Ulongs, ranges_of
 from binlake.proof.verify.lake_rows import LakeRows
-from binlake.proof.verify.rows import NO_ORDERS, Flags, KnownRows, Longs, is_in
+from binlake.proof.verify.rows import NO_ORDERS, Flags, KnownRows, Longs
 from binlake.proof.verify.source_rows import SourceRows
+from hudilake.format.digest.rows import Ulongs
 
 #: Rows of a range, on average; fewer make more ranges, more make a range that differs dearer.
 _ROWS_A_RANGE = 16

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Op, TableSchema
 from binlake.position.commit_record import CommitNotes
 from binlake.position.recorded import RecordedRepair
+from binlake.proof.verify.canonical import is_in
 from binlake.proof.verify.columns import ColumnPlan, ComparedColumn
-from binlake.proof.verify.rows import KnownRows, is_in
+from binlake.proof.verify.rows import KnownRows
 from binlake.proof.verify.settle import Look
 from binlake.proof.verify.source.snapshot import SourcePosition, snapshot
 from binlake.proof.verify.source.values import ValueReader

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binlake.proof.verify.digest.canonical import Ulongs
+from binlake.proof.verify.canonical import is_in
 from binlake.proof.verify.repair import Repairer, refuse_unrepairable, whole_rows
-from binlake.proof.verify.rows import KnownRows, is_in
+from binlake.proof.verify.rows import KnownRows
 from binlake.proof.verify.settle import Look
 from binlake.proof.verify.source.snapshot import SourcePosition, snapshot
 from binlake.proof.verify.source_rows import SourceRows
 from binlake.proof.verify.table_check import TableCheck
+from hudilake.format.digest.rows import Ulongs
 from hudilake.table.table import HudiTable
 
 #: Rows of one commit.

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from binlake.proof.verify.canonical import digests
 from binlake.proof.verify.columns import ColumnPlan
-from binlake.proof.verify.digest.canonical import Digests, Ulongs, digests
+from hudilake.format.digest.rows import Digests, Ulongs
 
 Flags = npt.NDArray[np.bool_]
 Longs = npt.NDArray[np.int64]
@@ -109,11 +110,3 @@ class KnownRows:
         """The hashes of keys that more than one row has, ascending."""
         keys, counts = np.unique(self.keys, return_counts=True)
         return np.asarray(keys[counts > 1])
-
-
-def is_in(keys: Ulongs, wanted: Ulongs) -> Flags:
-    """Whether each key hash is one of ``wanted``, which is ascending; bool array of n."""
-    if not len(wanted):
-        return np.zeros(len(keys), dtype=np.bool_)
-    positions = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
-    return np.asarray(wanted[positions] == keys, dtype=np.bool_)

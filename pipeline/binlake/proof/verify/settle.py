@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from binlake.proof.verify.rows import KnownRows, is_in
+from binlake.proof.verify.canonical import is_in
+from binlake.proof.verify.rows import KnownRows
 from binlake.proof.verify.source.snapshot import SourcePosition
 
 #: After so many looks at which a row was newer than the position it counts as changing.

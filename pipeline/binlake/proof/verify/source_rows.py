@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from binlake.proof.verify.cells import columns_of_packets
 from binlake.proof.verify.columns import ColumnPlan, ComparedColumn
-from binlake.proof.verify.digest.cells import columns_of_packets
 from binlake.proof.verify.rows import EVERYTHING, KeyRange, KnownRows
 from binlake.proof.verify.source.connection import SourceConnection
 from binlake.proof.verify.source.pace import Pace

@@ -11,13 +11,14 @@ import pyarrow as pa
 from binlake.decode.changes import SourceTable
 from binlake.position.binlog_height import Heights, place_of
 from binlake.position.ledger import Ledger
+from binlake.proof.verify.canonical import is_in
 from binlake.proof.verify.columns import ColumnPlan, plan_columns
 from binlake.proof.verify.compare import compare
 from binlake.proof.verify.coverage import LakeCoverage
 from binlake.proof.verify.lake_rows import LakeRows
 from binlake.proof.verify.places import FileGroups, GroupName
 from binlake.proof.verify.result import TableResult, row_differences
-from binlake.proof.verify.rows import EVERYTHING, NO_ORDERS, KeyRange, KnownRows, Longs, is_in
+from binlake.proof.verify.rows import EVERYTHING, NO_ORDERS, KeyRange, KnownRows, Longs
 from binlake.proof.verify.settle import Look, settle
 from binlake.proof.verify.source.connection import SourceConnection
 from binlake.proof.verify.source.pace import Pace

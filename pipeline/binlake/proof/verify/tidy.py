@@ -16,16 +16,17 @@ import pyarrow.compute as pc
 
 from binlake.position.commit_record import CommitNotes, CommitRecord
 from binlake.position.recorded import RecordedRepair
+from binlake.proof.verify.canonical import is_in
 from binlake.proof.verify.columns import ColumnPlan
-from binlake.proof.verify.digest.canonical import Ulongs
 from binlake.proof.verify.places import GroupName, RightPlaces
-from binlake.proof.verify.rows import NO_ORDERS, KnownRows, Longs, is_in
+from binlake.proof.verify.rows import NO_ORDERS, KnownRows, Longs
 from binlake.rows.merging.event_orders import event_orders
 from binlake.rows.merging.write import write_anew
 from binlake.rows.upsert.route import KEY, Counts
 from binlake.tables.lake_table import LakeTable
 from hudilake.commit.intent import WHOLE_TABLE
 from hudilake.format.definition.column_names import lake_name
+from hudilake.format.digest.rows import Ulongs
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteResult
 from hudilake.format.files.view import FileSlice
 from hudilake.read.slice import read_deletes, read_file_slice

@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 
 from hudilake.errors import CorruptDataError
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.digest.content_sum import CONTENTS_KEY, ContentSum
+from hudilake.format.digest.rows import kinds
 from hudilake.format.files.parquet_file import (
     AVRO_SCHEMA_KEY,
     check_keys,
@@ -67,14 +69,20 @@ def rows_at_once(rows: pa.Table, most_rows: int, most_bytes: int) -> int:
 
 
 def base_footer(
-    avro_schema_json: str, keys: tuple[str, str] | None, bloom_filter: tuple[str, str] | None
+    avro_schema_json: str,
+    keys: tuple[str, str] | None,
+    bloom_filter: tuple[str, str] | None,
+    contents: ContentSum | None = None,
 ) -> dict[str, str]:
-    """The key-value pairs of a base file's footer. ``keys``: its least and greatest record key, None without rows."""
+    """The key-value pairs of a base file's footer. ``keys``: its least and greatest record key, None without rows.
+    ``contents``: what it shall hold, for the writer of the next one; readers compare with the commit's."""
     footer = {AVRO_SCHEMA_KEY: avro_schema_json, "writer.model.name": "avro", **_CALENDAR}
     if keys is not None:
         footer |= {MIN_KEY: keys[0], MAX_KEY: keys[1]}
     if bloom_filter is not None:
         footer |= {BLOOM_TYPE_KEY: bloom_filter[0], BLOOM_FILTER_KEY: bloom_filter[1]}
+    if contents is not None:
+        footer[CONTENTS_KEY] = str(contents)
     return footer
 
 
@@ -124,6 +132,19 @@ class BaseFileRows:
         with _read_errors(self._path):
             pairs = self._file.metadata.metadata or {}
             return {key.decode("utf-8"): value.decode("utf-8") for key, value in pairs.items()}
+
+    def contents_in(self, schema: pa.Schema) -> ContentSum | None:
+        """What the file shall hold, as its writer says, if its rows keep their digests in a schema; else None.
+
+        ``schema``: all columns of the rows to write. Raises CorruptDataError.
+        """
+        text = self.footer.get(CONTENTS_KEY)
+        if text is None or not kinds(self._file.schema_arrow).items() <= kinds(schema).items():
+            return None
+        try:
+            return ContentSum.parse(text)
+        except ValueError as error:
+            raise CorruptDataError(str(error), do_next="run binlake fsck", path=self._path) from error
 
     def key_ranges(self) -> list[tuple[str, str] | None]:
         """The least and the greatest record key of each row group; None where the file does not say it."""

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.schema import META_FIELDS, RECORD_KEY_FIELD, avro_schema
+from hudilake.format.digest.content_sum import NOTHING, ContentSum, total
 from hudilake.format.files.column_stats import ColumnRange, LogRanges, log_ranges
 from hudilake.format.files.delete_block import encode_deletes
 from hudilake.format.files.log_file import encode_data_block, encode_delete_block
@@ -116,7 +117,7 @@ class WriteResult:
     ``keys``: what changes in the file group's keys; None where no index needs it.
     ``replaces``: of a base file, the name of the base file of the same file group before; None for the first one.
     ``num_inserts``: how many of its rows are new; None for all rows of a base file, and none of a log file.
-    ``num_updates``: of a base file, how many are changed.
+    ``num_updates``: of a base file, how many are changed. ``contents``: what the file shall hold.
     """
 
     partition_path: str
@@ -136,6 +137,7 @@ class WriteResult:
     replaces: str | None = None
     num_inserts: int | None = None
     num_updates: int = 0
+    contents: ContentSum | None = None
 
     @property
     def is_base(self) -> bool:
@@ -161,6 +163,7 @@ class WriteResult:
                 num_inserts=self.num_upserts if self.num_inserts is None else self.num_inserts,
                 file_size=self.size_bytes,
                 prev_base_file=self.replaces,
+                contents=self.contents,
             )
         return WriteStat(
             partition_path=self.partition_path,
@@ -174,6 +177,7 @@ class WriteResult:
             file_size=self.size_bytes,
             log_version=1,
             log_files=(self.file_name,),
+            contents=self.contents,
         )
 
 
@@ -209,7 +213,18 @@ def write_file_group(storage: Storage, context: WriteContext, group: FileGroupWr
         lacking=stats.lacking,
         columns=None if upserts and not group.only_inserts else _written_columns(context, group.partials),
         inserts=upserts > 0,
+        contents=_contents(context, group, whole, partial),
     )
+
+
+def _contents(
+    context: WriteContext, group: FileGroupWrite, whole: Iterable[pa.Table], partial: Iterable[pa.Table]
+) -> ContentSum:
+    deletes = NOTHING
+    if group.deletes is not None and group.deletes.num_rows:
+        keys, ordering = group.deletes.column(RECORD_KEY_FIELD), group.deletes.column(context.ordering_field)
+        deletes = ContentSum.of_deletes(keys, ordering)
+    return total([*map(ContentSum.of_rows, whole), *map(ContentSum.of_partials, partial), deletes])
 
 
 def _written_columns(context: WriteContext, partials: Iterable[pa.Table]) -> frozenset[str]:

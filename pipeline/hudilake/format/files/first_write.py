@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.digest.content_sum import ContentSum
 from hudilake.format.files.base_file import base_footer, naming_file, rows_at_once
 from hudilake.format.files.bloom import BloomFilter
 from hudilake.format.files.column_stats import column_ranges
@@ -84,7 +85,8 @@ def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) 
     bloom = BloomFilter.simple(rows.num_rows, _BLOOM_FPP)
     bloom.add(keys)
     stored = bloom.kind, bloom.to_base64()
-    data = _encode(rows, context, base_footer(context.avro_schema_json, span, stored))
+    contents = ContentSum.of_rows(rows)
+    data = _encode(rows, context, base_footer(context.avro_schema_json, span, stored, contents))
     storage.write(marker_path(context.instant, group.partition_path, name), b"")
     storage.write(in_partition(group.partition_path, name), data)
     return WriteResult(
@@ -98,6 +100,7 @@ def _write_base(storage: Storage, context: WriteContext, group: FileGroupWrite) 
         max_record_key=span[1] if span else "",
         ranges=None if context.indexed_columns is None else column_ranges(rows, context.indexed_columns),
         bloom=stored,
+        contents=contents,
     )
 
 

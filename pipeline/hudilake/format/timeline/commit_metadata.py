@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hudilake.errors import CorruptDataError
+from hudilake.format.digest.content_sum import CONTENTS_KEY, ContentSum
 from hudilake.format.timeline.avro_container import decode_container, encode_container
 
 SCHEMA_KEY = "schema"
@@ -23,7 +24,8 @@ class WriteStat:
 
     ``path`` is relative to the table's root; empty in an inflight file, which names file groups only. For a log file
     ``log_files`` is its name and ``log_version`` is set; for a base file both are empty and ``prev_base_file`` may name
-    the file it replaces.
+    the file it replaces. ``contents``: what the file shall hold; None if its writer does not say it. It is no field of
+    Hudi's: commits have the sums of all their files in the extra metadata.
     """
 
     partition_path: str
@@ -43,6 +45,7 @@ class WriteStat:
     total_log_blocks: int = 0
     total_log_files_compacted: int = 0
     total_log_size_compacted: int = 0
+    contents: ContentSum | None = None
 
     @property
     def file_name(self) -> str:
@@ -139,7 +142,7 @@ class CommitMetadata:
         record = {
             "partitionToWriteStats": by_partition,
             "compacted": self.compacted,
-            "extraMetadata": dict(self.extra),
+            "extraMetadata": {**self.extra, **_contents_extra(self.stats)},
             "version": 1,
             "operationType": self.operation,
         }
@@ -178,9 +181,10 @@ class CommitMetadata:
                 path=path,
             )
         stats = [WriteStat.from_avro(partition, stat) for partition, group in groups.items() for stat in group]
+        extra = dict(record.get("extraMetadata") or {})
         return cls(
-            stats=tuple(stats),
-            extra=record.get("extraMetadata") or {},
+            stats=_with_contents(stats, extra.pop(CONTENTS_KEY, None)),
+            extra=extra,
             operation=record.get("operationType") or "UNKNOWN",
             compacted=bool(record.get("compacted")),
             replaced=_replaced(record.get("partitionToReplaceFileIds")),
@@ -195,6 +199,27 @@ def replace_request() -> bytes:
     """The body of the requested file of a replacecommit without a plan: Hudi refuses an empty one."""
     names = ("operationType", "clusteringPlan", "extraMetadata", "version")
     return encode_container(_AVRO_REPLACE_REQUEST, dict.fromkeys(names))
+
+
+def _contents_extra(stats: Sequence[WriteStat]) -> dict[str, str]:
+    """The entry of the extra metadata: a list of the sums in the order of the paths, null for a file without one."""
+    ordered = sorted(stats, key=lambda stat: stat.path)
+    if all(stat.contents is None for stat in ordered):
+        return {}
+    sums = [None if stat.contents is None else str(stat.contents) for stat in ordered]
+    return {CONTENTS_KEY: json.dumps(sums, separators=(",", ":"))}
+
+
+def _with_contents(stats: list[WriteStat], text: str | None) -> tuple[WriteStat, ...]:
+    """The stats with their sums; without, if the entry is not there or cannot be read: then nothing is determined."""
+    if text is None:
+        return tuple(stats)
+    try:
+        sums = [None if part is None else ContentSum.parse(part) for part in json.loads(text)]
+        by_path = dict(zip(sorted(stat.path for stat in stats), sums, strict=True))
+    except (ValueError, TypeError, AttributeError):
+        return tuple(stats)
+    return tuple(replace(stat, contents=by_path[stat.path]) for stat in stats)
 
 
 def _replaced(groups: Mapping[str, list[str]] | None) -> dict[str, tuple[str, ...]] | None:

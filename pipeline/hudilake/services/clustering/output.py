@@ -137,6 +137,7 @@ class _Output:
             bloom=written.bloom,
             keys=KeyChanges(path, name.file_id, pa.concat_arrays(keys), NO_KEYS) if keys else None,
             num_inserts=0,
+            contents=written.contents,
         )
 
     def _stretches(self, places: Longs) -> Iterator[pa.Table]:

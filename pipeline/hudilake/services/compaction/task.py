@@ -235,6 +235,7 @@ def _base_stat(
         total_log_blocks=read.blocks,
         total_log_files_compacted=len(operation.log_files),
         total_log_size_compacted=read.size,
+        contents=written.contents,
     )
 
 
@@ -254,5 +255,6 @@ def _write_tombstones(
         file_size=len(restated.data),
         log_version=1,
         log_files=(name,),
+        contents=restated.contents,
     )
     return AddedFile(operation.partition_path, name, len(restated.data), ranges), stat

@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudilake.clock import parse_instant
+from hudilake.format.digest.content_sum import NOTHING, ContentSum
 from hudilake.format.files.delete_block import encode_deletes
 from hudilake.format.files.log_file import encode_delete_block
 from hudilake.format.files.log_rows import Flags, Longs
@@ -38,10 +39,11 @@ _BLOCKS = 32
 
 @dataclass(frozen=True)
 class SliceTombstones:
-    """The tombstones of one slice: the bytes of their log file, and their number."""
+    """The tombstones of one slice: the bytes of their log file, their number, and what the file shall hold."""
 
     data: bytes
     count: int
+    contents: ContentSum
 
 
 def restate(
@@ -68,14 +70,15 @@ def restate(
     live = np.flatnonzero((winners.row < 0) & ~winners.unconditional & ~log.lost & asked)
     if retention_ms <= 0 or not len(live):
         return None
-    now, blocks, count = parse_instant(instant), list[bytes](), 0
+    now, blocks, contents = parse_instant(instant), list[bytes](), NOTHING
     for time, places in _by_window(log, live, max(1, retention_ms // _BLOCKS)):
         if now - parse_instant(time) < retention_ms:
             keys = winners.keys.take(pa.array(places))
-            content = encode_deletes(keys, pa.array(winners.ordering[places]), partition_path)
+            ordering = pa.array(winners.ordering[places])
+            content = encode_deletes(keys, ordering, partition_path)
             blocks.append(encode_delete_block(time, schema_json, content))
-            count += len(places)
-    return SliceTombstones(b"".join(blocks), count) if blocks else None
+            contents += ContentSum.of_deletes(keys, ordering)
+    return SliceTombstones(b"".join(blocks), contents.rows, contents) if blocks else None
 
 
 def _by_window(log: SortedLog, places: Longs, width_ms: int) -> list[tuple[str, Longs]]:

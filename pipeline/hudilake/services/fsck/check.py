@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from hudilake.errors import UnsupportedError
-from hudilake.services.fsck.content import read_content, too_few_rows, wrong_bucket
+from hudilake.services.fsck.content import other_contents, read_content, too_few_rows, wrong_bucket
 from hudilake.services.fsck.evidence import GRACE_MS, Evidence
 from hudilake.services.fsck.files_check import check_files
 from hudilake.services.fsck.findings import Check, Finding, Report, Severity
@@ -81,6 +81,7 @@ class _DataPass:
                 self.bytes_read += content.size
                 yield from content.findings
                 yield from too_few_rows(self.evidence, file, content)
+                yield from other_contents(self.evidence, file, content)
                 if (file.partition_path, file.name.file_id) not in self.evidence.replaced:
                     yield from wrong_bucket(self.evidence.config, file, content)
                 yield from self.index.compare(file, content)

@@ -16,6 +16,7 @@ from hudilake.format.definition.bucketing import bucket_or_none, buckets_of
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.key_change import keyed_since, says_key
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.digest.content_sum import ContentSum, total
 from hudilake.format.files.column_stats import LogRanges, log_ranges
 from hudilake.format.files.data_block import decode_data_block
 from hudilake.format.files.delete_block import decode_deletes
@@ -40,6 +41,7 @@ UNREADABLE: Final = (
     struct.error,
     SchemaParseException,
 )
+_UNKNOWN = "binlake verify compares its rows with the source; the next compaction or rewrite records what it holds"
 _LENGTH = struct.Struct(">q")
 _RESTORE = "restore it from a copy, or load the rows of that commit's offsets again"
 
@@ -48,14 +50,14 @@ _RESTORE = "restore it from a copy, or load the rows of that commit's offsets ag
 class FileContent:
     """The rows of a data file, block by block, and its findings.
 
-    ``tables``: whole rows. ``partials``: partial rows, each table with a part of the columns. ``sound``: nothing is
-    damaged. ``complete``: all its blocks are of kinds that were read. ``described``: none of them is Avro, whose
-    statistics Hudi does not keep.
+    ``tables``: whole rows. ``partials``: partial rows, each table with a part of the columns. ``deletes``: keys and
+    orders of deletes. ``sound``: nothing is damaged. ``complete``: all its blocks are of kinds that were read.
+    ``described``: none of them is Avro, whose statistics Hudi does not keep.
     """
 
     tables: list[pa.Table] = field(default_factory=list)
     partials: list[pa.Table] = field(default_factory=list)
-    deleted: int = 0
+    deletes: list[pa.Table] = field(default_factory=list)
     size: int = 0
     sound: bool = True
     complete: bool = True
@@ -66,6 +68,20 @@ class FileContent:
         """The record keys of its rows, table by table."""
         tables = (*self.tables, *self.partials)
         return [t.column(RECORD_KEY_FIELD) for t in tables if RECORD_KEY_FIELD in t.column_names]
+
+    @property
+    def deleted(self) -> int:
+        """The number of its deletes."""
+        return sum(t.num_rows for t in self.deletes)
+
+    @property
+    def contents(self) -> ContentSum | None:
+        """What it holds; None if that is not known whole."""
+        if not (self.sound and self.complete):
+            return None
+        whole, partial = map(ContentSum.of_rows, self.tables), map(ContentSum.of_partials, self.partials)
+        deletes = (ContentSum.of_deletes(t.column(RECORD_KEY_FIELD), t.column("ordering")) for t in self.deletes)
+        return total([*whole, *partial, *deletes])
 
     @property
     def rows(self) -> int:
@@ -80,6 +96,23 @@ class FileContent:
             return log_ranges(self.tables, self.partials, columns)
         except (pa.ArrowException, TypeError):
             return LogRanges(None)
+
+
+@dataclass
+class ContentsReport:
+    """What became of the files that readers use.
+
+    Args:
+        proved: the number that hold what their commits recorded.
+        rows: their rows and deletes.
+        undetermined: the number of which that is not known: no readable commit says it, or they cannot be read whole.
+        findings: errors, and an INFO for each file that is not determined.
+    """
+
+    proved: int = 0
+    rows: int = 0
+    undetermined: int = 0
+    findings: list[Finding] = field(default_factory=list)
 
 
 def read_content(storage: Storage, file: DataFile) -> FileContent:
@@ -131,6 +164,50 @@ def too_few_rows(evidence: Evidence, file: DataFile, content: FileContent) -> It
         yield Finding(Severity.ERROR, Check.CONTENT, what, file.path, instant=file.name.instant, advice=_RESTORE)
 
 
+def other_contents(evidence: Evidence, file: DataFile, content: FileContent) -> Iterator[Finding]:
+    """A readable file that does not hold what its commit recorded, row by row."""
+    recorded, held = evidence.recorded_contents(file), content.contents
+    if recorded is None or held is None or held == recorded:
+        return
+    what = "its rows are not those that its commit wrote"
+    if held.rows != recorded.rows:
+        what = f"it holds {held.rows} rows and deletes where its commit wrote {recorded.rows}"
+    yield Finding(Severity.ERROR, Check.CONTENT, what, file.path, instant=file.name.instant, advice=_RESTORE)
+
+
+def check_contents(evidence: Evidence) -> ContentsReport:
+    """Read every file that readers use, those of earlier moments too. One file's rows are in memory at a time.
+
+    Raises StorageError.
+    """
+    report = ContentsReport()
+    for file in evidence.visible:
+        findings = list(_of_file(evidence, file, report))
+        report.findings += findings
+    return report
+
+
+def _of_file(evidence: Evidence, file: DataFile, report: ContentsReport) -> Iterator[Finding]:
+    recorded = evidence.recorded_contents(file)
+    if recorded is None:
+        report.undetermined += 1
+        what = "its contents are not determined: no readable commit records what it holds"
+        yield Finding(Severity.INFO, Check.CONTENT, what, file.path, instant=file.name.instant, advice=_UNKNOWN)
+        return
+    content = read_content(evidence.storage, file)
+    held = content.contents
+    if held is None:
+        if evidence.storage.stat(file.path) is None:
+            return  # cleaned meanwhile
+        report.undetermined += 1
+        yield from content.findings
+        return
+    if held == recorded:
+        report.proved += 1
+        report.rows += held.rows
+    yield from other_contents(evidence, file, content)
+
+
 def wrong_bucket(config: TableConfig, file: DataFile, content: FileContent) -> Iterator[Finding]:
     """Rows whose key belongs to another bucket than their file: an update of the key does not find them."""
     bucket = bucket_or_none(config.bucketing, file.partition_path, file.name.file_id)
@@ -180,7 +257,7 @@ def _take_block(content: FileContent, file: DataFile, block: LogBlock) -> None:
         )
     try:
         if block.block_type is BlockType.DELETE:
-            content.deleted += decode_deletes(block.content, file.path).num_rows
+            content.deletes.append(decode_deletes(block.content, file.path))
         elif block.block_type in (BlockType.PARQUET_DATA, BlockType.AVRO_DATA):
             rows = content.partials if block.is_partial else content.tables
             rows.append(decode_data_block(block, None, file.path))

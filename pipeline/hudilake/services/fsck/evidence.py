@@ -18,6 +18,7 @@ from hudilake.errors import ConfigError, CorruptDataError, LakeError
 from hudilake.format.definition.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, TableConfig
 from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.definition.schema import META_FIELDS, arrow_schema, value_schema
+from hudilake.format.digest.content_sum import NOTHING, ContentSum
 from hudilake.format.files.names import (
     TEMP_PATH,
     BaseFileName,
@@ -161,6 +162,20 @@ class Evidence:
         schemas = [body.extra.get(SCHEMA_KEY) for _, body in sorted({**self.archived, **self.bodies}.items())]
         text = next((t for t in reversed(schemas) if t), self.config.extra.get(CREATE_SCHEMA))
         return value_schema(arrow_schema(text)) if text else None
+
+    def recorded_contents(self, file: DataFile) -> ContentSum | None:
+        """What a file shall hold, as its commit recorded it; None if no readable commit says it.
+
+        A base file that its commit does not name begins a file group of an indexed table, and is empty.
+        """
+        body = self.bodies.get(file.name.instant) or self.archived.get(file.name.instant)
+        if body is None:
+            return None
+        named = next((stat for stat in body.stats if stat.path == file.path), None)
+        if named is not None:
+            return named.contents
+        says = any(stat.contents is not None for stat in body.stats)
+        return NOTHING if says and isinstance(file.name, BaseFileName) else None
 
     def columns_at(self, instant: str) -> frozenset[str] | None:
         """The table's columns, meta fields included, as the commit of an instant recorded them; None where it does not

@@ -22,6 +22,7 @@ from hudilake.format.definition.bucket import next_file_id
 from hudilake.format.definition.bucketing import Bucketing, buckets_of
 from hudilake.format.definition.consistent import ConsistentBuckets
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.digest.content_sum import NOTHING, ContentSum
 from hudilake.format.files.column_stats import column_ranges
 from hudilake.format.files.file_group_write import WriteResult
 from hudilake.format.files.names import BaseFileName, LogFileName, in_partition, marker_path
@@ -71,7 +72,7 @@ class _Bucket:
 
     aside: OrderedRows
     deletes: list[bytes] = field(default_factory=list)
-    num_deletes: int = 0
+    deleted: ContentSum = NOTHING
 
 
 def move(storage: Storage, context: MoveContext, unit: RebucketUnit) -> MovedUnit:
@@ -122,7 +123,7 @@ def _spill(storage: Storage, context: MoveContext, source: CompactionOperation, 
         restated = restate(log, merging.restated_hours, merging.instant, merging.avro_schema_json, path, chosen)
         if restated is not None:
             buckets[bucket].deletes.append(restated.data)
-            buckets[bucket].num_deletes += restated.count
+            buckets[bucket].deleted += restated.contents
 
 
 def _split(
@@ -156,7 +157,18 @@ def _base_file(
     storage.write(in_partition(path, name), content)
     low, high = written.keys or ("", "")
     return WriteResult(
-        path, file_id, name, len(content), written.rows, 0, low, high, written.ranges, written.bloom, num_inserts=0
+        path,
+        file_id,
+        name,
+        len(content),
+        written.rows,
+        0,
+        low,
+        high,
+        written.ranges,
+        written.bloom,
+        num_inserts=0,
+        contents=written.contents,
     )
 
 
@@ -181,4 +193,4 @@ def _log(
     storage.write(marker_path(merging.instant, path, name), b"")
     storage.write(in_partition(path, name), data)
     ranges = None if merging.indexed_columns is None else column_ranges(None, merging.indexed_columns)
-    yield WriteResult(path, file_id, name, len(data), 0, bucket.num_deletes, "", "", ranges)
+    yield WriteResult(path, file_id, name, len(data), 0, bucket.deleted.rows, "", "", ranges, contents=bucket.deleted)

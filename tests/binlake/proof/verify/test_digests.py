@@ -1,29 +1,17 @@
-"""Digests of canonical rows: the published hash, one value for one row, another for any other row."""
+"""Digests of canonical rows: one value for one row, another for any other row."""
 
 from __future__ import annotations
 
 import random
 from decimal import Decimal
 
-import mmh3
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from binlake.proof.verify.digest import kernel
-from binlake.proof.verify.digest.canonical import RangeSums, digests
-from binlake.proof.verify.digest.cells import bounds_of, columns_of_packets
+from binlake.proof.verify.canonical import RangeSums, digests
+from binlake.proof.verify.cells import columns_of_packets
 from hudilake.errors import CorruptDataError
-
-
-@given(st.lists(st.binary(max_size=70), min_size=1, max_size=20))
-def test_the_hash_is_that_of_mmh3(texts: list[bytes]) -> None:
-    data = np.frombuffer(b"".join(texts), dtype=np.uint8)
-    low, high = np.empty(len(texts), np.uint64), np.empty(len(texts), np.uint64)
-    kernel.hash_rows(data, bounds_of(np.array([len(t) for t in texts], dtype=np.int64)), low, high)
-    assert list(zip(low.tolist(), high.tolist(), strict=True)) == [mmh3.hash64(t, signed=False) for t in texts]
 
 
 def length_encoded(cell: bytes | None) -> bytes:

@@ -1,4 +1,4 @@
-"""``binlake audit``: every record that a table's commits read has a fate, and none is read twice."""
+"""``binlake audit``: every record that a table's commits read has a fate, and files hold what commits recorded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from binlake.cli.commands.proof.verify import NOT_COMPARED
 from binlake.cli.options import LakeConf, Tables
 from binlake.cli.reports import each
 from binlake.cli.table_options import chosen
@@ -20,7 +21,7 @@ from binlake.tables.audit import Audit, AuditedCommit
 from binlake.tables.audit import audit as audit_table
 from binlake.tables.catalog import CatalogTable
 from hudilake.errors import CorruptDataError
-from hudilake.services.fsck import Severity
+from hudilake.services.fsck import ContentsReport, Severity
 
 
 def audit(
@@ -28,17 +29,28 @@ def audit(
     tables: Tables = None,
     commits: Annotated[bool, typer.Option("--commits", help="Print a line for every commit.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Treat offsets that no commit covers as an error.")] = False,
+    contents: Annotated[
+        bool, typer.Option("--contents/--no-contents", help="Read all files and compare their rows with the commits.")
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
-    """Account for every record of every commit: read = applied + superseded + filtered + quarantined."""
+    """Account for every record of every commit: read = applied + superseded + filtered + quarantined.
+
+    Each file is read and must hold the rows that its commit recorded. Exit code 0: all that is so. 66: something is
+    not. 81: nothing of that, but it is not determined for some files; the output says which and why.
+    """
     places, print_audit = chosen(Settings.load(conf), tables), _write if as_json else _print
 
+    unknown: list[str] = []
+
     def act(place: CatalogTable) -> int:
-        done = audit_table(place.storage)
+        done = audit_table(place.storage, contents=contents)
         print_audit(place.name, done, each=commits)
+        if done.contents is not None and done.contents.undetermined:
+            unknown.append(place.name)
         return CorruptDataError.exit_code if done.errors or (strict and done.gaps) else 0
 
-    code = each(places, act)
+    code = each(places, act) or (NOT_COMPARED if unknown else 0)
     if not places and not as_json:
         say("the lake holds no tables")
     raise typer.Exit(code)
@@ -54,6 +66,8 @@ def _print(table: str, done: Audit, *, each: bool) -> None:
     say(f"{table}: {'; '.join([*parts, gaps])}")
     for stream, counts in done.sums().items():
         say(f"  {stream}: {_sum(counts)}")
+    if done.contents is not None:
+        say(f"  {_contents(done.contents)}")
     if each:
         for commit in done.commits:
             ranges = ", ".join(_ranges(commit)) or "no offsets"
@@ -70,7 +84,9 @@ def _write(table: str, done: Audit, *, each: bool) -> None:
         lines = [{"table": table, **_fields(commit)} for commit in done.commits]
     sums = {stream: vars(counts) for stream, counts in done.sums().items()}
     findings = [{"severity": f.severity, "what": f.what, "instant": f.instant} for f in done.findings]
-    counts = {"commits": len(done.commits), "foreign": done.foreign, "gaps": len(done.gaps)}
+    counts: dict[str, Any] = {"commits": len(done.commits), "foreign": done.foreign, "gaps": len(done.gaps)}
+    if (files := done.contents) is not None:
+        counts["contents"] = {"proved": files.proved, "rows": files.rows, "undetermined": files.undetermined}
     for line in [*lines, {"table": table, **counts, "streams": sums, "findings": findings}]:
         sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
 
@@ -84,6 +100,13 @@ def _fields(commit: AuditedCommit) -> dict[str, Any]:
         "rows": commit.rows,
         "archived": commit.archived,
     }
+
+
+def _contents(files: ContentsReport) -> str:
+    text = f"{number(files.proved)} files hold the {number(files.rows)} rows and deletes that commits recorded"
+    if files.undetermined:
+        text += f"; {number(files.undetermined)} files are not determined (--commits names them)"
+    return text
 
 
 def _sum(counts: Counts) -> str:
