@@ -50,7 +50,7 @@ class Model:
     about: str = (
         "All histories of some processes on a table, as the model in `docs/model` allows them. A case is equal if "
         "every invariant holds in every state, and a case without one of its guards is equal if an invariant breaks. "
-        "`--option model=large` adds larger cases."
+        "`python -m tests.programs.proofs model --option model=large` adds larger cases."
     )
 
     def run(self, task: Task) -> Iterator[Verdict]:
