@@ -8,6 +8,7 @@ from tests.programs.proofs.statements import StatementsPart
 from tests.programs.proofs.suite.part import SUITE, FilesPart
 from tests.programs.proofs.suite.tiflow import tiflow_home
 from tests.programs.proofs.tables import ForeignTables
+from tests.programs.simulation.part import SimulationPart
 
 _READ = """Each statement goes through binlake's reader of statements; a file is equal if none raises anything.
 {repository} is not fetched: name a clone (a bare one will do),
@@ -44,4 +45,5 @@ PARTS: tuple[Part, ...] = (
         _READ.format(repository="`pingcap/tiflow`", name="tiflowread"),
     ),
     Model(),
+    SimulationPart(),
 )

@@ -1,0 +1,118 @@
+"""What may happen in a history, as values: one seed draws them all, and each makes sense without the others."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from tests.binlake.stream.dying_store import Answer
+from tests.programs.crash_points.story import TABLES
+
+#: So few keys that events meet.
+KEYS: Final = 6
+_CALLS: Final = 130
+
+
+class Happening(StrEnum):
+    """The sort of a step."""
+
+    PUT = "a row is changed at the source"
+    DELETE = "a row is deleted at the source"
+    POISON = "a record comes that nobody can read"
+    DELIVER = "records reach their topics, in order or not"
+    AGAIN = "records reach their topics once more"
+    LAG = "a leader that lags hides the newest records from a batch"
+    AGED = "Kafka deletes what the stream has read"
+    COMPACTED = "Kafka keeps the newest record of each key alone"
+    BATCH = "the stream applies what is in the topics"
+    RESTART = "the stream's process ends and a new one begins"
+    NO_LEDGER = "the ledger is lost"
+    OTHER = "another writer commits"
+    COMPACT = "a service compacts"
+    CLEAN = "a service cleans"
+    ARCHIVE = "a service archives"
+    CLOCK = "the clock jumps"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Call ``at`` of the work gets another answer; None: it is done, and done again later. What is late arrives before
+    call ``arrives_at`` of the next process."""
+
+    at: int
+    answer: Answer | None
+    arrives_at: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step. ``number``: a seed of its own, or minutes."""
+
+    what: Happening
+    table: str = TABLES[0]
+    key: int = 0
+    number: int = 0
+    fault: Fault | None = None
+
+    def __str__(self) -> str:
+        fault = "" if self.fault is None else f"; call {self.fault.at} of the work is {self.fault.answer or 'doubled'}"
+        return f"{self.what} ({self.table}, key {self.key}, {self.number}){fault}"
+
+
+#: How often each comes, of all.
+_WEIGHTS: Final = {
+    Happening.PUT: 30,
+    Happening.DELETE: 8,
+    Happening.POISON: 1,
+    Happening.DELIVER: 14,
+    Happening.AGAIN: 3,
+    Happening.LAG: 2,
+    Happening.AGED: 2,
+    Happening.COMPACTED: 2,
+    Happening.BATCH: 14,
+    Happening.RESTART: 2,
+    Happening.NO_LEDGER: 1,
+    Happening.OTHER: 5,
+    Happening.COMPACT: 5,
+    Happening.CLEAN: 3,
+    Happening.ARCHIVE: 3,
+    Happening.CLOCK: 4,
+}
+_WORK: Final = (Happening.BATCH, Happening.OTHER, Happening.COMPACT, Happening.CLEAN, Happening.ARCHIVE)
+
+
+def history(seed: int, length: int = 120) -> list[Step]:
+    """The steps of a seed."""
+    chance = random.Random(seed)
+    sorts, weights = list(_WEIGHTS), list(_WEIGHTS.values())
+    return [_step(chance, what) for what in chance.choices(sorts, weights, k=length)]
+
+
+def _step(chance: random.Random, what: Happening) -> Step:
+    fault = None
+    if what in _WORK and chance.random() < 0.35:
+        fault = Fault(chance.randrange(_CALLS), chance.choice([*Answer, None]), chance.randrange(_CALLS))
+    number = chance.randrange(-50, 90) if what is Happening.CLOCK else chance.randrange(1 << 16)
+    return Step(what, chance.choice(TABLES), chance.randrange(KEYS), number, fault)
+
+
+def shrunk(steps: list[Step], fails: Callable[[list[Step]], bool]) -> list[Step]:
+    """As few of the steps as still fail: parts are left out, halves first, then single steps, then faults."""
+    size = len(steps) // 2
+    while size:
+        start = 0
+        while start < len(steps):
+            fewer = [*steps[:start], *steps[start + size :]]
+            if fails(fewer):
+                steps = fewer
+            else:
+                start += size
+        size //= 2
+    for place, step in enumerate(steps):
+        plain = [*steps[:place], Step(step.what, step.table, step.key, step.number), *steps[place + 1 :]]
+        if step.fault is not None and fails(plain):
+            steps = plain
+    return steps

@@ -1,0 +1,66 @@
+"""Histories drawn from seeds end right; the controls: what a store or the rows lose is seen, and shrinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from binlake.decode.changes import RawRecords
+from binlake.source.offsets import OffsetRange
+from hudilake.errors import LakeError
+from tests.hypothesis_profile import scaled
+from tests.programs.simulation.simulation import SimulatedTopics, Simulation, play, simulated_clock
+from tests.programs.simulation.steps import Happening, Step, history, shrunk
+
+
+@pytest.mark.parametrize("seed", range(scaled(10, least=2)))
+def test_a_history_ends_right(seed: int) -> None:
+    assert play(history(seed)) == ""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(100, 100 + scaled(100)))
+def test_further_histories_end_right(seed: int) -> None:
+    assert play(history(seed)) == ""
+
+
+def test_a_seed_draws_the_same_steps_again() -> None:
+    assert history(7) == history(7) != history(8)
+
+
+def test_a_lost_change_is_seen_and_the_history_shrinks_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: a stream to which one of its records is not shown."""
+    read = SimulatedTopics.read
+
+    def without_deletes(topics: SimulatedTopics, ranges: Sequence[OffsetRange]) -> Iterator[RawRecords]:
+        for records in read(topics, ranges):
+            yield records.select([n for n, v in enumerate(records.values) if v is None or b'"op": "d"' not in v])
+
+    monkeypatch.setattr(SimulatedTopics, "read", without_deletes)
+    steps = [
+        Step(Happening.PUT, "orders", 1, 5),
+        Step(Happening.PUT, "orders", 2, 6),
+        Step(Happening.BATCH),
+        Step(Happening.CLOCK, number=3),
+        Step(Happening.DELETE, "orders", 1),
+        Step(Happening.RESTART),
+    ]
+    assert "orders" in play(steps)
+    fewest = shrunk(steps, lambda fewer: bool(play(fewer)))
+    assert [(step.what, step.key) for step in fewest] == [(Happening.PUT, 1), (Happening.DELETE, 1)]
+
+
+def test_a_file_that_the_store_loses_is_seen() -> None:
+    """The control: a data file goes behind the back of everybody."""
+    world = Simulation("simulation-lost-file")
+    with simulated_clock(world):
+        for step in (Step(Happening.PUT, "orders", 1, 5), Step(Happening.DELIVER, number=1), Step(Happening.BATCH)):
+            world.take(step)
+        store = world.root()
+        (gone,) = [
+            info.path for info in store.walk("shop/orders") if ".log." in info.path and ".hoodie" not in info.path
+        ]
+        store.delete(gone)
+        with pytest.raises((AssertionError, LakeError), match="orders"):
+            world.end()
