@@ -180,6 +180,15 @@ def test_kafka_that_does_not_answer_is_an_outage(run: Run, tmp_path: Path) -> No
     assert [one["next"] for one in failed if "cannot reach Kafka" in one["detail"]] != []
 
 
+def test_a_lake_that_cannot_be_written_to_fails_a_check(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "shop.yaml").write_text(HEAD.replace("{dir}", "/proc"))
+    printed = run("check", str(tmp_path / "shop.yaml"), "--kafka-timeout-s", "0.1", "--json")
+    [lake] = [one for one in map(json.loads, printed.out) if one["check"] == "lake"]
+    assert (lake["verdict"], printed.errors) == ("failed", [])
+    assert lake["exit_code"] == 75
+    assert lake["next"] != ""
+
+
 @pytest.mark.kafka
 @pytest.mark.parametrize(
     ("properties", "topic", "code", "says"),
@@ -236,6 +245,6 @@ def test_systemd_restarts_on_the_codes_that_the_runbooks_name() -> None:
         re.MULTILINE,
     )
     unit = configparser.ConfigParser(strict=False)
-    unit.read(ROOT / "conf/binlake@.service", encoding="utf-8")
+    unit.read(ROOT / "conf/binlake.service", encoding="utf-8")
     assert set(unit["Service"]["RestartForceExitStatus"].split()) == {code for code, answer in rows if answer == "yes"}
     assert unit["Service"]["Restart"] == "on-abnormal"

@@ -96,4 +96,4 @@ def test_a_port_in_use(stream: Stream) -> None:
         stream.settings["monitoring"] = {"port": port}
         code, line = stream.run()
     assert code == 2
-    assert re.fullmatch(rf"error: .*127\.0\.0\.1:{port}.*\. Next: .+", line)
+    assert re.fullmatch(rf"error: .*port={port}\]\. Next: .+", line)

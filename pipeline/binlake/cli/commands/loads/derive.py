@@ -41,8 +41,11 @@ def derive(
     """Derive the rows of wide tables that their tables of cells have changed since, and those whose cells have expired.
     The stream does it by itself and may run at the same time."""
     settings, code = Settings.load(conf), 0
+    pairs = _chosen(settings, tables)
+    if not pairs and not as_json:
+        say("the settings derive no wide table")
     with deriving(settings) as deriver:
-        for pair in _chosen(settings, tables):
+        for pair in pairs:
             try:
                 if check:
                     code = code or _compare(deriver, pair, as_json=as_json)
