@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -191,13 +193,14 @@ class Services:
 
 @contextlib.contextmanager
 def start_services(*, event_positions: bool = True) -> Iterator[Services]:
-    """Run the services for the length of the block, in a temporary directory.
+    """Run the services for the length of the block, in a temporary directory. SIGTERM stops them, too.
 
     Args:
         event_positions: whether the server writes the position of each event of a transaction. MariaDB 11.4 does not by
             default: then Debezium gives all events of a transaction one ``pos`` (measured).
     """
     with tempfile.TemporaryDirectory(prefix="or") as directory, contextlib.ExitStack() as stack:
+        stack.enter_context(left_on_sigterm())
         place = Path(directory)
         database = stack.enter_context(EmbeddedMariaDB(place / "db"))
         broker = stack.enter_context(EmbeddedKafka(place / "kafka"))
@@ -205,6 +208,16 @@ def start_services(*, event_positions: bool = True) -> Iterator[Services]:
         if event_positions:
             database.execute("SET GLOBAL binlog_legacy_event_pos = ON")
         yield Services(database, broker, connect, place)
+
+
+@contextlib.contextmanager
+def left_on_sigterm() -> Iterator[None]:
+    """Within, SIGTERM raises SystemExit, so that the blocks around it are left. For the main thread."""
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def cause(trace: str) -> str:

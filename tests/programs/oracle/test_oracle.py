@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from tests.programs.oracle.play import WAYS
 from tests.programs.oracle.recording import Recording
 from tests.programs.oracle.run import Run
 from tests.programs.oracle.script import Script, Statement, parse
-from tests.programs.oracle.services import Services, start_services
+from tests.programs.oracle.services import Services, left_on_sigterm, start_services
 from tests.programs.oracle.trial import played, tried
 
 #: What a usual run draws from. A kind comes in when the lake follows it.
@@ -154,3 +156,16 @@ def test_a_script_survives_its_text() -> None:
 
 def test_a_statement_of_another_script_is_not_taken() -> None:
     assert Statement("SELECT * FROM oracle_db.t, oracle_db_2.u").at("o1_007") == "SELECT * FROM o1_007.t, o1_007_2.u"
+
+
+def test_sigterm_leaves_the_block_of_the_services() -> None:
+    left: list[str] = []
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, lambda number, frame: left.append("not caught"))  # the control: it must not run
+    ours = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit, match="143"), left_on_sigterm():
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert (left, signal.getsignal(signal.SIGTERM)) == ([], ours)
+    finally:
+        signal.signal(signal.SIGTERM, before)
