@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hudilake.errors import TransientError
 from tests.programs.oracle.services import start_services
+from tests.programs.proofs.checkouts import checkout_of
 from tests.programs.proofs.part import Outcome, Task, Verdict
 from tests.programs.proofs.suite.judge import judged
 from tests.programs.proofs.suite.package import files, suite_home
@@ -46,7 +47,8 @@ class FilesPart:
     home: Callable[[Task], Path | None]
 
     def run(self, task: Task) -> Iterator[Verdict]:
-        """Judge files. The options ``record`` and ``judge`` ask for half of the work, others are parts of names.
+        """Judge files. The options ``record`` and ``judge`` ask for half of the work, an absolute path is for ``home``,
+        others are parts of names.
 
         Raises what ``home`` raises.
         """
@@ -68,7 +70,8 @@ class FilesPart:
                 yield from (_judge(task, name) for name in batch)
 
 
-SUITE = FilesPart("suite", "MariaDB", "test files", JUDGED, lambda task: suite_home())
+#: An absolute path among the options is a directory of other files in the suite's language.
+SUITE = FilesPart("suite", "MariaDB", "test files", JUDGED, lambda task: checkout_of(task.options) or suite_home())
 
 
 def ordered(names: Sequence[str]) -> list[str]:

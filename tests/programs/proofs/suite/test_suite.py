@@ -1,6 +1,8 @@
-"""A few segments of MariaDB's suite, recorded; and files of it at a real server, as `make proofs` runs them.
+"""Scripts of ours in the language of MariaDB's suite, recorded; and files of the suite at a real server.
 
-``tests/data/suite`` has what Debezium wrote for statements of mariadb-test-data 10.11, and the server's rows.
+``tests/data/suite/NAME.test`` are the scripts; the directory NAME beside each is what a ``Run`` saved of it. To record
+a script again, remove its directory and run, in the project's directory, ``python -m tests.programs.proofs suite
+--no-page --place tests/data --option suite=record --option suite=$PWD/tests/data/suite``.
 """
 
 from __future__ import annotations
@@ -12,40 +14,53 @@ import pytest
 
 from tests.paths import DATA
 from tests.programs.oracle.exceptions import UNDETERMINED
-from tests.programs.oracle.recording import Recording
 from tests.programs.proofs.part import Outcome, Task
 from tests.programs.proofs.suite.delivered import ALTERED_DATES, as_delivered
 from tests.programs.proofs.suite.judge import judged
+from tests.programs.proofs.suite.package import files
 from tests.programs.proofs.suite.part import SUITE
 from tests.programs.proofs.suite.recorder import Run
 
-#: Each recording, what becomes of it and why. The first three were silently wrong.
-SEGMENTS = {
-    "main.alter_table": (Outcome.EQUAL, "tables with a key"),  # its new key is refused, and the rows keep the old one
-    "main.type_datetime_round": (Outcome.REFUSED, UNDETERMINED.reason),
-    "suite.rpl.t.rpl_row_create_table": (Outcome.REFUSED, UNDETERMINED.reason),
-    "main.alter_table_autoinc-5574": (Outcome.EQUAL, "tables with a key"),
-    "main.alter_table_online": (Outcome.EQUAL, "tables with a key"),
-    "main.delete": (Outcome.EQUAL, "tables with a key"),
-    "suite.rpl.t.rpl_row_USER": (Outcome.EQUAL, "tables with a key"),
-    "main.type_date": (Outcome.LOST, ALTERED_DATES),
+_SCRIPTS = DATA / "suite"
+_EQUAL, _UNKNOWN = (Outcome.EQUAL, ""), (Outcome.REFUSED, UNDETERMINED.reason)
+_KEY = (Outcome.REFUSED, "quarantined: ddl_refused: the key becomes KEY, and only the source knows the values")
+#: Each script, and what becomes of its segments: the outcome, and the beginning of the reason.
+SCRIPTS = {
+    "again": [_EQUAL] * 4,
+    "changed": [_EQUAL],
+    "numbered": [_KEY, _EQUAL],
+    "parted": [_UNKNOWN, _EQUAL],
+    "replaced": [_EQUAL] * 3,
+    "rounded": [_UNKNOWN, _EQUAL],
+    "spoken": [_EQUAL],
+    "undone": [_EQUAL, _UNKNOWN],
+    "yearless": [(Outcome.LOST, ALTERED_DATES)],
 }
 
 
-def recording(name: str) -> Recording:
-    return Recording.load(DATA / "suite" / f"{name}.json.gz")
+def run(name: str) -> Run:
+    return Run.load(_SCRIPTS / name)
 
 
-@pytest.mark.parametrize("name", SEGMENTS)
-def test_a_segment_of_the_suite_is_equal_or_says_why_not(name: str) -> None:
-    verdict, _ = judged(Run(name, recordings=[recording(name)], unparsed=[[]]))
-    assert (verdict.outcome, verdict.reason) == SEGMENTS[name], verdict.detail
+def test_each_script_is_recorded() -> None:
+    assert files(_SCRIPTS) == [f"{name}.test" for name in SCRIPTS]
 
 
-@pytest.mark.parametrize("name", ["main.delete", "suite.rpl.t.rpl_row_USER"])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_is_equal_or_says_why_not(name: str) -> None:
+    recorded = run(name)
+    verdict, segments = judged(recorded)
+    assert len(segments) == len(SCRIPTS[name])
+    for segment, (outcome, reason) in zip(segments, SCRIPTS[name], strict=True):
+        assert (segment.outcome, segment.reason[: len(reason)]) == (outcome, reason), verdict.detail
+    refused_on_purpose = (_SCRIPTS / f"{name}.test").read_text().count("--error")
+    assert (recorded.end, recorded.deaths, recorded.ran["refused"]) == ("", [], refused_on_purpose)
+
+
+@pytest.mark.parametrize("name", ["changed", "spoken"])
 def test_a_record_that_does_not_come_is_wrong(name: str) -> None:
     """The control."""
-    whole = recording(name)
+    [whole] = run(name).recordings
     last = max(at for at, record in enumerate(whole.records) if record.topic is not None and record.value is not None)
     verdict, _ = judged(Run(name, recordings=[replace(whole, records=whole.records[:last])], unparsed=[[]]))
     assert verdict.outcome is Outcome.WRONG
@@ -53,7 +68,7 @@ def test_a_record_that_does_not_come_is_wrong(name: str) -> None:
 
 def test_only_what_the_topic_shows_is_altered() -> None:
     """The year 0 comes as 1900: the recording has both."""
-    whole = recording("main.type_date")
+    [whole] = run("yearless").recordings
     delivered, altered = as_delivered(whole)
     assert [table.rows for table in (*whole.truth, *delivered.truth)] == [[("0000",)], [("1900",)]]
     assert +altered == {ALTERED_DATES: 1}
