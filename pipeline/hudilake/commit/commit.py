@@ -151,9 +151,13 @@ def apply_commit(storage: Storage, plan: CommitPlan) -> Instant:
 
 
 def check_still_inflight(storage: Storage, inflight: Instant) -> None:
-    """Raise LostOwnershipError unless the instant is inflight and has no completed file."""
+    """Raise LostOwnershipError unless the instant is inflight and has no completed file.
+
+    Its requested file must be there too: who rolls back an instant that is only requested deletes that file, and the
+    writer may create the inflight file afterwards.
+    """
     names = check_not_completed(storage, inflight.requested_time)
-    if inflight.file_name not in names:
+    if not {inflight.file_name, inflight.in_state(State.REQUESTED).file_name} <= names:
         raise LostOwnershipError(
             "another writer rolled this instant back",
             do_next="another process writes to this table: stop it, or set locking",

@@ -40,6 +40,7 @@ def test_an_instant_that_was_completed_meanwhile_is_not_completed_again(tmp_path
 
 def test_control_an_inflight_instant_is_completed(tmp_path: Path) -> None:
     storage = open_storage(str(tmp_path), {"fsync": "false"})
+    storage.create(INFLIGHT.in_state(State.REQUESTED).path, b"")
     storage.create(INFLIGHT.path, b"")
     assert storage.stat(apply_commit(storage, PLAN).path) is not None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hudilake.commit.rollback import RollbackPlan, files_of_instant
+from hudilake.errors import LostOwnershipError
 from hudilake.format.timeline.instant import CLEAN, DELTA_COMMIT, ROLLBACK, Instant, State
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
@@ -50,6 +51,22 @@ def test_a_writer_that_is_running_does_not_believe_it(tmp_path: Path) -> None:
     assert table.extra_metadata("offset") is None
     commit(table, THIRD)
     assert [i.requested_time for i in table.timeline.completed()].count(name[:17]) == 0
+
+
+def test_an_instant_that_was_rolled_back_before_it_was_inflight_is_not_completed(tmp_path: Path) -> None:
+    """Another process that sees no heartbeats rolls back what is only requested; the writer does not notice at once."""
+    table = new_table(tmp_path)
+    commit(table, FIRST)
+    instant = table.begin()
+    inflight = tmp_path / ".hoodie" / "timeline" / f"{instant}.deltacommit.inflight"
+    body = inflight.read_bytes()
+    inflight.unlink()  # the writer has not come to it yet
+    other = HudiTable.open(storage_at(tmp_path))
+    assert other.rollback_pending() == [instant]
+    inflight.write_bytes(body)
+    with pytest.raises(LostOwnershipError, match="another writer rolled this instant back"):
+        table.commit(instant, write(table, instant, SECOND), {"offset": "2"})
+    assert HudiTable.open(storage_at(tmp_path)).extra_metadata("offset") is None
 
 
 def test_the_next_writer_deletes_it(tmp_path: Path) -> None:
