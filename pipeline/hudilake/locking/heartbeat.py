@@ -62,11 +62,6 @@ class Heartbeat:
         """Its process id there."""
         return self.process.pid if self.process else None
 
-    @property
-    def process_started(self) -> int | None:
-        """When that process started, in its kernel's ticks."""
-        return self.process.started if self.process else None
-
     def runs_here(self) -> bool:
         """Whether the process certainly belongs to this machine and still runs."""
         return self.process is not None and self.process.is_here() and not self.process.is_gone()

@@ -168,7 +168,7 @@ def test_any_body_is_read(storage: Storage, body: bytes) -> None:
     found = Heartbeats(storage, "one", 60).find(INSTANT)
     assert found is not None
     assert found.process is None
-    assert (found.host, found.pid, found.process_started) == (None, None, None)
+    assert (found.host, found.pid) == (None, None)
     assert found.alive(now_ms(), 60)
 
 

@@ -235,14 +235,6 @@ def children_json(nodes: Sequence[Node]) -> str:
     return _nodes_json(nodes, "")
 
 
-def children_of(text: str, path: str) -> tuple[Node, ...]:
-    """The children that a clustering plan holds. Raises CorruptDataError; ``path``: of the plan."""
-    try:
-        return tuple(map(_node, json.loads(text)))
-    except (ValueError, KeyError, TypeError) as error:
-        raise _unreadable(path, f"{type(error).__name__}: {error}") from error
-
-
 @lru_cache(maxsize=4096)
 def _first(partition_path: str, buckets: int) -> HashingMetadata:
     step = (MAX_PLACE + buckets - 1) // buckets

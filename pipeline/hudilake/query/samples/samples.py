@@ -135,17 +135,6 @@ class Samples:
     def _most(self, buffer: ShuffleBuffer) -> int:
         return min(self.batch_rows, buffer.room) if self.shuffle_rows else self.batch_rows
 
-    def sharded(self, index: int, count: int) -> Samples:
-        """The part ``index`` of ``count`` of the same samples, for one of several workers."""
-        part = self._shard.part(index, count)
-        since = None if self.since is None else replace(self.since, shard=part)
-        if since is not None and (since.step is not None or since.shuffled is not None) and count > 1:
-            raise ConfigError(
-                "a position between two batches of a step belongs to one iteration and cannot be divided",
-                do_next="give each worker its own position, or a position between two commits",
-            )
-        return replace(self, since=since, shard=(part.index, part.count), stop=self.stop)
-
     def _first_position(self) -> SamplePosition:
         if self.since is None:
             moment = last_completion(self._table.timeline, self._until)

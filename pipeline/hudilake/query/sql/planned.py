@@ -16,7 +16,6 @@ from hudilake.query.sql.needs import QueryNeeds, TableNeeds
 from hudilake.query.sql.planned_table import PlannedTable, SqlTable
 from hudilake.query.sql.text import Name, QueryText, name_of, spelled, written
 from hudilake.read.plan import CONDITION, ScanPlan
-from hudilake.read.query import Query, Snapshot
 from hudilake.read.table_reader import TableReader
 
 #: A name of the only table of a query, besides its own name.
@@ -49,12 +48,6 @@ def table_names(tables: Mapping[str, SqlTable | TableReader]) -> Find:
     """Finds tables by the keys of a mapping, ``name`` or ``database.name`` in any case."""
     known = {name.lower(): one if isinstance(one, SqlTable) else SqlTable(one) for name, one in tables.items()}
     return lambda name: known.get(spelled(name).lower())
-
-
-def only_table(reader: TableReader, query: Query | None = None) -> Find:
-    """Finds one table as ``t``, and by its own name with or without its database."""
-    config, table = reader.table.config, SqlTable(reader, query or Snapshot())
-    return table_names(dict.fromkeys([TABLE_NAME, config.name, f"{config.database}.{config.name}"], table))
 
 
 def plan_sql(

@@ -21,6 +21,7 @@ from tests.paths import GOLDEN
 
 VECTORS: list[dict[str, Any]] = json.loads((GOLDEN / "vectors.json").read_text())["hfile"]
 METADATA = GOLDEN / "tbl_hudi120" / ".hoodie" / "metadata"
+_JAVA_BYTES_PER_CHECKSUM = 16384
 
 
 def _entries(vector: dict[str, Any]) -> list[tuple[bytes, bytes]]:
@@ -37,7 +38,7 @@ def _java_file(vector: dict[str, Any]) -> bytes:
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda v: v["name"])
 def test_writes_java_bytes(vector: dict[str, Any]) -> None:
-    writer = HFileWriter(Codec[vector["compression"]], vector["block_size"], layout.JAVA_BYTES_PER_CHECKSUM)
+    writer = HFileWriter(Codec[vector["compression"]], vector["block_size"], _JAVA_BYTES_PER_CHECKSUM)
     for key, value in _entries(vector):
         writer.append(key, value)
     info = {name: text.encode() for name, text in vector["file_info"].items()}

@@ -34,7 +34,6 @@ ENTRY_EXTRA = 21
 #: One checksum of four bytes for any block: with Java's 16384, Hudi 1.2.0 loses the last entries of a large block,
 #: for its reader takes the checksum bytes off a size that does not hold them (measured).
 ONE_CHECKSUM = 1 << 30
-JAVA_BYTES_PER_CHECKSUM = 16384
 BLOCK_SIZE = 1 << 20
 
 SCHEMA_KEY = "schema"
