@@ -60,5 +60,18 @@ with urllib.request.urlopen(http + "/openapi.json") as answer:
 print("served")
 """
 
+#: Reads tables with the format library alone. Takes pairs: a table's path, and the Arrow file for its rows.
+READ = """
+import sys
+import pyarrow as pa
+import hudilake
+
+for path, target in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
+    rows = hudilake.open_table(path).scan().to_arrow()
+    with pa.OSFile(target, "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write_table(rows)
+assert not {"binlake", "lakemetastore", "pyspark"} & set(sys.modules)
+"""
+
 #: A module in the place of ours, as a project of its own may have it.
 STRANGER = "raise ImportError('a package of the user, which nothing of ours may import')\n"

@@ -1,5 +1,5 @@
 """Each distribution does its work in an environment that has no more than it asks for, beside a user's own ``pipeline``
-and ``jobs``. The three stages share an environment that grows, for the libraries are large."""
+and ``jobs``. The stages share an environment that grows, for the libraries are large."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ import pytest
 
 from distributions.build import build
 from hudilake.errors import TransientError
+from tests.services.kafka import Broker
 from tests.whole.packages.environment import Environment
-from tests.whole.packages.programs import METASTORE, STRANGER, TABLE
+from tests.whole.packages.programs import METASTORE, READ, STRANGER, TABLE
+from tests.whole.packages.streamed import check_stream
 
 #: What a table or a metastore needs nothing of.
 SPARK_AND_KAFKA = {"pyspark", "kafka", "confluent_kafka", "typer", "duckdb", "pandas"}
@@ -41,9 +43,11 @@ def _served(environment: Environment, place: Path, settings: dict[str, object]) 
 
 
 @pytest.mark.packages
+@pytest.mark.spark
+@pytest.mark.kafka
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-def test_each_distribution_alone(tmp_path: Path) -> None:
+def test_each_distribution_alone(kafka_broker: Broker, tmp_path: Path) -> None:
     hudilake, lakemetastore, binlake = build(tmp_path / "wheels")
     environment = Environment(tmp_path / "environment", tmp_path / "wheels")
     work = tmp_path / "work"
@@ -52,8 +56,11 @@ def test_each_distribution_alone(tmp_path: Path) -> None:
         (work / own / "__init__.py").write_text(STRANGER)
     (work / "table.py").write_text(TABLE)
     (work / "metastore.py").write_text(METASTORE)
+    (work / "read.py").write_text(READ)
 
     environment.install(hudilake)
+    for own in ("pipeline", "jobs"):
+        assert "of the user" in environment.run(["python", "-c", f"import {own}"], work, code=1)
     assert not {module for module in SPARK_AND_KAFKA | SERVICES if environment.has(module)}
     table = work / "lake" / "shop" / "people"
     sys.stdout.write(environment.run(["python", "table.py", str(table)], work))
@@ -93,3 +100,5 @@ def test_each_distribution_alone(tmp_path: Path) -> None:
     checked = environment.run(["binlake", "check", "stream.yaml"], work, code=TransientError.exit_code)
     assert "cannot reach Kafka" in checked
     assert "can be written to, and no file twice" in checked
+
+    check_stream(environment, kafka_broker, work)
