@@ -21,6 +21,7 @@ WORKERS = 1
 TESTS = """
 import os
 import pytest
+import unittest
 
 def test_right():
     pass
@@ -45,7 +46,7 @@ def test_wrong(name):
 @pytest.mark.parametrize("name", {skipped!r})
 def test_skipped(name):
     assert "PYTEST_XDIST_WORKER" not in os.environ or name == "right"
-    pytest.skip("alone")
+    raise unittest.SkipTest("alone")
 """
 
 

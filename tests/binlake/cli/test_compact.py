@@ -99,7 +99,7 @@ def test_one_bad_table_does_not_stop_the_others(lake: FedLake) -> None:
     assert done.exit_code == 66
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["shop.a", "shop.b"]
     assert "error: " in done.stderr
-    assert "table: shop.a" in done.stderr
+    assert "table=shop.a" in done.stderr
     lake.check(name="b")
     assert all(not s.log_files for s in lake.table("b").file_slices())
     (lake.path / "shop/a/.hoodie/hoodie.properties").write_bytes(b"")

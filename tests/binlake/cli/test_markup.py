@@ -30,6 +30,8 @@ NAME, COLUMN = "[green]x", "[red]y"
 TABLE = f"shop.{NAME}"
 #: Each command's arguments, and a text that it shows. ``CONF``: the stream's settings; ``SQL``: a file of queries.
 RUNS: dict[str, list[tuple[list[str], str]]] = {
+    "init": [(["CONF"], "the file is there already")],
+    "tables": [(["CONF"], TABLE)],
     "status": [(["CONF", "--no-kafka"], TABLE)],
     "audit": [(["CONF"], TABLE)],
     "inspect": [([TABLE, "--conf", "CONF"], "bucket"), (["[blue]none"], "[blue]none")],

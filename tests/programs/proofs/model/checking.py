@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from binlake.stream.spark.java import find_java
 from tests.paths import ROOT
 from tests.programs.proofs.model.tools import tlc_jar
 
@@ -53,8 +54,8 @@ def explore(module: str, text: str, settings: str, workers: int = 1, heap_mb: in
             shutil.copy(path, place)
         Path(place, f"{module}.tla").write_text(text)
         Path(place, f"{module}.cfg").write_text(settings)
-        java = ["java", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-cp", str(jar), "tlc2.TLC"]
-        flags = ["-deadlock", "-nowarning", "-noGenerateSpecTE", "-workers", str(workers), "-metadir", f"{place}/seen"]
+        java = [str(find_java().command), f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-cp", str(jar), "tlc2.TLC"]
+        flags = ["-deadlock", "-nowarning", "-workers", str(workers), "-metadir", f"{place}/seen"]
         done = subprocess.run([*java, *flags, module], cwd=place, capture_output=True, text=True, check=False)
     return _read(done.stdout)
 

