@@ -11,13 +11,15 @@ source's.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 Row = dict[str, Any]
+#: A row's non-null values as something that can be counted.
+Content = tuple[tuple[str, str], ...]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ESCAPED = {chr(c) for c in range(0x20)} | set("\x7f\"#%'*/:=?\\{[]^")
 
@@ -207,8 +209,8 @@ class TableModel:
         ]
 
 
-def content(row: Row) -> tuple[tuple[str, str], ...]:
-    """A row's non-null values as something that can be counted."""
+def content(row: Row) -> Content:
+    """A row's content."""
     return tuple(sorted((name, repr(value)) for name, value in row.items() if value is not None))
 
 
@@ -217,35 +219,50 @@ class KeylessModel:
     """The multiset of rows after the changes it was shown, each counted once however often it was delivered.
 
     A streamed change is known by its place in the binlog, a snapshot's row (all of them at one place) by its record.
+    What went before it came is owed: it takes the next row of its content that was added before it, and none that was
+    added later, which the source still has.
     """
 
     shape: Shape
     seen: set[tuple[int, int, bool]] = field(default_factory=set)
-    changes: list[tuple[int, Row, int]] = field(default_factory=list)
+    live: defaultdict[Content, list[int]] = field(default_factory=lambda: defaultdict(list))
+    owed: defaultdict[Content, list[int]] = field(default_factory=lambda: defaultdict(list))
+    newest: dict[Content, int] = field(default_factory=dict)
+    samples: dict[Content, Row] = field(default_factory=dict)
     truncated: int = -1
 
     def commit(self, batch: Iterable[Delivered]) -> None:
         """One commit."""
-        records = list(batch)
+        records = sorted(batch, key=lambda d: (d.change.order, d.change.row, d.offset))
         self.truncated = max([self.truncated, *(d.change.order for d in records if d.change.is_truncate)])
         for record in records:
-            self._see(record, record.change.after, 1)
-            self._see(record, record.change.before, -1)
-        self.changes = [c for c in self.changes if c[0] > self.truncated]
+            self._see(record, record.change.before, came=False)
+            self._see(record, record.change.after, came=True)
+        for orders in (*self.live.values(), *self.owed.values()):
+            orders[:] = [order for order in orders if order > self.truncated]
 
-    def _see(self, record: Delivered, row: Row | None, sign: int) -> None:
+    def _see(self, record: Delivered, row: Row | None, *, came: bool) -> None:
         change = record.change
         streamed = change.order >> 32 & 0xFFFFF
-        mark = (change.order, change.row, sign > 0) if streamed else (-1 - record.partition, record.offset, True)
-        if row is not None and mark not in self.seen:
-            self.seen.add(mark)
-            self.changes.append((change.order, row, sign))
+        mark = (change.order, change.row, came) if streamed else (-1 - record.partition, record.offset, True)
+        if row is None or mark in self.seen:
+            return
+        self.seen.add(mark)
+        key, order = content(row), change.order
+        self.samples[key] = row
+        if came:
+            waiting = [owed for owed in self.owed[key] if order <= owed]
+            if waiting:
+                self.owed[key].remove(min(waiting))
+            else:
+                self.live[key].append(order)
+            return
+        if self.live[key]:  # rows of equal content are one like another
+            self.live[key].remove(min(self.live[key]))
+        else:  # an earlier delete may have taken the row that this one was meant for, and left its own
+            self.owed[key].append(max(order, self.newest.get(key, -1)))
+        self.newest[key] = max(order, self.newest.get(key, -1))
 
     def rows(self) -> list[Row]:
-        """Live rows: of each content as many as came more than went; what went before it came is owed."""
-        counts: Counter[tuple[tuple[str, str], ...]] = Counter()
-        samples = {}
-        for _, row, sign in self.changes:
-            counts[content(row)] += sign
-            samples[content(row)] = row
-        return [self.shape.lake_row(samples[mark]) for mark, count in counts.items() for _ in range(count)]
+        """The live rows."""
+        return [self.shape.lake_row(self.samples[key]) for key, orders in self.live.items() for _ in orders]

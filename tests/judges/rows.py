@@ -1,7 +1,7 @@
 """Rows in a form in which the judges' answers can be compared: plain values, in one order.
 
-Exact: a decimal keeps its scale, a float all its bits, a timestamp its microsecond; -0.0 is not 0.0. A struct is
-a dict, a map a list of pairs, which have no order.
+Exact: a decimal keeps its scale, a float all its bits, a timestamp its microsecond; -0.0 is not 0.0. The fields of
+a struct (a dict) and the entries of a map (pairs from Arrow, a dict from Spark) have no order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def canonical_value(value: object) -> Value:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, dict):
-        return f"struct {[(name, canonical_value(inner)) for name, inner in value.items()]}"
+        return canonical_value(list(value.items()))
     if isinstance(value, list) and all(isinstance(entry, tuple) for entry in value):
         return f"map {sorted((key, repr(canonical_value(item))) for key, item in value)}"
     if isinstance(value, list):

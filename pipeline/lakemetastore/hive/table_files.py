@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from hudilake.errors import LakeError
+from hudilake.errors import ConfigError, LakeError
 from hudilake.storage import Storage
 from hudilake.storage.abilities import unsynced
 from hudilake.storage.directories import followed, is_there, make, move, remove_empty
@@ -286,7 +286,10 @@ class TableFiles:
 
     def _open(self, location: str) -> Storage:
         assert self.open_storage is not None
-        return self.open_storage(comparable(location))
+        try:
+            return self.open_storage(comparable(location))
+        except ConfigError as error:  # a file of the disk is at the location
+            raise _no_directory(location, error) from error
 
     def _real(self, location: str) -> str:
         """A location as one text for each place, with links followed where the disk is ours to look at."""
@@ -311,6 +314,9 @@ def _make(place: Storage, location: str) -> bool:
     try:
         return make(unsynced(place))  # an empty directory that a power cut takes is made by who writes into it
     except LakeError as error:
-        raise MetaError(
-            f"{location} is not a directory or unable to create one: {error.what}", do_next=error.do_next
-        ) from error
+        raise _no_directory(location, error) from error
+
+
+def _no_directory(location: str, error: LakeError) -> MetaError:
+    """Hive's words for a location that is no directory."""
+    return MetaError(f"{location} is not a directory or unable to create one: {error.what}", do_next=error.do_next)

@@ -40,7 +40,7 @@ def test_statements_are_judged_against_the_tables_as_they_stand(kafka_broker: Br
     prefix = f"ddl{new_uuid()[:8]}"
     servers = kafka_broker.bootstrap_servers
     producer = Producer({"bootstrap.servers": servers})
-    producer.produce(f"{prefix}.shop.t", b"{}", b"{}")
+    producer.produce(f"{prefix}.shop.t", key=b"{}")
     for record in source.ddl:
         producer.produce(prefix, record)
     producer.flush(30)

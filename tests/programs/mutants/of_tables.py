@@ -90,7 +90,7 @@ TABLES = (
     Mutant(
         "inflight-check", "an instant that another writer rolled back is not published", "it is not looked for",
         "pipeline/hudilake/commit/commit.py",
-        "    if inflight.file_name not in names:\n",
+        "    if not {inflight.file_name, inflight.in_state(State.REQUESTED).file_name} <= names:\n",
         "    if not names and inflight is None:\n",
         ("tests/hudilake/commit/test_commit.py",),
     ),
