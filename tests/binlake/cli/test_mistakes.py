@@ -195,11 +195,12 @@ def test_a_lake_that_cannot_be_written_to_fails_a_check(run: Run, tmp_path: Path
     [
         ("{}", "no.such.topic", 2, "no.such.topic"),
         ("{sasl.mechanizm: PLAIN}", "some", 2, "sasl.mechanizm"),
-        (
+        pytest.param(
             "{security.protocol: SASL_PLAINTEXT, sasl.mechanism: PLAIN, sasl.username: a, sasl.password: b}",
             "some",
             2,
             "",
+            marks=pytest.mark.full,  # ten seconds, in which the client tries again
         ),
     ],
     ids=["topic missing", "unknown property", "SASL at a broker without"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,6 @@ from tests.binlake.decode.ways import equal
 from tests.counting import calls_an_item
 
 JSON_FORMATS = [form for form in FORMATS if form != "avro"]
-EACH = [pytest.param(form, case, id=f"{form} {case.name}") for form in FORMATS for case in cases(form)]
-EACH_JSON = [param for param in EACH if param.values[0] != "avro"]
 MORE_VALUES = """
     [] [1,"a"] ["a","b"] [null] ["a",] [[] {"a":1} {"a":1,} {"a":1]} {"a":} {"a"} {1:2} {"wkb":"AQ==","srid":1}
     {"wkb":"AQ==","wkb":"AQ=="} {"wkb":"AQ==","more":1} {"wkb":null} {"wkb":1} {"srid":1e999,"wkb":"AQ=="}
@@ -45,16 +43,18 @@ DEEP = ["[" * n + "]" * n for n in (16, 60, 61, 70)]
 ODD = [*VALUES, *MORE_VALUES, *SPACED, *DEEP]
 
 
-def in_turns() -> list[Any]:
-    """The cases of all JSON formats: ``make test`` takes each in one format, ``make test-rest`` in the others."""
+def in_turns(formats: Iterable[str]) -> list[Any]:
+    """The cases of formats: ``make test`` takes each case in one format, ``make test-rest`` in the others."""
+    each = [(form, case) for form in formats for case in cases(form)]
     forms: dict[str, list[str]] = {}
-    for form in JSON_FORMATS:
-        for case in cases(form):
-            forms.setdefault(case.name, []).append(form)
+    for form, case in each:
+        forms.setdefault(case.name, []).append(form)
     turn = {name: having[number % len(having)] for number, (name, having) in enumerate(forms.items())}
-    each: list[Any] = [one.values for one in EACH_JSON]
     marks = [() if turn[case.name] == form else pytest.mark.full for form, case in each]
-    return [pytest.param(*one.values, id=one.id, marks=mark) for one, mark in zip(EACH_JSON, marks, strict=True)]
+    return [
+        pytest.param(form, case, id=f"{form} {case.name}", marks=mark)
+        for (form, case), mark in zip(each, marks, strict=True)
+    ]
 
 
 def with_values(made: Messages, values: list[bytes | None]) -> RawRecords:
@@ -68,14 +68,14 @@ def with_values(made: Messages, values: list[bytes | None]) -> RawRecords:
     )
 
 
-@pytest.mark.parametrize(("form", "case"), EACH_JSON)
+@pytest.mark.parametrize(("form", "case"), in_turns(JSON_FORMATS))
 def test_good_values(form: str, case: Case) -> None:
     made = messages(form, case, 60)
     found = equal(made.records, made.schemas, dataclasses.replace(made.options, before_of="all"))
     assert sum(batch.rows.num_rows for batch in found.changes) == 60
 
 
-@pytest.mark.parametrize(("form", "case"), in_turns())
+@pytest.mark.parametrize(("form", "case"), in_turns(JSON_FORMATS))
 def test_every_other_value(form: str, case: Case) -> None:
     """Alone in its message, beside good values and among good messages."""
     made = messages(form, dataclasses.replace(case, value=lambda _: "@"), 1)
@@ -144,7 +144,7 @@ def bound(form: str, case: Case) -> float:
     return MOST_CALLS[form]
 
 
-@pytest.mark.parametrize(("form", "case"), EACH)
+@pytest.mark.parametrize(("form", "case"), in_turns(FORMATS))
 def test_calls_a_message(form: str, case: Case) -> None:
     assert calls_a_message(form, case) <= bound(form, case)
 
