@@ -1,4 +1,4 @@
-"""A real HDFS for the tests: a NameNode and two DataNodes from Maven jars, on loopback ports that were free."""
+"""A real HDFS for the tests: one NameNode and one DataNode from Maven jars, on loopback ports that were free."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def start_hdfs(data_dir: Path) -> Iterator[HdfsCluster]:
     """Run an empty HDFS for the length of the block.
 
     Args:
-        data_dir: for its data, its configuration and a log of each process.
+        data_dir: for its data, its configuration and the logs ``namenode.log`` and ``datanode.log``.
 
     Raises:
         RuntimeError: it did not serve in time; the logs' last lines are in the message.
@@ -63,10 +63,9 @@ def start_hdfs(data_dir: Path) -> Iterator[HdfsCluster]:
         subprocess.run([*command, _NAME_NODE, "-format", "-force"], cwd=data_dir, stdout=log, stderr=log, check=True)
     with (
         _Node(data_dir, "namenode", [*command, _NAME_NODE]) as name_node,
-        _Node(data_dir, "first", [*command, _DATA_NODE, "-D", f"dfs.datanode.data.dir={data_dir}/first"]) as first,
-        _Node(data_dir, "second", [*command, _DATA_NODE, "-D", f"dfs.datanode.data.dir={data_dir}/second"]) as second,
+        _Node(data_dir, "datanode", [*command, _DATA_NODE]) as data_node,
     ):
-        _await_writable(uri, (name_node, first, second))
+        _await_writable(uri, (name_node, data_node))
         yield HdfsCluster(uri)
 
 
@@ -80,11 +79,7 @@ def _configure(data_dir: Path, uri: str) -> None:
     write_configuration(
         conf / "hdfs-site.xml",
         {
-            "dfs.replication": "2",
-            # A file is closed once a DataNode has its last block, before the NameNode was told of it: a client that is
-            # told to ask again waits for half a second. That takes more replicas than the one that must be written.
-            "dfs.namenode.replication.min": "1",
-            "dfs.namenode.file.close.num-committed-allowed": "1",
+            "dfs.replication": "1",
             "dfs.permissions.enabled": "false",
             "dfs.namenode.http-address": loopback,
             "dfs.datanode.address": loopback,

@@ -29,7 +29,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str,
     return f"{cluster.uri}/stores", {}
 
 
-#: On HDFS a usual run tries one writer.
+#: On HDFS a file takes half a second.
 WRITERS = {"tasks": 0, "driver": 1 << 30}
 ON_HDFS = [pytest.param("hdfs", writer, marks=pytest.mark.hdfs) for writer in usually(["tasks"], list(WRITERS))]
 ELSEWHERE = itertools.product(["local", "s3"], WRITERS)

@@ -26,7 +26,7 @@ def dies(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-#: A usual run tries the living alone on HDFS.
+#: On HDFS a file takes half a second.
 ON_HDFS = [
     pytest.param("hdfs", dead, marks=[pytest.mark.hdfs, pytest.mark.full]) for dead in usually([False], [False, True])
 ]
