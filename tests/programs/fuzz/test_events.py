@@ -18,9 +18,10 @@ USUAL_SHARE = 4
 @pytest.mark.full
 def test_a_short_campaign() -> None:
     """With the kept corpus, in a process of its own: it neither dies nor hangs."""
-    outcome = fuzz(tuple(events.TARGETS), seed=scaled(1000), seconds=300, count=scaled(20_000) // 20)
+    count = scaled(40_000) // 20
+    outcome = fuzz(tuple(events.TARGETS), seed=scaled(1000), seconds=300, count=count)
     assert outcome.failures == []
-    assert outcome.done >= 200 * len(events.TARGETS)
+    assert outcome.done >= count * len(events.TARGETS)
 
 
 @pytest.mark.parametrize("target", events.TARGETS)

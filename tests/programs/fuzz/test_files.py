@@ -12,9 +12,10 @@ from tests.programs.fuzz.campaign import fuzz
 @pytest.mark.full
 def test_a_short_campaign() -> None:
     """With the kept corpus, in a process of its own: it neither dies nor hangs."""
-    outcome = fuzz(tuple(files.TARGETS), seed=scaled(1000), seconds=300, count=scaled(20_000) // 20)
+    count = scaled(40_000) // 20
+    outcome = fuzz(tuple(files.TARGETS), seed=scaled(1000), seconds=300, count=count)
     assert outcome.failures == []
-    assert outcome.done >= 200 * len(files.TARGETS)
+    assert outcome.done >= count * len(files.TARGETS)
 
 
 @pytest.mark.parametrize("target", files.TARGETS)
