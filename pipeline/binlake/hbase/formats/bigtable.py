@@ -65,6 +65,9 @@ def _take(chunk: DecodeChunk, at: list[int]) -> None:
     """Add the cells of some records. Raises one of BAD_CELLS if one of them is bad."""
     fields = _parsed([chunk.records.values[i] or b"" for i in at])
     rows = _rows(chunk, fields, np.array(at, dtype=np.int64))
+    for part in ("sourceInstance", "sourceTable"):
+        sound = pc.and_(pc.not_equal(fields[part], ""), pc.invert(pc.match_substring(fields[part], "\0")))
+        require(sound, Reason.UNKNOWN_MESSAGE, f"the {part} is empty or has a zero byte")
     names = pc.binary_join_element_wise(fields["sourceInstance"], fields["sourceTable"], "\0").dictionary_encode()
     of = names.indices.to_numpy()
     for number, name in enumerate(names.dictionary.to_pylist()):

@@ -103,6 +103,7 @@ BAD: dict[str, list[dict[str, Any] | bytes]] = {
         *(without(name) for name in ("rowKey", "modType", "columnFamily", "commitTimestamp", "tieBreaker")),
         *(without(name) for name in ("sourceInstance", "sourceTable", "column", "timestamp", "value")),
         change("DELETE_CELLS", column=None),
+        *(change(**{name: text}) for name in ("sourceInstance", "sourceTable") for text in ("", "a\0b")),
     ],
     "unknown_op": [change(modType="UNKNOWN")],
     "missing_key": [change(rowKey=""), change(columnFamily="")],
