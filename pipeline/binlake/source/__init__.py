@@ -1,1 +1,1 @@
-"""Raw records and offsets, from Kafka. Does not depend on tables."""
+"""Raw records and offsets, from Kafka and files; tables of the source's server. Does not depend on lake tables."""

@@ -15,8 +15,8 @@ from binlake.cli.commands.setup.server import Provider, SourceColumns, findings,
 from binlake.cli.commands.setup.topics import TopicGroup, choose, groups_of
 from binlake.decode.changes import RawRecords
 from binlake.decode.options import EventFormat
-from binlake.proof.verify.source.connection import SourceConnection
 from binlake.settings import DatabaseSettings, Settings
+from binlake.source.database.connection import SourceConnection
 from hudilake.errors import ConfigError
 from tests.binlake.decode.recordings import records
 from tests.binlake.stream.topic_log import event

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from binlake.proof.verify.source.source_table import DescribedTable, SourceColumn
-from binlake.proof.verify.source.values import Unreadable, ValueReader, normalised_json
 from binlake.rows.upsert.keyless import DIGEST_FIELD
 from binlake.rows.upsert.target import ORDER_FIELD, ROW_FIELD
 from binlake.settings import SourceSettings, TableRules
 from binlake.settings.fanout import ShardRule
+from binlake.source.database.source_table import DescribedTable, SourceColumn
+from binlake.source.database.values import Unreadable, ValueReader, normalised_json
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.column_names import known_as, lake_name
 

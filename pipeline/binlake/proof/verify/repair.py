@@ -21,14 +21,14 @@ from binlake.proof.verify.canonical import is_in
 from binlake.proof.verify.columns import ColumnPlan, ComparedColumn
 from binlake.proof.verify.rows import KnownRows
 from binlake.proof.verify.settle import Look
-from binlake.proof.verify.source.snapshot import SourcePosition, snapshot
-from binlake.proof.verify.source.values import ValueReader
 from binlake.proof.verify.source_rows import SourceRows
 from binlake.proof.verify.table_check import TableCheck
 from binlake.proof.verify.tidy import RowRemoval
 from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.prepare import AcceptedRows, TableFacts, prepare
 from binlake.settings import Settings, TableRules
+from binlake.source.database.snapshot import SourcePosition, snapshot
+from binlake.source.database.values import ValueReader
 from binlake.source.offsets import NO_RANGES
 from binlake.tables.lake import Lake, locking
 from binlake.tables.services.table_services import TableServices

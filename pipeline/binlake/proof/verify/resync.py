@@ -16,9 +16,9 @@ from binlake.proof.verify.canonical import is_in
 from binlake.proof.verify.repair import Repairer, refuse_unrepairable, whole_rows
 from binlake.proof.verify.rows import KnownRows
 from binlake.proof.verify.settle import Look
-from binlake.proof.verify.source.snapshot import SourcePosition, snapshot
 from binlake.proof.verify.source_rows import SourceRows
 from binlake.proof.verify.table_check import TableCheck
+from binlake.source.database.snapshot import SourcePosition, snapshot
 from hudilake.format.digest.rows import Ulongs
 from hudilake.table.table import HudiTable
 

@@ -16,12 +16,12 @@ from binlake.proof.verify.coverage import AsItIs, LakeCoverage, StreamCoverage
 from binlake.proof.verify.repair import Repairer
 from binlake.proof.verify.result import TableResult
 from binlake.proof.verify.resync import ResyncResult, resync_from_source
-from binlake.proof.verify.source.connection import SourceConnection, connect
-from binlake.proof.verify.source.pace import Pace
-from binlake.proof.verify.source.source_table import tables_of
 from binlake.proof.verify.table_check import CheckOptions, TableCheck
 from binlake.settings import Settings
 from binlake.settings.database import ReplicaSettings
+from binlake.source.database.connection import SourceConnection, connect
+from binlake.source.database.pace import Pace
+from binlake.source.database.source_table import tables_of
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds, SourceOf
 from binlake.tables.store_tables import refuse_of_store, store_refusal

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from binlake.proof.verify.canonical import is_in
 from binlake.proof.verify.rows import KnownRows
-from binlake.proof.verify.source.snapshot import SourcePosition
+from binlake.source.database.snapshot import SourcePosition
 
 #: After so many looks at which a row was newer than the position it counts as changing.
 _LOOKS_AT_CHANGING = 3

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from binlake.proof.verify.cells import columns_of_packets
 from binlake.proof.verify.columns import ColumnPlan, ComparedColumn
 from binlake.proof.verify.rows import EVERYTHING, KeyRange, KnownRows
-from binlake.proof.verify.source.connection import SourceConnection
-from binlake.proof.verify.source.pace import Pace
-from binlake.proof.verify.source.source_table import DescribedTable, quoted
-from binlake.proof.verify.source.values import Unreadable, sql_literal
+from binlake.source.database.connection import SourceConnection
+from binlake.source.database.pace import Pace
+from binlake.source.database.row_packets import columns_of_packets
+from binlake.source.database.source_table import DescribedTable, quoted
+from binlake.source.database.values import Unreadable, sql_literal
 
 #: The most rows and bytes in memory at once.
 CHUNK_ROWS, CHUNK_BYTES = 65_536, 64 << 20

@@ -20,14 +20,14 @@ from binlake.proof.verify.places import FileGroups, GroupName
 from binlake.proof.verify.result import TableResult, row_differences
 from binlake.proof.verify.rows import EVERYTHING, NO_ORDERS, KeyRange, KnownRows, Longs
 from binlake.proof.verify.settle import Look, settle
-from binlake.proof.verify.source.connection import SourceConnection
-from binlake.proof.verify.source.pace import Pace
-from binlake.proof.verify.source.snapshot import SourcePosition, snapshot
-from binlake.proof.verify.source.source_table import DescribedTable, describe, quoted
 from binlake.proof.verify.source_rows import SourceRows
 from binlake.rows.upsert.target import kind_of
 from binlake.settings import Settings
 from binlake.settings.fanout import ShardRule
+from binlake.source.database.connection import SourceConnection
+from binlake.source.database.pace import Pace
+from binlake.source.database.snapshot import SourcePosition, snapshot
+from binlake.source.database.source_table import DescribedTable, describe, quoted
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds, SourceOf
 from hudilake.clock import monotonic_s

@@ -7,8 +7,8 @@ import pyarrow as pa
 from binlake.decode.changes import SourceTable
 from binlake.decode.types.mysql_types import parse_type
 from binlake.proof.verify.columns import plan_columns
-from binlake.proof.verify.source.source_table import DescribedTable, SourceColumn
 from binlake.settings import SourceSettings, TablesSettings
+from binlake.source.database.source_table import DescribedTable, SourceColumn
 
 SOURCE = SourceTable("d", "t")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from binlake.proof.verify.canonical import RangeSums, digests
-from binlake.proof.verify.cells import columns_of_packets
+from binlake.source.database.row_packets import columns_of_packets
 from hudilake.errors import CorruptDataError
 
 

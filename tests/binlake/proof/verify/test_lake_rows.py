@@ -13,9 +13,9 @@ from binlake.decode.types.mysql_types import parse_type
 from binlake.proof.verify.columns import ColumnPlan, ComparedColumn
 from binlake.proof.verify.lake_rows import LakeRows
 from binlake.proof.verify.places import GroupName
-from binlake.proof.verify.source.source_table import SourceColumn
-from binlake.proof.verify.source.values import ValueReader
 from binlake.settings import SourceSettings
+from binlake.source.database.source_table import SourceColumn
+from binlake.source.database.values import ValueReader
 from binlake.tables.lake_table import LakeTable
 from hudilake.storage import open_storage
 from tests.binlake.proof.verify.file_plants import FilePlants

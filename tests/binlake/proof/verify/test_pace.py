@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from binlake.proof.verify.source.pace import Pace
+from binlake.source.database.pace import Pace
 
 
 def test_rows_pass_no_faster_than_they_may() -> None:

@@ -161,7 +161,7 @@ def test_without_a_types_rule_the_comparison_is_wrong(
     monkeypatch.setattr(columns.ComparedColumn, "of_source", lambda s, c, u: lossy(of_source(s, c, u)))
     monkeypatch.setattr(columns.ComparedColumn, "of_lake", lambda s, v: lossy(of_lake(s, v)))
     if rule == "exact floats":  # MySQL's own text of a FLOAT has six digits
-        monkeypatch.setattr("binlake.proof.verify.source.source_table._FLOATS", frozenset())
+        monkeypatch.setattr("binlake.source.database.source_table._FLOATS", frozenset())
         assert "rate" in {c.column for d in verified(lake)[NAME].differences for c in d.cells}
     else:
         missed = {"sign of zero": "24", "trailing blanks": "49"}[rule]

@@ -12,10 +12,10 @@ from binlake.decode.types.mysql_types import parse_type
 from binlake.proof.verify.columns import ColumnPlan, ComparedColumn
 from binlake.proof.verify.rows import KnownRows
 from binlake.proof.verify.settle import Look, Settlement, settle
-from binlake.proof.verify.source.snapshot import SourcePosition
-from binlake.proof.verify.source.source_table import SourceColumn
-from binlake.proof.verify.source.values import ValueReader
 from binlake.settings import SourceSettings
+from binlake.source.database.snapshot import SourcePosition
+from binlake.source.database.source_table import SourceColumn
+from binlake.source.database.values import ValueReader
 
 #: Key -> value and, in the lake, ordering value.
 Source = dict[int, str]

@@ -14,10 +14,10 @@ from binlake.cli.app import app
 from binlake.proof.verify.repair import Repairer
 from binlake.proof.verify.resync import resync_from_source
 from binlake.proof.verify.run import Verifier, VerifyOptions
-from binlake.proof.verify.source.connection import TextRow
-from binlake.proof.verify.source.snapshot import _begin_after, snapshot
 from binlake.proof.verify.table_check import TableCheck
 from binlake.settings import Settings
+from binlake.source.database.connection import TextRow
+from binlake.source.database.snapshot import _begin_after, snapshot
 from binlake.tables.catalog import CatalogTable, catalog_table
 from embedded.mariadb import EmbeddedMariaDB
 from hudilake.clock import new_uuid

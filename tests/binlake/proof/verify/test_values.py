@@ -10,8 +10,8 @@ import pytest
 
 from binlake.decode.types.mysql_types import parse_type
 from binlake.proof.verify.columns import common_type
-from binlake.proof.verify.source.values import Unreadable, ValueReader, normalised_json, sql_literal, time_text
 from binlake.settings import SourceSettings
+from binlake.source.database.values import Unreadable, ValueReader, normalised_json, sql_literal, time_text
 
 CASES = [
     ("int(5) unsigned zerofill", b"00012", 12),

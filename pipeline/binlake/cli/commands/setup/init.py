@@ -17,8 +17,8 @@ from binlake.cli.commands.setup.server import tables as tables_of
 from binlake.cli.commands.setup.topics import TopicGroup, choose, survey
 from binlake.cli.commands.stream.check import exit_code, print_checks, run_checks
 from binlake.cli.text import number, say, size, terminal
-from binlake.proof.verify.source.connection import SourceConnection, connect
 from binlake.settings import DatabaseSettings, KafkaSettings, Settings
+from binlake.source.database.connection import SourceConnection, connect
 from hudilake.errors import ConfigError
 
 #: Where the database's password is; it never stands in a file or on a command line.

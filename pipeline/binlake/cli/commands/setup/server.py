@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from binlake.proof.verify.source.connection import SourceConnection
+from binlake.source.database.connection import SourceConnection
 
 _DAY_S = 86_400
 

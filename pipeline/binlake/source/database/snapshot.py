@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from binlake.decode.order import binlog_order
-from binlake.proof.verify.source.connection import SourceConnection
 from binlake.settings import SourceSettings
+from binlake.source.database.connection import SourceConnection
 from hudilake.errors import ConfigError, LakeError, TransientError
 
 #: So long after its place in the binlog a transaction is visible.
@@ -55,6 +55,18 @@ class SourcePosition:
             raise ConfigError(
                 f"the binlog position {self} cannot be ordered: {error}", do_next="name the binlog files as MySQL does"
             ) from error
+
+    def to_json(self) -> list[str | int | None]:
+        """The four values in a list."""
+        return [self.file, self.position, self.server_id, self.gtid]
+
+    @staticmethod
+    def from_json(said: list[str | int | None]) -> SourcePosition:
+        """The reverse of ``to_json``. Raises ValueError, TypeError for other data."""
+        file, position, server_id, gtid = said
+        if not isinstance(position, int) or not isinstance(server_id, int):
+            raise TypeError("a position and a server's number are whole numbers")
+        return SourcePosition(str(file), position, server_id, None if gtid is None else str(gtid))
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.types.mysql_types import MysqlType, parse_type
-from binlake.proof.verify.source.connection import SourceConnection
+from binlake.source.database.connection import SourceConnection
 from hudilake.errors import ConfigError, UnsupportedError
 
 _FLOATS = frozenset({"float", "double"})
