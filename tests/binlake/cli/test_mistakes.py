@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import io
 import json
 import os
@@ -26,7 +25,6 @@ from hudilake.clock import new_uuid
 from hudilake.storage import open_storage
 from tests.binlake.cli.fed_lake import FedLake
 from tests.binlake.cli.mistakes import COMMANDS, HEAD, SETTINGS, Mistake, SettingsMistake
-from tests.paths import ROOT
 from tests.services.kafka import Broker
 
 
@@ -237,15 +235,3 @@ def test_the_program_prints_the_same_line_without_java(tmp_path: Path) -> None:
     assert [step for step in steps if not step.startswith("starting Spark")] == []
     assert re.fullmatch(r"error: no Java 17 found \[.*\]\. Next: install a Java 17 runtime.*", line)
     assert done.returncode == 2
-
-
-def test_systemd_restarts_on_the_codes_that_the_runbooks_name() -> None:
-    rows = re.findall(
-        r"^\| (\d+) \|.*\| (yes|no)?[^|]*\|$",
-        (ROOT / "docs/runbooks/index.md").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
-    unit = configparser.ConfigParser(strict=False)
-    unit.read(ROOT / "conf/binlake.service", encoding="utf-8")
-    assert set(unit["Service"]["RestartForceExitStatus"].split()) == {code for code, answer in rows if answer == "yes"}
-    assert unit["Service"]["Restart"] == "on-abnormal"
