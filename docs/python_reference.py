@@ -44,6 +44,7 @@ _SECTIONS = {
     "SQL": ("sql", "Limits"),
     "Moments for binlake's readers on Spark": ("Snapshot", "Incremental", "instant_of"),
     "Filters": ("Eq", "Ne", "Lt", "Le", "Gt", "Ge", "In", "IsNull", "IsNotNull", "StartsWith", "And", "Or", "Not"),
+    "Changes of rows": ("ChangeFeed", "ChangePosition"),
     "Samples for training": ("Samples", "SampleBatch", "SamplePosition"),
     "Policies": (
         "MetadataPolicy",

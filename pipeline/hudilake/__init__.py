@@ -37,6 +37,8 @@ if TYPE_CHECKING:
         OrderPolicy,
         RetentionPolicy,
     )
+    from hudilake.query.changes.feed import ChangeFeed
+    from hudilake.query.changes.position import ChangePosition
     from hudilake.query.samples.batches import SampleBatch
     from hudilake.query.samples.position import SamplePosition
     from hudilake.query.samples.samples import Samples
@@ -74,6 +76,8 @@ _HOMES = {
     "hudilake.query.sql.limits": "Limits",
     "hudilake.read.query": "Snapshot Incremental instant_of",
     "hudilake.read.filters.expressions": "Eq Ne Lt Le Gt Ge In IsNull IsNotNull StartsWith And Or Not",
+    "hudilake.query.changes.feed": "ChangeFeed",
+    "hudilake.query.changes.position": "ChangePosition",
     "hudilake.query.samples.samples": "Samples",
     "hudilake.query.samples.batches": "SampleBatch",
     "hudilake.query.samples.position": "SamplePosition",
@@ -95,6 +99,8 @@ _MODULES = {name: module for module, names in _HOMES.items() for name in names.s
 __all__ = [
     "AlreadyExistsError",
     "And",
+    "ChangeFeed",
+    "ChangePosition",
     "ClusteringPolicy",
     "ClusteringResult",
     "Commit",

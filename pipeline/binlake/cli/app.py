@@ -52,6 +52,12 @@ COMMANDS = (
         "Print what an SQL query would read of each table and why, without reading data.",
     ),
     Lazy(
+        "changes",
+        "binlake.cli.commands.reads.changes",
+        "changes",
+        "Print the rows that commits inserted, updated and deleted, each with its former values. Changes nothing.",
+    ),
+    Lazy(
         "layout",
         "binlake.cli.commands.upkeep.layout",
         "layout",

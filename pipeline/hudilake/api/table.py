@@ -18,6 +18,8 @@ from hudilake.commit.commit import OvertakenError
 from hudilake.commit.savepoint_record import Savepoint, savepoints
 from hudilake.errors import ConfigError
 from hudilake.policies import ClusteringPolicy, CompactionPolicy, FileSizePolicy, RetentionPolicy
+from hudilake.query.changes.feed import ChangeFeed
+from hudilake.query.changes.position import ChangePosition, position_at
 from hudilake.read.query import Incremental, Query, ReadOptimized, Snapshot
 from hudilake.read.question import Condition
 from hudilake.read.table_reader import TableReader
@@ -141,6 +143,33 @@ class Table:
         """The number of rows that pass. Files whose rows all pass are counted by the metadata table and not read.
         Arguments and errors as ``scan``."""
         return TableReader(self._table).count(_query(as_of, None, None, False), filter)
+
+    def changes(
+        self,
+        since: Moment | ChangePosition,
+        until: Moment | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        batch_rows: int = 8192,
+        follow: bool = False,
+    ) -> ChangeFeed:
+        """The rows that commits inserted, updated and deleted, each with its values before and afterwards.
+
+        Args:
+            since: where to begin: behind the commits that completed up to a moment ("" for all commits), or at a
+                position of another feed.
+            until: no commits that completed later; None for no limit.
+            columns: the compared and returned columns; None for all but those of the writer.
+            batch_rows: the largest number of changes of a batch.
+            follow: whether the feed waits for new commits.
+
+        Raises UnsupportedError for columns that the table lacks and rows without keys, PositionExpiredError where
+        commits since then are archived, cleaned or taken back, ConfigError, CorruptDataError, StorageError.
+        """
+        self._table.refresh()
+        position = since if isinstance(since, ChangePosition) else position_at(self._table, completed_at(since))
+        limit = None if until is None else completed_at(until)
+        return ChangeFeed(self._table, columns, position, limit, batch_rows, follow)
 
     def transaction(self, extra: Mapping[str, str] | None = None, *, isolated: bool = False) -> Transaction:
         """Begin several writes that become one commit.

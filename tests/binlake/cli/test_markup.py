@@ -40,6 +40,7 @@ RUNS: dict[str, list[tuple[list[str], str]]] = {
         ([TABLE, "select v from t where id = '[bold]'", "--conf", "CONF"], "[bold]"),
     ],
     "explain": [([TABLE, "select v from t where v = '[/]'", "--conf", "CONF"], "[/]")],
+    "changes": [([TABLE, "--conf", "CONF", "--since", "earliest"], NAME)],
     "layout": [([TABLE, "--conf", "CONF", "--queries", "SQL"], "[cyan]")],
     "fsck": [([TABLE, "--conf", "CONF"], "0 error"), (["[dim]none", "--conf", "CONF"], "[dim]none")],
     "repair": [([TABLE, "--conf", "CONF"], "nothing that can be repaired")],

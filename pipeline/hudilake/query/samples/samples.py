@@ -25,6 +25,7 @@ import pyarrow as pa
 from hudilake.errors import ConfigError, TransientError, UnsupportedError
 from hudilake.query.samples.batches import Batches, GroupSamples, SampleBatch
 from hudilake.query.samples.completeness import Completeness
+from hudilake.query.samples.moments import value_schema
 from hudilake.query.samples.position import LastRow, SamplePosition, Shard, ShuffleState
 from hudilake.query.samples.shuffle import ShuffleBuffer
 from hudilake.query.samples.states import States
@@ -93,7 +94,7 @@ class Samples:
         self._table.config.refuse_older("a stream of samples")
         self._until = None if self.until is None else instant_of(self.until)
         self._shard = Shard(*self.shard)
-        self.schema = _schema(self._table, self.columns)
+        self.schema = value_schema(self._table, self.columns)
         rule = Completeness.of(self._table.config, self.schema.names, self.complete)
         self._states = States(self._table, self.schema, rule, self.changes, self._shard)
         self.position = self._first_position()
@@ -235,7 +236,7 @@ class Samples:
 
     def _refresh(self) -> bool:
         changed = self._table.refresh()
-        self._states.refreshed()
+        self._states.moments.refreshed()
         present = {f.name: f.type for f in self._table.schema}
         gone = [field.name for field in self.schema if present.get(field.name) != field.type]
         if gone:
@@ -245,14 +246,3 @@ class Samples:
                 table=self._table.config.name,
             )
         return changed
-
-
-def _schema(table: HudiTable, columns: Sequence[str] | None) -> pa.Schema:
-    """The asked columns with their types."""
-    hidden = {table.config.ordering_field, *table.config.merging.hidden_fields}
-    names = [n for n in table.schema.names if n not in hidden] if columns is None else list(columns)
-    if unknown := [name for name in names if name not in table.schema.names]:
-        raise UnsupportedError(
-            f"the table has no columns {unknown}", do_next="correct the column names", table=table.config.name
-        )
-    return pa.schema([table.schema.field(name) for name in names])

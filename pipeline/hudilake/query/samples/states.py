@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import zlib
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudilake.errors import UnsupportedError
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
-from hudilake.format.files.view import FileSlice, partition_paths
-from hudilake.format.timeline.timeline import Timeline
+from hudilake.format.files.view import partition_paths
 from hudilake.query.samples.completeness import Completeness
+from hudilake.query.samples.moments import Moments, TableMoment
 from hudilake.query.samples.position import LastRow, Shard
-from hudilake.query.samples.steps import GroupName, SampleStep, expired
-from hudilake.read.listing import slices_for
-from hudilake.read.query import Incremental
-from hudilake.read.slice import GrowingSlice, SliceReader
-from hudilake.read.window import COMMIT_TIME_FIELD, CommitWindow, timeline_until
-from hudilake.storage.base import FileInfo
+from hudilake.query.samples.steps import GroupName, SampleStep
+from hudilake.read.window import COMMIT_TIME_FIELD, CommitWindow
 from hudilake.table.table import HudiTable
-
-#: The most bytes of rows of file slices that stay in memory between two steps.
-KEPT_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -38,17 +29,9 @@ class GroupRows:
     rows: pa.Table
 
 
-@dataclass(frozen=True)
-class _Moment:
-    """The table when a commit completed: its timeline, and the file slices of some partitions."""
-
-    timeline: Timeline
-    slices: dict[GroupName, FileSlice]
-
-
 @dataclass
 class States:
-    """Reads what a step made complete. One file slice is in memory, and up to KEPT_BYTES of others that may grow.
+    """Reads what a step made complete.
 
     Args:
         table: open, refreshed by the caller.
@@ -63,17 +46,15 @@ class States:
     rule: Completeness
     changes: bool
     shard: Shard
-    _files: dict[str, list[FileInfo]] = field(default_factory=dict)
-    _kept: OrderedDict[GroupName, GrowingSlice] = field(default_factory=OrderedDict)
+    moments: Moments = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.moments = Moments(self.table)
 
     @property
     def rule_number(self) -> int:
         """A number that tells which rows are samples: another one for another rule."""
         return zlib.crc32(repr((self.rule, self.changes)).encode())
-
-    def refreshed(self) -> None:
-        """Forget the listings: the table was refreshed."""
-        self._files.clear()
 
     def completed_in(self, step: SampleStep, after: LastRow | None) -> Iterator[GroupRows]:
         """The rows that are complete at the step's end and were not at its begin, by file group and record key.
@@ -83,8 +64,8 @@ class States:
         """
         groups = self._groups(step)
         paths = sorted({path for path, _ in groups} if groups is not None else partition_paths(self.table.storage))
-        end = self._at(step.end, paths, step)
-        begin = self._at(step.begin, paths, step) if step.begin else None
+        end = self.moments.at(step.end, paths, step)
+        begin = self.moments.at(step.begin, paths, step) if step.begin else None
         window = CommitWindow(end.timeline, step.begin, step.end)
         for group in sorted(end.slices if groups is None else groups & end.slices.keys()):
             if self.shard.holds(*group) and (after is None or group >= (after.partition_path, after.file_id)):
@@ -94,7 +75,7 @@ class States:
         return None if step.groups is None else frozenset(g for g in step.groups if self.shard.holds(*g))
 
     def _new_rows(
-        self, group: GroupName, begin: _Moment | None, end: _Moment, window: CommitWindow, after: LastRow | None
+        self, group: GroupName, begin: TableMoment | None, end: TableMoment, window: CommitWindow, after: LastRow | None
     ) -> GroupRows:
         given = None  # read before the rows of the end: the slice only grows
         if begin is not None and not self.changes and group in begin.slices:
@@ -109,36 +90,10 @@ class States:
         rows = rows.take(pc.sort_indices(rows.column(RECORD_KEY_FIELD)))
         return GroupRows(group, rows.column(RECORD_KEY_FIELD).combine_chunks(), rows.select(self.schema.names))
 
-    def _complete_rows(self, moment: _Moment, group: GroupName) -> pa.Table:
+    def _complete_rows(self, moment: TableMoment, group: GroupName) -> pa.Table:
         types = pa.schema([*self.schema, *(f for f in self.table.schema if f.name not in self.schema.names)])
         names = dict.fromkeys([*self.schema.names, RECORD_KEY_FIELD, COMMIT_TIME_FIELD, *self.rule.columns])
         schema = pa.schema([types.field(n) if n in types.names else pa.field(n, pa.string()) for n in names])
-        reader = SliceReader(self.table.storage, schema, self.table.config.ordering_field, moment.timeline)
-        kept = self._kept.pop(group, None) or GrowingSlice()
-        rows = kept.read(reader, moment.slices[group])
-        self._keep(group, kept)
+        rows = self.moments.rows(moment, group, schema)
         passing = self.rule.holds(rows)
         return rows if np.all(passing) else rows.filter(pa.array(passing))
-
-    def _keep(self, group: GroupName, piece: GrowingSlice) -> None:
-        """Keep a slice for the next step; those that were not read for the longest time make room."""
-        self._kept[group] = piece
-        while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > KEPT_BYTES:
-            self._kept.popitem(last=False)
-
-    def _at(self, time: str, paths: Sequence[str], step: SampleStep) -> _Moment:
-        table = self.table
-        files = {path: self._listed(path) for path in paths}
-        try:
-            timeline = timeline_until(table.storage, table.timeline, time)
-            slices = slices_for(Incremental("", time), files, table.timeline, timeline, table.storage)
-        except UnsupportedError as error:
-            if error.where.get("instant") != time:
-                raise
-            raise expired(step.begin, step.end, error.what) from error
-        return _Moment(timeline, {(one.partition_path, one.file_id): one for one in slices})
-
-    def _listed(self, path: str) -> list[FileInfo]:
-        if path not in self._files:
-            self._files[path] = self.table.storage.list(path)
-        return self._files[path]
