@@ -94,6 +94,12 @@ COMMANDS = (
         "Print the position and lag of the stream, and the state of each table. Changes nothing.",
     ),
     Lazy(
+        "console",
+        "binlake.cli.commands.reads.console",
+        "console",
+        "Serve a page for every stream, table and row, on this machine only unless --host says otherwise.",
+    ),
+    Lazy(
         "tables",
         "binlake.cli.commands.reads.tables",
         "tables",

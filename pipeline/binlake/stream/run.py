@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from binlake.position.checkpoint import last_finished, planned_batch
+from binlake.position.last_words import LastWords, leaving_last_words
 from binlake.position.lease import StreamLease
 from binlake.position.ledger import Ledger
 from binlake.position.topics import Topics
@@ -80,12 +81,13 @@ class Stream:
         self._error: LakeError | None = None
         self._direct = DirectEngine(spark.sparkContext)
         self._query: StreamingQuery | None = None
-        state = open_storage(settings.state_uri, settings.state_options())
+        self._state = state = open_storage(settings.state_uri, settings.state_options())
         self._lease = StreamLease(state, settings.name)
         self._lease.take()
         try:
             self._open(settings, state)
-        except BaseException:
+        except BaseException as error:
+            LastWords.of(error).leave(state)
             self._lease.give_back()
             raise
 
@@ -145,6 +147,10 @@ class Stream:
 
         Raises LakeError.
         """
+        with leaving_last_words(self._state):
+            self._run(once=once)
+
+    def _run(self, *, once: bool) -> None:
         source = kafka_source(self._spark, self._settings, self._start)
         writer = source.writeStream.foreachBatch(self._on_batch)
         writer = writer.option("checkpointLocation", self._checkpoint_dir).queryName(self._settings.name)

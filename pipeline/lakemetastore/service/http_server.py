@@ -7,7 +7,7 @@ import ssl
 import threading
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from hudilake.clock import monotonic_s
 from hudilake.errors import TransientError
@@ -26,7 +26,7 @@ class HttpServer:
         drain_seconds: how long requests in hand may take after ``stop``; a long poll is cut after it.
     """
 
-    def __init__(self, app: FastAPI, listener: socket.socket, tls: TlsSettings | None, drain_seconds: float) -> None:
+    def __init__(self, app: Starlette, listener: socket.socket, tls: TlsSettings | None, drain_seconds: float) -> None:
         self._listener = listener
         self._server = uvicorn.Server(
             uvicorn.Config(
@@ -42,7 +42,7 @@ class HttpServer:
             )
         )
         self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [listener]}, name="metastore-http", daemon=True
+            target=self._server.run, kwargs={"sockets": [listener]}, name="http", daemon=True
         )
 
     def start(self) -> None:
@@ -52,9 +52,7 @@ class HttpServer:
         while not self._server.started:
             self._thread.join(0.01)
             if not self._thread.is_alive() or monotonic_s() > until:
-                raise TransientError(
-                    "the HTTP side of the metastore did not begin", do_next="read the log above, then start again"
-                )
+                raise TransientError("the HTTP server did not begin", do_next="read the log above, then start again")
 
     def stop(self) -> None:
         """Accept no more requests, let those in hand end, then stop."""

@@ -61,7 +61,10 @@ RUNS: dict[str, list[tuple[list[str], str]]] = {
     "backfill": [(["CONF", "shop.[blue]none", "--from", "[x]", "--columns", "v"], "[x]")],
     "check": [(["CONF", "--kafka-timeout-s", "0.1"], "cannot reach Kafka"), (["[/bold]"], "[/bold]")],
     "config-schema": [([], "Settings")],
-    **{name: [(["[/bold].yaml"], "[/bold].yaml")] for name in ("run", "verify", "replay", "dump", "derive", "revert")},
+    **{
+        name: [(["[/bold].yaml"], "[/bold].yaml")]
+        for name in ("run", "verify", "replay", "dump", "derive", "revert", "console")
+    },
     "metastore": [(["check", "[/bold].yaml"], "[/bold].yaml")],
 }
 #: Runs command lines one after the other in a process; what each prints begins with a line of its own.

@@ -17,7 +17,6 @@ from binlake.cli.commands.stream import status as status_command
 from binlake.decode.changes import SourceTable
 from binlake.position.lease import StreamLease
 from binlake.position.ledger import Ledger
-from binlake.stream.monitoring import status as status_module
 from binlake.stream.monitoring.status import TableStatus
 from hudilake.clock import now_ms
 from hudilake.locking.heartbeat import Heartbeats
@@ -173,7 +172,7 @@ def test_rows_are_those_of_the_table_and_not_of_the_last_commit(lake: FedLake) -
 
 
 def test_large_tables_with_log_files_are_counted_on_demand(lake: FedLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_module, "COUNT_BYTES", 0)
+    monkeypatch.setattr("binlake.cli.commands.stream.status.COUNT_BYTES", 0)
     assert stood(lake)[1]["shop.a"]["rows"] is None
     assert "not counted" in lake.run("status", "--no-kafka").stdout
     assert stood(lake, "--count")[1]["shop.a"]["rows"] == 3

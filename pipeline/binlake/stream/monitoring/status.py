@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial, reduce
 
 from binlake.decode.changes import SourceTable
-from binlake.hbase.derive.pairs import DerivedPair
+from binlake.decode.formats.reader import not_carried
+from binlake.decode.options import EventFormat
+from binlake.hbase.derive.pairs import DerivedPair, pair_of_wide
 from binlake.hbase.derive.touched import newest_moment
 from binlake.position.compared import ComparedTables
 from binlake.position.lease import SILENCE_S, StreamLease
@@ -23,6 +26,7 @@ from binlake.stream.monitoring.held import KafkaFacts
 from binlake.tables.bucket_sizes import BucketAdvice, bucket_advice, proposed
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.feeds import Feeds
+from binlake.tables.quarantine import waiting_records
 from hudilake.clock import now_ms, parse_instant
 from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import LakeError
@@ -140,11 +144,12 @@ class TableStatus:
         commit_rows: upserts and deletes that this commit wrote.
         counts: the fates of its records; empty for a commit of another writer.
         quarantined: its records in the quarantine that were not replayed.
-        rows: the table's rows; None if counting would merge more than ``COUNT_BYTES`` and was not asked for.
+        rows: the table's rows; None if counting would merge more bytes than were allowed.
         pending: compactions that are not completed.
         log_bytes, base_bytes: sizes in the newest file slices.
         behind: whether the stream has passed records that this table has not applied.
         state: ``ok``, ``behind``, ``paused`` or ``stopped``.
+        verified: the ordering value up to which it is known to be as its source; None if it was never compared.
         lock: the holder of the table's lock.
         writers: the writers with a heartbeat.
         reverts: what ``binlake revert`` has undone; there the table differs from the source on purpose.
@@ -174,6 +179,7 @@ class TableStatus:
     base_bytes: int = 0
     behind: bool = False
     state: str = "ok"
+    verified: int | None = None
     lock: Writer | None = None
     writers: list[Writer] = field(default_factory=list)
     reverts: tuple[Revert, ...] = ()
@@ -199,15 +205,20 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
     )
     status.requests = load_requests(state)
     if kafka_timeout_s is not None and status.ledger is not None:
-        config = settings.kafka.client_properties()
-        behind = reduce(Offsets.earliest, status.ledger.behind.values(), NO_OFFSETS)
         try:
-            status.ends = end_offsets(config, status.ledger.positions, kafka_timeout_s)
-            first = first_offsets(config, behind, kafka_timeout_s)
-            status.facts = KafkaFacts(status.ends, first, retention_ms(config, list(behind)))
+            status.facts = kafka_facts(settings, status.ledger, kafka_timeout_s)
+            status.ends = status.facts.ends
         except LakeError as error:
             status.kafka = error.what
     return status
+
+
+def kafka_facts(settings: Settings, ledger: Ledger, timeout_s: float) -> KafkaFacts:
+    """What Kafka says of the stream's topics. Raises as ``end_offsets``."""
+    config = settings.kafka.client_properties()
+    behind = reduce(Offsets.earliest, ledger.behind.values(), NO_OFFSETS)
+    ends = end_offsets(config, ledger.positions, timeout_s)
+    return KafkaFacts(ends, first_offsets(config, behind, timeout_s), retention_ms(config, list(behind)))
 
 
 def table_status(
@@ -217,7 +228,7 @@ def table_status(
     feeds: Feeds | None = None,
     compared: ComparedTables | None = None,
     *,
-    count: bool = False,
+    count_bytes: float = COUNT_BYTES,
 ) -> TableStatus:
     """The status of a table. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError.
 
@@ -227,7 +238,7 @@ def table_status(
         heartbeat_timeout_s: after so many seconds a writer is dead.
         feeds: what feeds the tables of the stream.
         compared: which tables are known to be as their source.
-        count: whether the rows are counted however long that takes.
+        count_bytes: rows are counted if no more bytes than these must be merged for it.
     """
     table = HudiTable.open(place.storage)
     status = TableStatus(
@@ -247,6 +258,7 @@ def table_status(
         status.freshness_ms = visible - times[1] if times is not None else None
     recorded = RecordReader.newest_of(table)
     until = (compared or ComparedTables()).until(place.rules.path, recorded.truncates)
+    status.verified = until if until >= 0 else None
     status.undetermined = [str(one) for one in undetermined_columns(recorded.ddl or (), until)]
     keyless = recorded.keyless
     if keyless is not None:
@@ -260,12 +272,57 @@ def table_status(
         status.log_bytes += piece.log_size
         status.base_bytes += piece.base_size
     unmerged = sum(piece.base_size + piece.log_size for piece in slices if piece.log_size)
-    if count or unmerged <= COUNT_BYTES:
+    if unmerged <= count_bytes:
         status.rows = TableReader(table).count()
     status.reverts = recorded.reverts
     status.lock = lock_holder(place.storage)
     status.writers = heartbeats(place.storage, heartbeat_timeout_s)
     return status
+
+
+@dataclass(frozen=True)
+class StatusSources:
+    """What the status of each table of a stream is worked out from, read once for all of them.
+
+    Whoever shows a table asks here, so that all say the same of it.
+
+    The settings of a stream, its lake's root, and what its state says of all tables.
+
+    ``waiting``: quarantined records that were not replayed, by ``database.table``.
+    """
+
+    settings: Settings
+    root: Storage
+    ledger: Ledger | None
+    feeds: Feeds
+    compared: ComparedTables
+    waiting: Counter[str]
+
+    @staticmethod
+    def load(settings: Settings, ledger: Ledger | None, waiting: Counter[str] | None = None) -> StatusSources:
+        """Read them; ``waiting``: the quarantined records, if they are known. Raises CorruptDataError, StorageError."""
+        root = open_storage(settings.lake.uri, settings.lake.storage_options())
+        state = open_storage(settings.state_uri, settings.state_options())
+        return StatusSources(
+            settings,
+            root,
+            ledger,
+            Feeds.load(settings, root),
+            ComparedTables.load(state),
+            waiting_records(settings, root) if waiting is None else waiting,
+        )
+
+    def of(self, place: CatalogTable, count_bytes: float = COUNT_BYTES) -> TableStatus:
+        """The status of a table; arguments and errors as ``table_status``."""
+        settings = self.settings
+        timeout_s = settings.locking.heartbeat_timeout_seconds
+        table = table_status(place, self.ledger, timeout_s, self.feeds, self.compared, count_bytes=count_bytes)
+        table.quarantined = self.waiting[str(place.source)]
+        if (pair := pair_of_wide(settings, place.source)) is not None:
+            table.derived = wide_status(self.root, pair)
+        form = EventFormat(settings.source.format)
+        table.not_carried = not_carried(form, None, ddl_topics=bool(settings.kafka.ddl_topics)) or ""
+        return table
 
 
 def _state(source: SourceTable, ledger: Ledger | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from math import inf
 from typing import Annotated, Any
 
 import typer
@@ -15,24 +16,18 @@ from binlake.cli.remarks import bucket_remark, ring_remark
 from binlake.cli.reports import each
 from binlake.cli.table_options import chosen
 from binlake.cli.text import CellColumn, duration, fill, fitting, number, say, size, terminal
-from binlake.decode.formats.reader import not_carried
-from binlake.decode.options import EventFormat
-from binlake.hbase.derive.pairs import pair_of_wide
-from binlake.position.compared import ComparedTables
 from binlake.settings import Settings
 from binlake.stream.monitoring.held import HeldTable, held_tables
 from binlake.stream.monitoring.status import (
+    COUNT_BYTES,
+    StatusSources,
     StreamStatus,
     TableStatus,
     WideStatus,
     Writer,
     stream_status,
-    table_status,
-    wide_status,
 )
 from binlake.tables.catalog import CatalogTable
-from binlake.tables.feeds import Feeds
-from binlake.tables.quarantine import waiting_records
 from binlake.tables.unmatched import UnmatchedName, known_columns, unmatched_columns, unmatched_tables
 from hudilake.clock import now_ms
 from hudilake.storage import open_storage
@@ -59,20 +54,10 @@ def status(
         for one in unmatched:
             say(f"  matches nothing so far: {one}")
     statuses: list[TableStatus] = []
-    form = EventFormat(settings.source.format)
-    root = open_storage(settings.lake.uri, settings.lake.storage_options())
-    compared = ComparedTables.load(open_storage(settings.state_uri, settings.state_options()))
-    waiting = waiting_records(settings, root)
+    sources = StatusSources.load(settings, stream.ledger)
 
     def act(place: CatalogTable) -> None:
-        feeds = Feeds.load(settings, root)
-        timeout_s = settings.locking.heartbeat_timeout_seconds
-        table = table_status(place, stream.ledger, timeout_s, feeds, compared, count=count)
-        table.quarantined = waiting[str(place.source)]
-        if (pair := pair_of_wide(settings, place.source)) is not None:
-            table.derived = wide_status(root, pair)
-        table.not_carried = not_carried(form, None, ddl_topics=bool(settings.kafka.ddl_topics)) or ""
-        statuses.append(table)
+        statuses.append(sources.of(place, inf if count else COUNT_BYTES))
 
     code = each(chosen(settings, tables), act)
     if as_json:

@@ -1,0 +1,106 @@
+"""``binlake console``: the streams, their tables and their lake in a browser."""
+
+# ruff: noqa: E402 - the check for the extra comes before the imports that need it
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hudilake.extras import require_extra
+
+require_extra("binlake", "console", "starlette", "uvicorn", "jinja2")
+
+from binlake.cli.console.page import Site
+from binlake.cli.console.site import application
+from binlake.cli.console.watch import StreamWatch
+from binlake.cli.text import say
+from binlake.cli.until_stopped import until_stopped
+from binlake.settings import Settings
+from hudilake.errors import ConfigError
+from lakemetastore.service.http_server import HttpServer
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_ANY = ("0.0.0.0", "::")  # noqa: S104 - compared with, not listened on
+_DRAIN_S = 1.0
+Confs = Annotated[list[Path], typer.Argument(help="The settings file of each stream (YAML).", metavar="CONF")]
+
+
+def console(
+    confs: Confs,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on: 127.0.0.1 is for this machine only.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8765,
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="A further host name by which browsers call the console; * for any."),
+    ] = None,
+    ask_kafka: Annotated[bool, typer.Option("--kafka/--no-kafka", help="Ask Kafka for the ends of the topics.")] = True,
+) -> None:
+    """Serve a page for every stream, table and row, on this machine only unless --host says otherwise."""
+    settings = {str(conf): Settings.load(conf) for conf in confs}
+
+    def serve(stop: threading.Event) -> None:
+        with watched(settings, ask_kafka=ask_kafka) as site, served(site, host, port, *(names or ())) as address:
+            say(f"the console is at {address}")
+            stop.wait()
+
+    until_stopped(serve)
+
+
+@contextlib.contextmanager
+def watched(settings: Mapping[str, Settings], *, ask_kafka: bool = True) -> Iterator[Site]:
+    """A site whose watches look until the end. ``settings``: by settings file. Raises ConfigError for two streams of
+    one name."""
+    watches: dict[str, StreamWatch] = {}
+    for conf, one in settings.items():
+        if one.name in watches:
+            raise ConfigError(
+                "two settings files have the same stream name", do_next="watch them in two consoles", stream=one.name
+            )
+        watches[one.name] = StreamWatch(one, conf, ask_kafka=ask_kafka)
+    with contextlib.ExitStack() as stack:
+        for watch in watches.values():
+            stack.callback(watch.close)
+            watch.start()
+        yield Site(watches)
+
+
+@contextlib.contextmanager
+def served(site: Site, host: str, port: int, *names: str) -> Iterator[str]:
+    """Serve the console until the end; yields its address.
+
+    Args:
+        site: what it shows.
+        host, port: where it listens; port 0 takes a free one.
+        names: host names by which browsers may call it, beside those of this machine.
+
+    Raises ConfigError if it cannot listen.
+    """
+    listener = _listening(host, port)
+    shown = "localhost" if host in _ANY else f"[{host}]" if ":" in host else host
+    hosts = [*_LOOPBACK, *(name for name in (host, *names) if name not in _ANY)]
+    server = HttpServer(application(site, hosts), listener, None, _DRAIN_S)
+    server.start()
+    try:
+        yield f"http://{shown}:{listener.getsockname()[1]}/"
+    finally:
+        server.stop()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        server = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"cannot listen: {error}", do_next="choose another --port or --host", host=host, port=port
+        ) from error
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits for an acknowledgement
+    return server

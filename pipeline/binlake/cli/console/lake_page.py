@@ -1,0 +1,207 @@
+"""The lake page: every table of every stream, the worst first, and what stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from binlake.cli.console.looked import LookedTable, StreamView
+from binlake.cli.console.page import Asked, Site, line_points, rendered, state_words
+from binlake.cli.text import duration, number, size
+from binlake.proof.history.history import place_text
+from binlake.settings import Settings
+from hudilake.clock import now_ms
+
+#: Tables of one page: the rows that a browser is given, however many tables there are.
+ROWS = 100
+_GRAVE = {"unreadable": 0, "stopped": 1, "paused": 2, "behind": 3, "ok": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class LakeRow:
+    """A table as the page and the terminal show it. Numbers are None where they are not known.
+
+    Args:
+        stream, table: their names.
+        state: ``ok``, ``behind``, ``paused``, ``stopped`` or ``unreadable``.
+        why: of a table that cannot be read.
+        behind_ms: how old the newest change in the table is.
+        freshness_ms: how long that change took from the source to a visible commit.
+        waiting: records in Kafka that are not applied.
+        rows, stored: rows, and bytes of the newest file slices.
+        log_ratio: bytes of log files over those of base files.
+        commit, age_ms: its last commit, and the time since then.
+        pending: compactions that are not completed.
+        quarantined: records that wait in the quarantine.
+        verified: the place of the source's log up to which it is known to be as its source; "" if it was not compared.
+    """
+
+    stream: str
+    table: str
+    state: str
+    why: str
+    behind_ms: int | None
+    freshness_ms: int | None
+    waiting: int | None
+    rows: int | None
+    stored: int
+    log_ratio: float | None
+    commit: str
+    age_ms: int | None
+    pending: tuple[str, ...]
+    quarantined: int
+    verified: str
+
+    def cells(self) -> dict[str, str]:
+        """The cells in their order, for people: heading -> text."""
+        return {
+            "newest change": duration(self.behind_ms),
+            "freshness": duration(self.freshness_ms),
+            "lag": "-" if self.waiting is None else number(self.waiting),
+            "rows": "not counted" if self.rows is None else number(self.rows),
+            "size": size(self.stored),
+            "log/base": "-" if self.log_ratio is None else f"{self.log_ratio:.2f}",
+            "last commit": duration(self.age_ms),
+            "pending": number(len(self.pending)) if self.pending else "-",
+            "quarantined": number(self.quarantined) if self.quarantined else "-",
+            "verified": self.verified or "never",
+        }
+
+
+def lake_row(view: StreamView, settings: Settings, table: LookedTable) -> LakeRow:
+    """A table of a view."""
+    status = table.status
+    if status is None:
+        why = table.error.what if table.error is not None else "it was not looked at yet"
+        none = (None, None, table.waiting, None, 0, None, "", None, (), 0, "")
+        return LakeRow(view.name, table.name, "unreadable", why, *none)
+    rules = settings.table_rules(table.source) if table.source is not None else None
+    verified = place_text(status.verified, rules) if status.verified is not None and rules is not None else ""
+    return LakeRow(
+        view.name,
+        table.name,
+        status.state,
+        "; ".join(filter(None, (status.missing, status.finding))),
+        table.behind_ms,
+        status.freshness_ms,
+        table.waiting,
+        status.rows,
+        status.log_bytes + status.base_bytes,
+        status.log_bytes / status.base_bytes if status.base_bytes else None,
+        status.commit or "",
+        table.age_ms,
+        tuple(status.pending),
+        status.quarantined,
+        verified,
+    )
+
+
+def lake_rows(view: StreamView, settings: Settings) -> list[LakeRow]:
+    """The tables of a view, by name."""
+    return sorted((lake_row(view, settings, one) for one in view.tables.values()), key=lambda row: row.table)
+
+
+def _greatest(value: float | None) -> tuple[bool, float]:
+    """The greatest first, what is not known last."""
+    return value is None, -(value or 0)
+
+
+#: Heading -> the order of the rows by it.
+ORDERS: Mapping[str, Callable[[LakeRow], Any]] = {
+    "newest change": lambda row: (_GRAVE[row.state], *_greatest(row.behind_ms), row.table),
+    "table": lambda row: (row.table, row.stream),
+    "freshness": lambda row: _greatest(row.freshness_ms),
+    "lag": lambda row: _greatest(row.waiting),
+    "rows": lambda row: _greatest(row.rows),
+    "size": lambda row: _greatest(row.stored),
+    "log/base": lambda row: _greatest(row.log_ratio),
+    "last commit": lambda row: _greatest(row.age_ms),
+    "pending": lambda row: _greatest(len(row.pending)),
+    "quarantined": lambda row: _greatest(row.quarantined),
+    "verified": lambda row: (row.verified != "", row.table),
+}
+WORST_FIRST = "newest change"
+
+
+def matching(rows: Iterable[LakeRow], words: str, order: str) -> list[LakeRow]:
+    """The rows whose table, stream and state have all the words, in an order of ``ORDERS``; the worst first for another
+    one."""
+    wanted = words.lower().split()
+    left = [row for row in rows if all(word in f"{row.stream} {row.table} {row.state}".lower() for word in wanted)]
+    return sorted(left, key=ORDERS.get(order, ORDERS[WORST_FIRST]))
+
+
+def lake_page(site: Site, asked: Asked) -> str:
+    """The page. ``asked``: ``q``, words to filter by; ``sort``, a heading; ``from``, the first row."""
+    views = [watch.view for watch in site.watches.values()]
+    rows = [row for watch in site.watches.values() for row in lake_rows(watch.view, watch.settings)]
+    words, order = asked.get("q", ""), asked.get("sort", WORST_FIRST)
+    order = order if order in ORDERS else WORST_FIRST
+    left = matching(rows, words, order)
+    start = min(_number(asked.get("from", "")), max(0, len(left) - 1)) // ROWS * ROWS
+    return rendered(
+        "lake.html",
+        site,
+        "lake",
+        streams=[_head(view) for view in views],
+        rows=left[start : start + ROWS],
+        headings=[one for one in ORDERS if one != "table"],
+        several=len(views) > 1,
+        words=words,
+        order=order,
+        start=start,
+        step=ROWS,
+        found=len(left),
+        total=len(rows),
+        unseen=sum(view.unseen for view in views),
+        counts={state: sum(row.state == state for row in rows) for state in _GRAVE},
+    )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def _head(view: StreamView) -> dict[str, Any]:
+    """What the page says of a stream."""
+    stream = view.stream
+    run = stream.run if stream is not None else None
+    said: list[str] = []
+    if view.error is not None:
+        said.append(f"its state cannot be read: {view.error.what}")
+    if run is not None:
+        said.append(f"process {run.pid} on {run.host}, last sign {duration(run.silent_s * 1000)} ago")
+    if view.state in ("failed", "stopped") and view.last_words is not None:
+        words = view.last_words
+        ended = f"process {words.pid} on {words.host} ended {duration(now_ms() - words.ended_ms)} ago"
+        said.append(f"{ended}: {words.what}. Next: {words.do_next}" if words.what else ended)
+    if stream is not None and stream.ledger is None:
+        said.append("it has no ledger: it has not finished a batch, or the ledger is lost")
+    return {
+        "name": view.name,
+        "state": view.state,
+        "words": state_words(view),
+        "said": "; ".join(said),
+        "lag": stream.lag if stream is not None else None,
+        "kafka": stream.kafka if stream is not None else "",
+        "batches": stream.ledger.batch if stream is not None and stream.ledger is not None else None,
+        "quarantined": view.quarantined,
+        "lines": line_points(view.lags, 120, 24),
+        "held": [held for held in view.held if held.state != "behind"],
+    }
+
+
+def plain(view: StreamView) -> dict[str, Any]:
+    """A view as JSON types: what ``/state.json`` gives."""
+    stream = view.stream
+    states = {one.name: one.status.state if one.status is not None else "unreadable" for one in view.tables.values()}
+    return {
+        "stream": view.name,
+        "state": view.state,
+        "lag": stream.lag if stream is not None else None,
+        "last_words": asdict(view.last_words) if view.last_words is not None else None,
+        "unseen": view.unseen,
+        "version": view.version,
+        "tables": states,
+    }

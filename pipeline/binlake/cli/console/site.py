@@ -1,0 +1,153 @@
+"""The application: which address is which page, what every answer carries, and what a page says of an error.
+
+Rules of every answer: nothing from outside (Content-Security-Policy), no framing, no storing. A request that names
+another host than those that the console is for is refused, so that no page of another site reaches it by a name of its
+own (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from binlake.cli.console import lake_page
+from binlake.cli.console.page import Page, Site, static_files, templates
+from hudilake.errors import LakeError
+
+_log = logging.getLogger(__name__)
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_EVENT_S, _PING_S = 0.5, 5.0
+_STATUS = {"ConfigError": 404, "SettingsError": 404}
+Answer = Callable[[Request], Awaitable[Response]]
+#: Address -> the page.
+PAGES: Mapping[str, Page] = {"/": lake_page.lake_page}
+
+
+class GuardedHeaders:
+    """Puts the headers on every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                known = {name for name, _ in message["headers"]}
+                more = [(k.lower().encode(), v.encode()) for k, v in HEADERS.items() if k.lower().encode() not in known]
+                message["headers"] = [*message["headers"], *more]
+            await send(message)
+
+        await self._app(scope, receive, guarded)
+
+
+def application(site: Site, hosts: Sequence[str]) -> Starlette:
+    """The application of the console. ``hosts``: the names by which it may be called; ``*`` for any."""
+    routes = [Route(path, _page(site, page)) for path, page in PAGES.items()]
+    routes += [
+        Route("/events", _events(site)),
+        Route("/state.json", _state(site)),
+        Route("/static/{name}", _static),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[
+            Middleware(GuardedHeaders),
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
+        ],
+        exception_handlers={HTTPException: _refused},
+    )
+
+
+def _page(site: Site, page: Page) -> Answer:
+    """Answers with a page; what it raises becomes words in its place."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            body = await asyncio.to_thread(page, site, request.query_params)
+        except LakeError as error:
+            status = _STATUS.get(type(error).__name__, 502)
+            return HTMLResponse(_error_text(site, error.what, error.do_next or "", error.where), status)
+        except Exception as error:
+            return await _unexpected(request, error)
+        return HTMLResponse(body)
+
+    return answer
+
+
+def _error_text(site: Site | None, what: str, do_next: str, where: Mapping[str, object]) -> str:
+    place = {name: str(value) for name, value in where.items()}
+    values = {"site": site, "page": "", "what": what, "do_next": do_next, "where": place}
+    return templates().get_template("error.html").render(values)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """An address that is none of the console's, or a request that it does not take."""
+    status = error.status_code if isinstance(error, HTTPException) else 400
+    words = error.detail if isinstance(error, HTTPException) else str(error)
+    return HTMLResponse(_error_text(None, words, "the lake page leads to all others", {}), status)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    _log.error("a page failed", exc_info=error, extra={"event": "page_failed", "path": request.url.path})
+    words = f"unexpected {type(error).__name__}"
+    return HTMLResponse(_error_text(None, words, "report it with the traceback in the console's log", {}), 500)
+
+
+async def _static(request: Request) -> Response:
+    known = static_files().get(request.path_params["name"])
+    if known is None:
+        raise HTTPException(404, "there is no such file")
+    kept = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(known.body, media_type=known.media_type, headers=kept)
+
+
+def _events(site: Site) -> Answer:
+    """Server-sent events: the sum of the views' versions, whenever it has changed."""
+
+    async def lines(request: Request) -> AsyncIterator[str]:
+        last, silent_s = -1, 0.0
+        while not await request.is_disconnected():
+            version = sum(watch.view.version for watch in site.watches.values())
+            if version != last and silent_s >= _EVENT_S:
+                yield f"data: {version}\n\n"
+                last, silent_s = version, 0.0
+            await asyncio.sleep(_EVENT_S)
+            silent_s += _EVENT_S
+
+    async def answer(request: Request) -> Response:
+        return StreamingResponse(lines(request), media_type="text/event-stream")
+
+    return answer
+
+
+def _state(site: Site) -> Answer:
+    """What the views say, for programs."""
+
+    async def answer(request: Request) -> Response:
+        return JSONResponse([lake_page.plain(watch.view) for watch in site.watches.values()])
+
+    return answer

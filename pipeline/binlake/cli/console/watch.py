@@ -1,0 +1,231 @@
+"""Looks at one stream again and again, and keeps what it saw: the stream, its tables, and the last hour of its lag.
+
+A look reads the lease, the ledger and two further files beside it, whatever the number of tables. A table is looked at
+anew when the ledger says that the stream has committed to it, or when its timeline has changed; timelines are listed in
+turn, so many at a look. So a lake at rest costs a fixed number of storage calls, and a page none at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from binlake.cli.console.looked import LookedTable, StreamView, TimelineMark, waits_for
+from binlake.position.last_words import LastWords
+from binlake.position.ledger import Ledger
+from binlake.settings import Settings
+from binlake.source.offsets import Offsets
+from binlake.stream.monitoring.held import KafkaFacts, held_tables
+from binlake.stream.monitoring.status import StatusSources, StreamStatus, kafka_facts, stream_status
+from binlake.tables.catalog import catalog_table_at, table_paths
+from binlake.tables.presence import judged
+from binlake.tables.quarantine import waiting_records
+from hudilake.clock import monotonic_s, now_ms
+from hudilake.errors import LakeError
+from hudilake.storage import open_storage
+
+_log = logging.getLogger(__name__)
+
+#: Seconds between two looks at the ledger and the lease; a run that has died is seen at the next one.
+LOOK_S = 1.0
+#: Tables that one look takes in anew at most, and timelines that it lists to find such tables.
+TABLES_A_LOOK = 25
+LISTED_A_LOOK = 25
+#: Rows are counted if no more bytes than these must be merged: a page must not slow its stream.
+COUNT_BYTES = 8 << 20
+_KAFKA_S, _KAFKA_TIMEOUT_S = 5.0, 5.0
+_PATHS_S = 60.0
+_KEPT_S, _KEPT = 30.0, 120
+
+
+@dataclass
+class _WatchMemory:
+    """What the looks have found so far, for the thread that looks. ``applied``: by path, at the table's last look."""
+
+    paths: list[str] = field(default_factory=list)
+    looked: dict[str, LookedTable] = field(default_factory=dict)
+    applied: dict[str, tuple[Offsets, str]] = field(default_factory=dict)
+    foreign: set[str] = field(default_factory=set)
+    quarantine: TimelineMark | None = None
+    waiting: Counter[str] = field(default_factory=Counter)
+    turn: int = 0
+    listed_s: float = float("-inf")
+    kept_s: float = float("-inf")
+    lags: deque[int | None] = field(default_factory=lambda: deque(maxlen=_KEPT))
+
+
+class StreamWatch:
+    """The watch of one stream. ``view`` may be read by any thread.
+
+    Args:
+        settings: of the stream.
+        conf: the settings file, for the commands that are shown.
+        ask_kafka: whether Kafka is asked for the ends of the topics.
+    """
+
+    def __init__(self, settings: Settings, conf: str, *, ask_kafka: bool = True) -> None:
+        self.settings, self.conf = settings, conf
+        self._root = open_storage(settings.lake.uri, settings.lake.storage_options())
+        self._state = open_storage(settings.state_uri, settings.state_options())
+        self._known = _WatchMemory()
+        self._facts: KafkaFacts | None = None
+        self._kafka = "" if ask_kafka else "not asked"
+        self._ask_kafka = ask_kafka
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self.view = StreamView(settings.name, conf)
+
+    def start(self) -> None:
+        """Look at intervals, in threads of its own: one for the storage, one for Kafka."""
+        work = [self._look_often] + ([self._ask_often] if self._ask_kafka else [])
+        self._threads = [threading.Thread(target=one, name="binlake-watch", daemon=True) for one in work]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(2 * _KAFKA_TIMEOUT_S)
+
+    def look(self) -> StreamView:
+        """Look once. What cannot be read is in the view; raises no LakeError."""
+        try:
+            view = self._looked()
+        except LakeError as error:
+            view = replace(self.view, looked_ms=now_ms(), error=error)
+        self.view = replace(view, version=self.view.version + 1)
+        return self.view
+
+    def ask_kafka(self) -> None:
+        """Ask Kafka once for what it keeps. Raises no LakeError."""
+        ledger = self.view.stream.ledger if self.view.stream is not None else None
+        if ledger is None:
+            return
+        try:
+            self._facts, self._kafka = kafka_facts(self.settings, ledger, _KAFKA_TIMEOUT_S), ""
+        except LakeError as error:
+            self._facts, self._kafka = None, error.what
+
+    # -- private ------------------------------------------------------------------------------------------------------
+
+    def _look_often(self) -> None:
+        while not self._stop.wait(0 if self.view.unseen else LOOK_S):
+            self.look()
+
+    def _ask_often(self) -> None:
+        while not self._stop.wait(1.0 if self._facts is None and not self._kafka else _KAFKA_S):
+            self.ask_kafka()
+
+    def _looked(self) -> StreamView:
+        known = self._known
+        stream = stream_status(self.settings, None)
+        stream.facts, stream.kafka = self._facts, self._kafka
+        stream.ends = self._facts.ends if self._facts is not None else None
+        self._find_paths(stream.ledger)
+        due = self._due(stream.ledger)
+        if due:
+            self._take_in(due[:TABLES_A_LOOK], stream.ledger)
+        self._keep(stream)
+        ledger = stream.ledger
+        held = tuple(held_tables(ledger, stream.requests, self._facts, self.conf)) if ledger is not None else ()
+        tables = {
+            path: replace(one, waiting=waits_for(one.source, ledger, self._facts)) if one.source is not None else one
+            for path, one in known.looked.items()
+        }
+        return StreamView(
+            self.settings.name,
+            self.conf,
+            stream,
+            held,
+            MappingProxyType(tables),
+            len(due[TABLES_A_LOOK:]),
+            LastWords.load(self._state),
+            tuple(known.lags),
+            known.waiting.total(),
+            now_ms(),
+        )
+
+    def _find_paths(self, ledger: Ledger | None) -> None:
+        """The paths of the lake's tables: those of the ledger, and at intervals those that a listing finds."""
+        known = self._known
+        if monotonic_s() - known.listed_s >= _PATHS_S:
+            known.paths = table_paths(self._root, self.settings.tables.path.count("/") + 1)
+            known.listed_s = monotonic_s()
+            known.foreign.clear()
+        of_ledger = set(ledger.tables.values()) if ledger is not None else set()
+        known.paths = sorted({*known.paths, *of_ledger} - known.foreign)
+        for gone in known.looked.keys() - set(known.paths):
+            del known.looked[gone]
+
+    def _due(self, ledger: Ledger | None) -> list[str]:
+        """The paths to look at: first those never seen, then those that changed by the ledger, then by a listing."""
+        known = self._known
+        unseen = [path for path in known.paths if path not in known.looked]
+        seen = [path for path in known.paths if path in known.looked]
+        changed = [path for path in seen if known.applied.get(path) != _applied(known.looked[path], ledger)]
+        rest = [path for path in seen if path not in set(changed)]
+        start, known.turn = known.turn % max(1, len(rest)), known.turn + LISTED_A_LOOK
+        listed = (rest[start:] + rest[:start])[:LISTED_A_LOOK]
+        moved = [path for path in listed if TimelineMark.of(self._root.sub(path)) != known.looked[path].mark]
+        return [*unseen, *changed, *moved]
+
+    def _take_in(self, paths: list[str], ledger: Ledger | None) -> None:
+        known = self._known
+        mark = TimelineMark.of(self._root.sub(self.settings.quarantine_path))
+        if mark != known.quarantine:
+            known.waiting, known.quarantine = waiting_records(self.settings, self._root), mark
+        sources = StatusSources.load(self.settings, ledger, known.waiting)
+        for path in paths:
+            looked = self._look_at(path, sources)
+            if looked is None:
+                known.foreign.add(path)
+                known.looked.pop(path, None)
+                continue
+            known.looked[path] = looked
+            known.applied[path] = _applied(looked, ledger)
+
+    def _look_at(self, path: str, sources: StatusSources) -> LookedTable | None:
+        """A table as it is now; None if it is none of this stream's."""
+        storage = self._root.sub(path)
+        mark = TimelineMark.of(storage)
+        before = self._known.looked.get(path)
+        try:
+            place = catalog_table_at(self.settings, self._root, path)
+            if place is None:
+                return None
+            status = sources.of(place, COUNT_BYTES)
+            return LookedTable(path, place.name, place.source, mark, status, None, now_ms())
+        except LakeError as error:
+            _log.debug("%s cannot be looked at: %s", path, error, extra={"event": "not_looked_at", "table": path})
+            name, source = (before.name, before.source) if before is not None else (path, None)
+            return LookedTable(path, name, source, mark, None, judged(storage, error), now_ms())
+
+    def _keep(self, stream: StreamStatus) -> None:
+        """Keep a value for the lines of the last hour, at intervals."""
+        known = self._known
+        if monotonic_s() - known.kept_s >= _KEPT_S:
+            known.lags.append(stream.lag)
+            known.kept_s = monotonic_s()
+
+
+def _applied(looked: LookedTable, ledger: Ledger | None) -> tuple[Offsets, str]:
+    """What the ledger says of a table that a further look would show."""
+    if ledger is None or looked.source is None:
+        return Offsets(), ""
+    source = looked.source
+    words = [
+        word
+        for word, of in (("behind", ledger.behind), ("paused", ledger.paused), ("stopped", ledger.stopped))
+        if source in of
+    ]
+    return ledger.applied(source), " ".join(words)
+
+
+def views(watches: Mapping[str, StreamWatch]) -> list[StreamView]:
+    """The views of several watches, in their order."""
+    return [watch.view for watch in watches.values()]
