@@ -183,6 +183,13 @@ COMMANDS = (
         "Print every version of a row, where it comes from, and why it won or lost. Changes nothing.",
     ),
     Lazy(
+        "lineage",
+        "binlake.cli.commands.reads.lineage",
+        "lineage",
+        "Print where the rows of a table, a commit or a key come from, or which tables a source table feeds. Changes "
+        "nothing.",
+    ),
+    Lazy(
         "revert",
         "binlake.cli.commands.loads.revert",
         "revert",

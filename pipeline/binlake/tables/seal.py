@@ -15,10 +15,15 @@ from hudilake.errors import ConfigError
 _MARK = b"binlake-sealed:1:"
 
 
+#: What stands for sealed data where it is not opened.
+SEALED = b"(sealed)"
+
+
 class Seal:
     """Seals and opens data with one secret; without a secret data stays as it is. Picklable."""
 
-    def __init__(self, secret: str | None) -> None:
+    def __init__(self, secret: str | None, *, opens: bool = True) -> None:
+        self._opens = opens
         digest = hashlib.sha256(b"binlake quarantine\0" + secret.encode()).digest() if secret else None
         self._key = base64.urlsafe_b64encode(digest) if digest is not None else None
 
@@ -29,12 +34,15 @@ class Seal:
         return _MARK + Fernet(self._key).encrypt(data)
 
     def open(self, data: bytes | None) -> bytes | None:
-        """The reverse of ``seal``; data that was never sealed is returned as it is.
+        """The reverse of ``seal``; data that was never sealed is returned as it is, sealed data of a seal that does not
+        open as ``SEALED``.
 
         Raises ConfigError if the data was sealed with another secret.
         """
         if data is None or not data.startswith(_MARK):
             return data
+        if not self._opens:
+            return SEALED
         try:
             return Fernet(self._key or b"").decrypt(data[len(_MARK) :])
         except (InvalidToken, ValueError) as error:

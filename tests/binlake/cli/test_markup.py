@@ -45,6 +45,7 @@ RUNS: dict[str, list[tuple[list[str], str]]] = {
     "fsck": [([TABLE, "--conf", "CONF"], "0 error"), (["[dim]none", "--conf", "CONF"], "[dim]none")],
     "repair": [([TABLE, "--conf", "CONF"], "nothing that can be repaired")],
     "why": [(["CONF", TABLE, "1"], f"v={NAME}")],
+    "lineage": [(["CONF", TABLE], TABLE)],
     "table": [(["pause", "CONF", TABLE], TABLE), (["resume", "CONF", TABLE], TABLE)],
     "compact": [(["CONF"], TABLE)],
     "cluster": [(["CONF"], TABLE)],

@@ -144,7 +144,7 @@ def lake_page(site: Site, asked: Asked) -> str:
         "lake.html",
         site,
         "lake",
-        streams=[_head(view) for view in views],
+        streams=[stream_head(view) for view in views],
         rows=left[start : start + ROWS],
         headings=[one for one in ORDERS if one != "table"],
         several=len(views) > 1,
@@ -163,7 +163,7 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
-def _head(view: StreamView) -> dict[str, Any]:
+def stream_head(view: StreamView) -> dict[str, Any]:
     """What the page says of a stream."""
     stream = view.stream
     run = stream.run if stream is not None else None

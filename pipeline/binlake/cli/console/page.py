@@ -92,16 +92,21 @@ class Site:
 
     def links(self) -> list[tuple[str, str, str, str]]:
         """The pages of the navigation: name, address, word, and the key that leads there after ``g``."""
-        return [("lake", "/", "Lake", "l")]
+        return [
+            ("lake", "/", "Lake", "l"),
+            ("stream", "/stream", "Streams", "s"),
+            ("query", "/query", "Query", "q"),
+            ("quarantine", "/quarantine", "Quarantine", "x"),
+        ]
 
     def watch(self, asked: Asked) -> StreamWatch:
-        """The watch of the stream that an address names; the only one if it names none. Raises ConfigError."""
-        name = asked.get("stream", "") or (next(iter(self.watches)) if len(self.watches) == 1 else "")
+        """The watch of the stream that an address names; the first one if it names none. Raises ConfigError."""
+        name = asked.get("stream", "") or next(iter(self.watches))
         if name not in self.watches:
             raise ConfigError(
                 "the console watches no such stream",
                 do_next=f"name one of {', '.join(self.watches)}",
-                stream=name or "none named",
+                stream=name,
             )
         return self.watches[name]
 
@@ -111,7 +116,9 @@ class Site:
         table = watch.view.table(asked.get("table", ""))
         if table is None:
             raise ConfigError(
-                "the stream has no such table", do_next="the lake page lists those there are", table=asked.get("table")
+                "the stream has no such table, or it was not looked at yet",
+                do_next="the lake page lists those there are",
+                table=asked.get("table", ""),
             )
         return watch, table
 

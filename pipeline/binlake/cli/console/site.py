@@ -21,7 +21,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from binlake.cli.console import lake_page
+from binlake.cli.console.lineage_page import lineage_page
 from binlake.cli.console.page import Page, Site, static_files, templates
+from binlake.cli.console.quarantine_page import quarantine_page
+from binlake.cli.console.query_page import query_page
+from binlake.cli.console.stream_page import stream_page
+from binlake.cli.console.table_page import table_page
 from hudilake.errors import LakeError
 
 _log = logging.getLogger(__name__)
@@ -42,7 +47,14 @@ _EVENT_S, _PING_S = 0.5, 5.0
 _STATUS = {"ConfigError": 404, "SettingsError": 404}
 Answer = Callable[[Request], Awaitable[Response]]
 #: Address -> the page.
-PAGES: Mapping[str, Page] = {"/": lake_page.lake_page}
+PAGES: Mapping[str, Page] = {
+    "/": lake_page.lake_page,
+    "/table": table_page,
+    "/stream": stream_page,
+    "/query": query_page,
+    "/quarantine": quarantine_page,
+    "/lineage": lineage_page,
+}
 
 
 class GuardedHeaders:
@@ -52,7 +64,11 @@ class GuardedHeaders:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Answer a request; one that a page of another site makes, other than by a plain link, is refused."""
+        fetch = {name: value for name, value in scope.get("headers", ()) if name.startswith(b"sec-fetch-")}
+        crossing = fetch.get(b"sec-fetch-site") in (b"cross-site", b"same-site")
+        if crossing and (scope["method"] != "GET" or scope["query_string"] or scope["path"] != "/"):
+            scope = {**scope, "path": "/refused", "method": "GET"}
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":

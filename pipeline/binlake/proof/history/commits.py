@@ -138,12 +138,13 @@ def _commit(
         files.setdefault(stat.file_id, []).append(stat.path)
     counts = record.counts
     superseded = counts.superseded if counts is not None else 0
-    kind = _kind(body, record, stream)
+    kind = kind_of_commit(body, record, stream)
     ranges = record.ranges if kind in (CommitKind.STREAM, CommitKind.DUMP) else Ranges()
     return Commit(time, completed, kind, ranges, record.source_times, superseded, files, archived)
 
 
-def _kind(body: CommitMetadata, record: RecordReader, stream: str) -> CommitKind:
+def kind_of_commit(body: CommitMetadata, record: RecordReader, stream: str) -> CommitKind:
+    """What made a commit. ``stream``: the name of the table's stream."""
     if body.compacted or body.operation == "COMPACT":
         return CommitKind.COMPACTION
     if body.operation == "CLUSTER" and record.stream is None:

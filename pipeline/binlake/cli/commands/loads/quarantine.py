@@ -75,14 +75,14 @@ def list_records(
     """Count the quarantined records by reason and table, or list each of them."""
     records = _found(conf, replace(selection, replayed=everything), payload=False)
     if as_json:
-        for line in map(_fields, records) if each else map(vars, _groups(records)):
+        for line in map(_fields, records) if each else map(vars, reason_groups(records)):
             sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
     elif each:
         for held in records:
             done = f"; replayed {moment(held.replayed_ms)}" if held.replayed_ms is not None else ""
             say(f"{held.name}: {held.reason}, {held.source_table or '-'}, {moment(held.quarantined_ms)}{done}")
     else:
-        _print_groups(_groups(records))
+        _print_groups(reason_groups(records))
 
 
 @quarantine.command("show")
@@ -120,7 +120,7 @@ def replay_records(
 ) -> None:
     """Apply the records that can be applied now, in their original order. The stream may run at the same time."""
     if dry_run:
-        _print_groups(_groups(_found(conf, selection, payload=False)))
+        _print_groups(reason_groups(_found(conf, selection, payload=False)))
         return
     done = replay(Settings.load(conf), selection, even_too_old=even_too_old)
     if as_json:
@@ -143,7 +143,9 @@ def _found(conf: LakeConf, selection: QuarantineSelection, *, payload: bool) -> 
 
 
 @dataclass
-class _ReasonGroup:
+class ReasonGroup:
+    """The records of one reason and table: how many wait and were replayed, and when the first and the last came."""
+
     reason: str
     table: str
     waiting: int
@@ -152,19 +154,19 @@ class _ReasonGroup:
     last_ms: int
 
 
-def _groups(records: Sequence[QuarantineEntry]) -> list[_ReasonGroup]:
+def reason_groups(records: Sequence[QuarantineEntry]) -> list[ReasonGroup]:
     """By reason and table, the greatest first."""
-    groups: dict[tuple[str, str], _ReasonGroup] = {}
+    groups: dict[tuple[str, str], ReasonGroup] = {}
     for held in records:
         key, when = (held.reason, held.source_table or "-"), held.quarantined_ms
-        group = groups.setdefault(key, _ReasonGroup(*key, 0, 0, when, when))
+        group = groups.setdefault(key, ReasonGroup(*key, 0, 0, when, when))
         group.waiting += held.replayed_ms is None
         group.replayed += held.replayed_ms is not None
         group.first_ms, group.last_ms = min(when, group.first_ms), max(when, group.last_ms)
     return sorted(groups.values(), key=lambda g: (-g.waiting, g.reason, g.table))
 
 
-def _print_groups(groups: Sequence[_ReasonGroup]) -> None:
+def _print_groups(groups: Sequence[ReasonGroup]) -> None:
     if not groups:
         say("nothing in quarantine matches")
         return

@@ -33,8 +33,13 @@
     const now = rows.indexOf(document.activeElement);
     rows[Math.min(rows.length - 1, Math.max(0, now + by))].focus();
   };
+  const slider = document.getElementById("slider");
+  if (slider) slider.addEventListener("input", () => {
+    document.getElementById("as_of").value = slider.dataset.moments.split(" ")[Number(slider.value)] || "";
+  });
   let going = false;
   document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey && e.key === "Enter" && e.target.id === "sql") { e.preventDefault(); e.target.form.requestSubmit(e.target.form.querySelector("button")); return; }
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.key === "Escape" && typing(e)) { e.target.blur(); return; }
     if (typing(e)) return;

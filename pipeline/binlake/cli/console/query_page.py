@@ -1,0 +1,178 @@
+"""The query page: SQL over the lake's tables, what its plan leaves to read, time travel, and the history of a row.
+
+A query runs in a process of its own, as ``binlake query``: it reads only, and is ended when it has given enough rows or
+has taken long enough. The plan is worked out here, as ``binlake explain`` does, and reads no data file.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from binlake.cli.commands.reads.query import NamedTables, TableQueries, plan_named, text
+from binlake.cli.console.page import Asked, Site, rendered
+from binlake.cli.table_options import chosen_one
+from binlake.proof.history.commits import CommitLog
+from binlake.proof.history.history import Line, RowHistory, place_text
+from binlake.proof.history.keys import row_key
+from binlake.proof.history.why import row_histories
+from binlake.settings import Settings, TableRules
+from hudilake.clock import monotonic_s
+from hudilake.errors import LakeError
+from hudilake.read import ScanPlan, Snapshot, instant_of
+from hudilake.table.table import HudiTable
+
+#: What a query may give and take.
+ROWS, SECONDS, MEMORY, CELL = 500, 30.0, "1GB", 400
+_LINE_BYTES = 4 << 20
+#: Commits that the slider goes over.
+COMMITS = 200
+
+
+@dataclass
+class QueryAnswer:
+    """The rows of a query as texts; ``ended``: why there are no more, "" if these are all; ``error``: for people."""
+
+    columns: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+    ended: str = ""
+    error: str = ""
+
+
+def run_query(conf: str, sql: str, as_of: str, seconds: float = SECONDS) -> QueryAnswer:
+    """Run an SQL query in a process of its own. ``as_of``: a moment, "" for now."""
+    moment = ["--as-of", as_of] if as_of else []
+    words = ["query", "--conf", conf, "--format", "json", "--memory", MEMORY, *moment, "--", sql]
+    with subprocess.Popen(
+        [sys.executable, "-m", "binlake.cli", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            return _answer(process, monotonic_s() + seconds, seconds)
+        finally:
+            process.kill()
+
+
+def _answer(process: subprocess.Popen[bytes], until_s: float, seconds: float) -> QueryAnswer:
+    answer, rest, errors = QueryAnswer(), b"", b""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with selectors.DefaultSelector() as ready:
+        ready.register(process.stdout, selectors.EVENT_READ)
+        ready.register(process.stderr, selectors.EVENT_READ)
+        while ready.get_map():
+            if monotonic_s() > until_s:
+                answer.ended = f"the query was ended after {seconds:.0f} s"
+                return answer
+            for key, _ in ready.select(0.2):
+                data = key.fileobj.read1(1 << 16)  # type: ignore[union-attr]
+                if not data:
+                    ready.unregister(key.fileobj)
+                elif key.fileobj is process.stderr:
+                    errors = (errors + data)[-4096:]
+                else:
+                    *lines, rest = (rest + data).split(b"\n")
+                    for line in lines:
+                        _take(answer, line)
+                    if answer.ended or len(rest) > _LINE_BYTES:
+                        answer.ended = answer.ended or "a row is too large for this page"
+                        return answer
+    if process.wait() != 0:
+        answer.error = errors.decode(errors="replace").strip().rpartition("error: ")[2]
+    return answer
+
+
+def _take(answer: QueryAnswer, line: bytes) -> None:
+    if len(answer.rows) == ROWS:
+        answer.ended = f"the first {ROWS} rows"
+        return
+    fields: dict[str, Any] = json.loads(line)
+    answer.columns = answer.columns or list(fields)
+    answer.rows.append(["" if value is None else _cell(value) for value in fields.values()])
+
+
+def _cell(value: object) -> str:
+    words = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else text(value)
+    return words if len(words) <= CELL else f"{words[:CELL]}..."
+
+
+def plans(conf: str, sql: str, as_of: str) -> list[ScanPlan]:
+    """What a query would read of each table, without reading data. Raises ConfigError, and what planning raises."""
+    asked = TableQueries(Snapshot(instant_of(as_of) if as_of else None))
+    planned = plan_named(NamedTables([sql], None, Path(conf), asked, index=True), count_all=True)
+    return [one.plan for one in planned.tables]
+
+
+def first_query(table: str) -> str:
+    """The query that the page proposes for a table."""
+    name = ".".join(f'"{part.replace(chr(34), 2 * chr(34))}"' for part in table.split(".", 1))
+    return f"select * from {name} limit 50"  # noqa: S608 - quoted
+
+
+def moments(settings: Settings, table: str) -> list[str]:
+    """The newest commits of a table, oldest first: what time travel goes over. Raises as ``chosen_one``."""
+    timeline = HudiTable.open(chosen_one(settings, table).storage).timeline
+    return [instant.requested_time for instant in timeline.completed()[-COMMITS:]]
+
+
+def histories(settings: Settings, table: str, key: str) -> Sequence[tuple[RowHistory, list[list[str]]]]:
+    """The histories of a row, each with the cells of its lines. Raises ConfigError, and as ``row_histories``."""
+    place = chosen_one(settings, table)
+    opened = HudiTable.open(place.storage)
+    rows = row_histories(opened, row_key(key, opened), CommitLog.of(opened, settings.name))
+    return [(one, [_line(line, place.rules) for line in one.lines[-ROWS:]]) for one in rows]
+
+
+def _line(line: Line, rules: TableRules) -> list[str]:
+    commit = line.commit
+    values = line.statement or ", ".join(
+        f"{name}={'null' if value is None else _cell(value)}" for name, value in (line.values or {}).items()
+    )
+    return [
+        place_text(line.order, rules),
+        line.op,
+        commit.instant if commit is not None else "",
+        commit.kind.value if commit is not None else "",
+        f"{line.fate.value}: {line.why}" if line.fate is not None else line.why,
+        values,
+    ]
+
+
+def query_page(site: Site, asked: Asked) -> str:
+    """The page. ``asked``: ``stream``, ``sql``, ``as_of``, ``run``, or ``table`` and ``key``. Raises ConfigError."""
+    watch = site.watch(asked)
+    sql, as_of, table, key = (asked.get(name, "").strip() for name in ("sql", "as_of", "table", "key"))
+    error, answer, read, lines = "", None, [], []
+    try:
+        if sql and asked.get("run"):
+            read = plans(watch.conf, sql, as_of)
+            answer = run_query(watch.conf, sql, as_of)
+        if table and key:
+            lines = list(histories(watch.settings, table, key))
+    except LakeError as problem:
+        error = f"{problem.what}. Next: {problem.do_next}" if problem.do_next else problem.what
+    names = sorted(one.name for one in watch.view.tables.values())
+    return rendered(
+        "query.html",
+        site,
+        "query",
+        stream=watch.settings.name,
+        sql=sql or (first_query(table) if table else ""),
+        as_of=as_of,
+        answer=answer,
+        plans=read,
+        error=error,
+        table=table,
+        key=key,
+        histories=lines,
+        names=names,
+        moments=moments(watch.settings, table) if table else [],
+    )

@@ -1,0 +1,217 @@
+"""One table as it lies in the lake, read when a person asks for it: timeline, file groups, columns, DDL, properties.
+
+It costs the reads of one table, bounded in number: the newest commits, the newest files, the first columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from binlake.position.record_reader import RecordReader
+from binlake.proof.history.commits import CommitKind, kind_of_commit
+from binlake.schema.rules.entries import DdlEntry
+from binlake.source.offsets import Ranges, describe
+from binlake.stream.monitoring.status import Writer, heartbeats, lock_holder
+from hudilake.clock import parse_instant
+from hudilake.errors import LakeError
+from hudilake.format.definition.metadata_partition import MetadataPartition
+from hudilake.format.files.column_stats import ColumnRange
+from hudilake.format.files.view import FileSlice
+from hudilake.format.timeline.instant import COMPLETED_ACTIONS, WRITE_ACTIONS, Instant
+from hudilake.read.index import INDEX_FAILURES, table_index
+from hudilake.storage import Storage
+from hudilake.table.table import HudiTable
+
+#: Instants that are drawn, commits whose bodies are read, files and columns whose ranges are.
+INSTANTS, COMMITS, FILES, COLUMNS = 120, 40, 200, 60
+#: File groups that are drawn, the largest.
+GROUPS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineMove:
+    """An instant of the timeline.
+
+    Args:
+        instant: its requested time.
+        lane: what it is, in one word.
+        state: ``completed``, ``inflight`` or ``requested``.
+        completed: its completion time; "" if it is pending.
+        took_ms: from the request to the completion; None if it is pending.
+        rows, files, stored: what a commit wrote: upserts and deletes, files, bytes; None if its body was not read.
+        source: the offsets of a commit of the stream, for people.
+    """
+
+    instant: str
+    lane: str
+    state: str
+    completed: str
+    took_ms: int | None
+    rows: int | None = None
+    files: int | None = None
+    stored: int | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """A column: its type, and what the metadata table knows of the newest files.
+
+    ``low``, ``high``: bounds of its values, for people; "" if none is known. ``nulls``: None if that is not known.
+    """
+
+    name: str
+    type: str
+    role: str
+    low: str = ""
+    high: str = ""
+    nulls: int | None = None
+
+
+@dataclass(frozen=True)
+class TablePicture:
+    """A table.
+
+    Args:
+        uri: of its root.
+        moves: the newest instants, oldest first.
+        completed, pending: how many instants there are.
+        slices: the largest file slices, largest first.
+        groups: how many file groups there are.
+        columns: the first ones; ``ranges``: what their ranges are of, or why they have none.
+        ddl: the statements that were judged for it.
+        properties: of ``hoodie.properties``.
+        lock: the holder of its lock.
+        writers: the writers with a heartbeat.
+    """
+
+    uri: str
+    moves: Sequence[TimelineMove]
+    completed: int
+    pending: int
+    slices: Sequence[FileSlice]
+    groups: int
+    columns: Sequence[ColumnFacts]
+    ranges: str
+    ddl: Sequence[DdlEntry]
+    properties: Mapping[str, str]
+    lock: Writer | None
+    writers: Sequence[Writer]
+
+
+def table_picture(storage: Storage, stream: str, heartbeat_timeout_s: float) -> TablePicture:
+    """Look at one table. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError.
+
+    Args:
+        storage: its root.
+        stream: the name of its stream, which tells its commits from those of others.
+        heartbeat_timeout_s: after so many seconds a writer is dead.
+    """
+    table = HudiTable.open(storage)
+    completed, pending = table.timeline.completed_actions(COMPLETED_ACTIONS), table.timeline.pending()
+    shown = sorted([*completed, *pending])[-INSTANTS:]
+    bodies = {*[one for one in shown if one.completed and one.action in WRITE_ACTIONS][-COMMITS:]}
+    slices = sorted(table.file_slices(), key=lambda piece: piece.base_size + piece.log_size, reverse=True)
+    columns, why = _columns(table, slices)
+    return TablePicture(
+        storage.uri,
+        [_move(table, instant, stream, read=instant in bodies) for instant in shown],
+        len(completed),
+        len(pending),
+        slices[:GROUPS],
+        len(slices),
+        columns,
+        why,
+        RecordReader.newest_of(table).ddl or (),
+        dict(sorted(table.config.properties().items())),
+        lock_holder(storage),
+        heartbeats(storage, heartbeat_timeout_s),
+    )
+
+
+def _move(table: HudiTable, instant: Instant, stream: str, *, read: bool) -> TimelineMove:
+    took = None
+    if instant.completion_time is not None:
+        took = parse_instant(instant.completion_time) - parse_instant(instant.requested_time)
+    own = (instant.requested_time, instant.action, instant.state.value, instant.completion_time or "", took)
+    if not read:
+        return TimelineMove(*own)
+    body = table.timeline.commit_metadata(instant)
+    record = RecordReader.of_commit(body.extra)
+    kind = kind_of_commit(body, record, stream)
+    rows = sum(stat.num_writes + stat.num_deletes for stat in body.stats)
+    stored = sum(stat.file_size for stat in body.stats)
+    ranges = record.ranges if kind in (CommitKind.STREAM, CommitKind.DUMP) else Ranges()
+    words = describe(ranges) if ranges else ""
+    return TimelineMove(own[0], kind.value, *own[2:], rows, len(body.stats), stored, words)
+
+
+def _columns(table: HudiTable, slices: Sequence[FileSlice]) -> tuple[list[ColumnFacts], str]:
+    schema = table.schema
+    roles = dict.fromkeys(table.config.partition_fields, "partition") | dict.fromkeys(
+        table.config.record_key_fields, "key"
+    )
+    if table.config.ordering_field:
+        roles.setdefault(table.config.ordering_field, "order")
+    names = schema.names[:COLUMNS]
+    ranges, why = _ranges(table, names, slices)
+    return [_column(schema.field(name), roles.get(name, ""), ranges.get(name, ())) for name in names], why
+
+
+def _ranges(
+    table: HudiTable, names: Sequence[str], slices: Sequence[FileSlice]
+) -> tuple[dict[str, list[ColumnRange]], str]:
+    """The ranges of the files by column, and what they are of, or why there are none."""
+    index = table_index(table)
+    if index is None or not index.has(MetadataPartition.COLUMN_STATS):
+        return {}, "the table keeps no ranges of its columns"
+    base = [(s.partition_path, str(s.base_file.name)) for s in slices if s.base_file is not None]
+    logs = [(s.partition_path, str(file.name)) for s in slices for file in s.log_files]
+    files = [*base, *logs][:FILES]
+    if not files:
+        return {}, "the table has no file yet"
+    try:
+        by_file = index.lookups(MetadataPartition.COLUMN_STATS).column_ranges(names, files)
+    except INDEX_FAILURES as error:
+        words = error.what if isinstance(error, LakeError) else type(error).__name__
+        return {}, f"the metadata table cannot be read: {words}"
+    ranges: dict[str, list[ColumnRange]] = {}
+    for one in by_file.values():
+        for name, bounds in one.items():
+            ranges.setdefault(name, []).append(bounds)
+    more = f" of {len(base) + len(logs)}" if len(base) + len(logs) > len(by_file) else ""
+    return ranges, f"bounds of the values in {len(by_file)}{more} files, former values of rows among them"
+
+
+def _column(field: pa.Field, role: str, ranges: Iterable[ColumnRange]) -> ColumnFacts:
+    known = [one for one in ranges if one.min is not None and one.max is not None]
+    nulls = sum(one.null_count for one in ranges)
+    if not known:
+        return ColumnFacts(field.name, str(field.type), role)
+    bounds: list[Any] = [min(one.min for one in known), max(one.max for one in known)]  # type: ignore[type-var]
+    low, high = (_value(bound, field.type) for bound in bounds)
+    return ColumnFacts(field.name, str(field.type), role, low, high, nulls)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _value(value: Any, kind: pa.DataType) -> str:  # noqa: ANN401 - a bound of any type
+    """A bound for people: the index has days, microseconds and unscaled decimals as whole numbers."""
+    try:
+        if pa.types.is_date(kind):
+            return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
+        if pa.types.is_timestamp(kind):
+            unit = 1000 if kind.unit == "ms" else 1
+            return (_EPOCH + timedelta(microseconds=value * unit)).replace(tzinfo=None).isoformat(" ")
+    except OverflowError:
+        return str(value)
+    if pa.types.is_decimal(kind):
+        return f"{Decimal(value).scaleb(-kind.scale):f}"
+    return value.hex() if isinstance(value, bytes) else str(value)
