@@ -21,9 +21,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from binlake.cli.console import lake_page
-from binlake.cli.console.lineage_page import lineage_page
+from binlake.cli.console.origin_pages import lineage_page, quarantine_page
 from binlake.cli.console.page import Page, Site, static_files, templates
-from binlake.cli.console.quarantine_page import quarantine_page
 from binlake.cli.console.query_page import query_page
 from binlake.cli.console.stream_page import stream_page
 from binlake.cli.console.table_page import table_page

@@ -47,7 +47,8 @@ class Watched:
         """The text of a page that answers well."""
         answer = self.get(path, **asked)
         assert answer.status_code == 200, words_of(answer.text)
-        return answer.text
+        text: str = answer.text
+        return text
 
 
 def words_of(page: str) -> str:
