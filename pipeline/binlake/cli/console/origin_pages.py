@@ -1,7 +1,7 @@
 """The pages of lineage and quarantine: which records made the rows of a table, and which could not be applied.
 
-Sealed records of the quarantine stay sealed. Both pages read the lake when a person opens them: the records of all commits of
-one table, or the quarantine table.
+Sealed records of the quarantine stay sealed. Both pages read the lake when a person opens them: the records of all
+commits of one table, or the quarantine table.
 """
 
 from __future__ import annotations
