@@ -9,6 +9,7 @@ from tests.programs.proofs.suite.part import SUITE, FilesPart
 from tests.programs.proofs.suite.tiflow import tiflow_home
 from tests.programs.proofs.tables import ForeignTables
 from tests.programs.simulation.part import SimulationPart
+from tests.programs.tpcc.part import TpccPart
 
 _READ = """Each statement goes through binlake's reader of statements; a file is equal if none raises anything.
 {repository} is not fetched: name a clone (a bare one will do),
@@ -46,4 +47,5 @@ PARTS: tuple[Part, ...] = (
     ),
     Model(),
     SimulationPart(),
+    TpccPart(),
 )

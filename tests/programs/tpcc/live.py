@@ -1,0 +1,144 @@
+"""TPC-C live: ``binlake run`` follows the server through Debezium and Kafka, and all of them are killed."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from binlake.stream.monitoring.progress import ProgressEvent
+from binlake.stream.spark.java import java_environment
+from embedded.jars import spark_packages
+from hudilake.clock import monotonic_s
+from tests.programs.soak.actors import Victim
+from tests.programs.tpcc.cuts import CutReader
+from tests.programs.tpcc.judge import broken_cuts
+from tests.programs.tpcc.player import settings
+from tests.programs.tpcc.queries import difference, of_lake, of_server
+from tests.programs.tpcc.recording import DATABASE, PREFIX, TABLES, TpccRecording
+from tests.programs.tpcc.source import TpccSource, tpcc_source
+from tests.programs.tpcc.workload import queries
+
+_WAREHOUSES, _ROUNDS, _TRANSACTIONS = 2, 6, 150
+#: Of CH-benCHmark alone.
+_FURTHER_TABLES = ("nation", "region", "supplier")
+_CATCH_UP_S = 240.0
+
+
+@dataclass
+class LiveRun:
+    """A run in a directory.
+
+    Args:
+        source: the services.
+        place: of the lake and the settings.
+        seed: of the kills.
+        killed: how often each was killed.
+    """
+
+    source: TpccSource
+    place: Path
+    seed: int
+    killed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("stream", "connector", "broker"), 0))
+    batches: int = 0
+    stream: Victim | None = None
+    starts: int = 0
+
+    def play(self) -> None:
+        """All rounds. The connector's snapshot is read before the first. Raises TransientError."""
+        chance = random.Random(self.seed)
+        self.source.connect.start()
+        self.source.mark()
+        self._start()
+        for number in range(_ROUNDS):
+            workload = self.source.begin(_TRANSACTIONS)
+            time.sleep(chance.uniform(0.1, 2.5))
+            self._kill(("stream", "connector", "broker")[number % 3])
+            time.sleep(chance.uniform(0.1, 4.0))
+            self._kill("stream" if chance.random() < 0.6 else "connector")
+            workload.wait(180)
+            assert workload.returncode == 0, "go-tpc failed"
+        self.source.mark()
+        self._catch_up()
+
+    def end(self) -> None:
+        """Nothing of it goes on."""
+        if self.stream is not None:
+            self.stream.bury()
+
+    def _kill(self, what: str) -> None:
+        self.killed[what] += 1
+        if what == "connector":
+            self.source.connect.kill()
+            self.source.connect.start()
+        elif what == "broker":
+            self.source.broker.kill()
+            self.source.broker.start()
+        elif self.stream is not None and self.stream.running:
+            self.stream.kill(with_children=True)
+        if self.stream is None or not self.stream.running:
+            self._start()
+
+    def _start(self) -> None:
+        conf = self.place / "tpcc.yaml"
+        conf.write_text(json.dumps(self._settings(), indent=1))
+        self.starts += 1
+        self.stream = Victim(conf, java_environment(), self.place / f"stream-{self.starts}.log", self._note)
+
+    def _note(self, event: ProgressEvent) -> None:
+        self.batches += bool(event.tables)
+
+    def _settings(self) -> dict[str, Any]:
+        document = settings(str(self.place / "lake"), self.source.broker.bootstrap_servers, trigger_interval_ms=100)
+        document["batch"]["max_events"] = 4_000
+        document["kafka"]["ddl_topics"] = [PREFIX]
+        document["spark"] = {
+            "driver_memory_mb": 512,
+            "conf": {
+                "spark.jars": ",".join(map(str, spark_packages())),
+                "spark.ui.enabled": "false",
+                "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            },
+        }
+        return document
+
+    def _catch_up(self) -> None:
+        ends = {place: len(held) for place, held in self.source.records().items() if place[0] != PREFIX}
+        deadline = monotonic_s() + _CATCH_UP_S
+        while True:
+            assert self.stream is not None
+            if not self.stream.running:
+                self._start()
+            if self.stream.has_reached(ends):
+                break
+            assert monotonic_s() < deadline, "the stream does not catch up"
+            time.sleep(0.2)
+        self.stream.stop()
+
+
+def judged(cache: Path, go_tpc: Path, place: Path, seed: int) -> tuple[list[str], str]:
+    """One run: what is wrong, and what was done, in words."""
+    with tpcc_source(go_tpc, _WAREHOUSES) as source:
+        source.load(further=True)
+        run = LiveRun(source, place, seed)
+        try:
+            run.play()
+        finally:
+            run.end()
+        source.check()
+        asked = queries(cache)
+        server = of_server(source.database, asked)
+        snapshot = TpccRecording(source.records()).snapshot()
+    reader = CutReader(str(place / "lake" / DATABASE), TABLES)
+    cuts = reader.cuts(snapshot)
+    wrong = broken_cuts(reader, cuts)
+    further = CutReader(str(place / "lake" / DATABASE), _FURTHER_TABLES)
+    as_of = {name: commit for name, commit in cuts[-1].commits.items() if commit is not None}
+    lake = of_lake({**reader.tables, **further.tables}, as_of, asked)
+    wrong += [f"{name}: {said}" for name in asked if (said := difference(server[name], lake[name]))]
+    filled = sum(bool(rows) for rows in server.values())
+    done = f"{len(cuts)} cuts, {run.starts} starts, killed {run.killed}; {len(asked)} queries, {filled} with rows"
+    return wrong, done
