@@ -124,7 +124,9 @@ EndTimes(p) ==
     THEN (IF Apart THEN {Next2(ps[p].obs, 1)} ELSE {}) \cup {Next2(Latest, 1)}
     ELSE {t \in 1 .. Latest + 2 : t % 2 = 1}
 
-Instant(act, p, st) == [act |-> act, st |-> st, own |-> p, hb |-> TRUE, ct |-> 0, x |-> {}, tgt |-> 0]
+\* rq: whether its requested file is there. A rollback deletes it; the writer may create its inflight file afterwards.
+Instant(act, p, st) ==
+    [act |-> act, st |-> st, own |-> p, hb |-> TRUE, ct |-> 0, x |-> {}, tgt |-> 0, rq |-> TRUE]
 Of_(p, b, grp, see) ==
     [w |-> p, n |-> b, grp |-> grp, see |-> see, cols |-> {}, pos |-> Nothing, named |-> FALSE]
 
@@ -142,8 +144,7 @@ Busy(p) == ps[p].n < Rounds[p]
 -----------------------------------------------------------------------------
 (* Every process first rolls back what dead writers left, under the lock. *)
 
-\* Not assumed: that a process without heartbeats takes back a commit that is requested only (README.md, what it found).
-Abandoned(p, t) == ~inst[t].hb \/ ~On("heartbeat-respect") \/ (p \in Eager /\ inst[t].own # p /\ inst[t].st = "inf")
+Abandoned(p, t) == ~inst[t].hb \/ ~On("heartbeat-respect") \/ (p \in Eager /\ inst[t].own # p)
 \* Which instants it takes back: after a conflict its own one, else those of dead writers.
 Targets(p) ==
     IF ps[p].pc = "aborting" THEN {ps[p].t} \cap Pending
@@ -294,7 +295,7 @@ Check(p) ==
 Inflight(p) ==
     /\ ps[p].pc = "checked"
     /\ LET t == ps[p].t
-           mine == IF t \in Times THEN inst[t] ELSE [Instant("write", p, "inf") EXCEPT !.hb = FALSE]
+           mine == IF t \in Times THEN inst[t] ELSE [Instant("write", p, "inf") EXCEPT !.hb = FALSE, !.rq = FALSE]
            vain == {u \in Committed \ ps[p].see : Conflict(u, t)}
            both == {u \in Of("write") \ {t} : inst[u].st = "inf" /\ inst[u].hb /\ Conflict(u, t)}
        IN /\ inst' = With(inst, t, [mine EXCEPT !.st = IF @ = "done" THEN @ ELSE "inf"])
@@ -320,13 +321,15 @@ File(p) ==
        /\ ps' = [ps EXCEPT ![p].todo = IF On("marker") THEN @ \ {Group(p)} ELSE @]
     /\ UNCHANGED <<inst, old, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 
+\* Nobody has rolled it back.
+IsOurs(t) == t \in Times /\ inst[t].rq
 \* Under the lock: the heartbeat, the instant, the second check, the columns, the positions of all writers.
 Take(p) ==
     /\ ps[p].pc = "writing" /\ ps[p].todo = {} /\ CanLock
     /\ On("dead-first") => Targets(p) = {} /\ Rollbacks = {}
     /\ LET t == ps[p].t
            lost == \/ On("heartbeat-check") /\ ps[p].lost
-                   \/ On("inflight-check") /\ t \notin Times
+                   \/ On("inflight-check") /\ ~IsOurs(t)
                    \/ On("completion-check") /\ Done(t)
            newer == {u \in Committed \ (ps[p].see \cup {t}) : Conflict(u, t)}
            theirs == Columns(999)
@@ -376,7 +379,7 @@ Tell(p) ==
 Fence(p) ==
     /\ ps[p].pc = "noted"
     /\ LET t == ps[p].t IN
-       IF \/ On("inflight-check") /\ t \notin Times
+       IF \/ On("inflight-check") /\ ~IsOurs(t)
           \/ On("completion-check") /\ Done(t)
           \/ On("fence") /\ ~Holds(p)
        THEN Set(p, "lost")

@@ -40,18 +40,23 @@ class RecordedTransactions:
         split: whether the batch may end within a transaction, because one was overdue.
         passed: how far the transaction topic was read.
         offsets: of the transaction topic, by partition.
+        after: the same offsets where the batch began, if all tables had everything before it; None if that is not
+            known, because the ledger was lost or a table was behind.
     """
 
     last: str | None
     split: bool
     passed: PassedTransactions
     offsets: Mapping[int, int]
+    after: Mapping[int, int] | None = None
 
     def to_text(self) -> str:
         """Returns a JSON object of the fields, those of ``passed`` among them."""
         passed = self.passed
         data: dict[str, object] = {"last": self.last, "split": self.split, "torn": passed.torn}
         data |= {"ms": passed.ms, "ended": passed.ended, "offsets": dict(self.offsets)}
+        if self.after is not None:
+            data["after"] = dict(self.after)
         return json.dumps(data, separators=(",", ":"))
 
     @staticmethod
@@ -59,8 +64,12 @@ class RecordedTransactions:
         """The reverse of ``to_text``. Raises ValueError, KeyError, TypeError."""
         data = json.loads(text)
         passed = PassedTransactions(data["ms"], tuple(data["ended"]), tuple(data["torn"]))
-        offsets = {int(partition): offset for partition, offset in data["offsets"].items()}
-        return RecordedTransactions(data["last"], data["split"], passed, offsets)
+        after = _offsets(data["after"]) if "after" in data else None
+        return RecordedTransactions(data["last"], data["split"], passed, _offsets(data["offsets"]), after)
+
+
+def _offsets(data: Mapping[str, int]) -> dict[int, int]:
+    return {int(partition): offset for partition, offset in data.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from hudilake.errors import ConfigError, TransientError
 from tests.paths import DATA
 from tests.programs.proofs.part import Outcome, Task, Verdict
 from tests.programs.tpcc.cuts import CutReader
-from tests.programs.tpcc.judge import broken_cuts
 from tests.programs.tpcc.live import judged
 from tests.programs.tpcc.player import TpccStream, play
 from tests.programs.tpcc.recording import DATABASE, TABLES, TpccRecording
@@ -57,7 +56,7 @@ def played(recording: TpccRecording, seed: int) -> Verdict:
         play(stream, seed)
         reader = CutReader(str(stream.place / DATABASE), TABLES)
         cuts = reader.cuts(recording.snapshot())
-        return _verdict(f"seed {seed}", broken_cuts(reader, cuts), f"{len(cuts)} cuts, {stream.deaths} deaths")
+        return _verdict(f"seed {seed}", reader.broken(cuts), f"{len(cuts)} cuts, {stream.deaths} deaths")
 
 
 def _live(number: int) -> Verdict:

@@ -27,14 +27,11 @@ def of_server(database: EmbeddedMariaDB, queries: Mapping[str, str]) -> dict[str
         return {name: [tuple(map(_parsed, row)) for row in session.query(sql)] for name, sql in queries.items()}
 
 
-def of_lake(
-    tables: Mapping[str, hudilake.Table], as_of: Mapping[str, str], queries: Mapping[str, str]
-) -> dict[str, list[tuple[Cell, ...]]]:
+def of_lake(tables: Mapping[str, hudilake.Table], queries: Mapping[str, str]) -> dict[str, list[tuple[Cell, ...]]]:
     """The lake's answers by query.
 
     Args:
         tables: by the names that the queries have.
-        as_of: the commit as of which a table is read.
         queries: in MySQL's dialect.
     """
     answers = {}
@@ -42,8 +39,7 @@ def of_lake(
         (text,) = sqlglot.transpile(sql, read="mysql", write="duckdb", identify=False)
         used = {table.name.lower() for table in sqlglot.parse_one(sql, read="mysql").find_all(sqlglot.exp.Table)}
         named = {table: tables[table] for table in sorted(used & tables.keys())}
-        moments = {table: as_of[table] for table in named if table in as_of}
-        rows = hudilake.sql(text, named, as_of=moments).to_pylist()
+        rows = hudilake.sql(text, named).to_pylist()
         answers[name] = [tuple(map(_plain, row.values())) for row in rows]
     return answers
 

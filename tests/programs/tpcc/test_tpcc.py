@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 import hudilake
+from binlake.position.cuts import Cut
 from tests.hypothesis_profile import scaled
 from tests.programs.proofs.part import Outcome
 from tests.programs.tpcc.conditions import CONDITIONS, broken
-from tests.programs.tpcc.cuts import Cut, CutReader
+from tests.programs.tpcc.cuts import CutReader
 from tests.programs.tpcc.part import RECORDING, played
 from tests.programs.tpcc.player import TpccStream, ends, play
 from tests.programs.tpcc.recording import DATABASE, TABLES, TpccRecording

@@ -48,6 +48,11 @@ def explore(module: str, text: str, settings: str, workers: int = 1, heap_mb: in
 
     Raises NoToolsError, ModelError.
     """
+    return _read(said(module, text, settings, workers, heap_mb))
+
+
+def said(module: str, text: str, settings: str, workers: int = 1, heap_mb: int = 1500) -> str:
+    """What TLC prints on a module; the arguments of ``explore``. Raises NoToolsError."""
     jar = tlc_jar()
     with tempfile.TemporaryDirectory() as place:
         for path in MODEL.glob("*.tla"):
@@ -57,7 +62,7 @@ def explore(module: str, text: str, settings: str, workers: int = 1, heap_mb: in
         java = [str(find_java().command), f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-cp", str(jar), "tlc2.TLC"]
         flags = ["-deadlock", "-nowarning", "-workers", str(workers), "-metadir", f"{place}/seen"]
         done = subprocess.run([*java, *flags, module], cwd=place, capture_output=True, text=True, check=False)
-    return _read(done.stdout)
+    return done.stdout
 
 
 def _read(said: str) -> Exploration:

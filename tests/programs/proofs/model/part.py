@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from tests.programs.proofs.model.cases import CASES, GUARDS, LARGE
 from tests.programs.proofs.model.checking import explore
+from tests.programs.proofs.model.following import CASTS, recorded, unlike
 from tests.programs.proofs.model.locks import LOCKS
 from tests.programs.proofs.model.tools import NoToolsError, tlc_jar
 from tests.programs.proofs.part import Outcome, Task, Verdict
@@ -50,7 +53,8 @@ class Model:
     about: str = (
         "All histories of some processes on a table, as the model in `docs/model` allows them. A case is equal if "
         "every invariant holds in every state, and a case without one of its guards is equal if an invariant breaks. "
-        "`python -m tests.programs.proofs model --option model=large` adds larger cases."
+        "`python -m tests.programs.proofs model --option model=large` adds larger cases. Traces are what the store of "
+        "a real table showed after each call of some processes: each must be a history of the model."
     )
 
     def run(self, task: Task) -> Iterator[Verdict]:
@@ -68,3 +72,17 @@ class Model:
                 yield Verdict(source, Outcome.SKIPPED, "TLC is not here", str(error))
                 continue
             yield breaks(case, guard, source) if guard else holds(case, source)
+        if task.limit is None:
+            yield from _traces(task)
+
+
+def _traces(task: Task) -> Iterator[Verdict]:
+    for name, (cast, runs) in CASTS.items():
+        if (source := f"traces of {name}") not in task.judged:
+            with tempfile.TemporaryDirectory() as place:
+                traces = recorded(cast, Path(place), range(runs))
+            wrong = unlike(cast.case(), traces)
+            calls = sum(map(len, traces))
+            reason = "no history of the model" if wrong else ""
+            outcome = Outcome.WRONG if wrong else Outcome.EQUAL
+            yield Verdict(source, outcome, reason, f"{runs} runs, {calls} calls; {'; '.join(wrong)[:1000]}")

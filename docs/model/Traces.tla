@@ -1,0 +1,42 @@
+------------------------------- MODULE Traces -------------------------------
+(* Whether what real processes did to a store is a history of the model.
+
+   A trace is what the store showed after each call that changed it, and by whom the call was. The model takes steps that
+   the store does not show (looks, locks, heartbeats) as it likes. "soft": the call is one of several that the model takes
+   in one step, so the model need not show it. *)
+EXTENDS Commit, Sequences
+
+CONSTANT Traces
+
+VARIABLES
+    tr,     \* which trace
+    at      \* how many of its calls have been made
+
+\* The instants of the active timeline in their order, each with its files and whether the metadata table knows them.
+Rank(t) == Cardinality({u \in Times : u <= t})
+Shown ==
+    [n \in 1 .. Cardinality(Times) |->
+        LET t == CHOOSE u \in Times : Rank(u) = n
+        IN [act |-> inst[t].act, st |-> inst[t].st, logs |-> {l[2] : l \in {m \in logs : m[1] = t}},
+            bases |-> {b.g : b \in {c \in bases : c.t = t}}, told |-> t \in DOMAIN mdt]]
+\* Log files of instants that are not there: rolled back, and never archived.
+Stray == Cardinality({l \in logs : l[1] \notin Times /\ l[1] \notin DOMAIN old})
+Ended == at = Len(Traces[tr])
+
+TraceInit == Init /\ tr \in 1 .. Len(Traces) /\ at = 0
+Hidden ==
+    /\ ~Ended
+    /\ Next
+    /\ Shown' = Shown /\ Stray' = Stray
+    /\ UNCHANGED <<tr, at>>
+Seen ==
+    \E n \in at + 1 .. Len(Traces[tr]) :
+    /\ \A k \in at + 1 .. n - 1 : Traces[tr][k].soft
+    /\ Step(Traces[tr][n].by)
+    /\ Shown' = Traces[tr][n].shows /\ Stray' = Traces[tr][n].stray
+    /\ at' = n /\ UNCHANGED tr
+TraceSpec == TraceInit /\ [][Hidden \/ Seen]_<<vars, tr, at>>
+
+\* How far each trace is a history of the model, for who reads what TLC prints.
+Told == PrintT(<<"reached", tr, at>>)
+=============================================================================

@@ -1,0 +1,111 @@
+"""The states of a stream's tables in which no transaction is torn over them, by the commits of the tables alone.
+
+With ``batch.transaction_consistent`` the commits of a batch become visible one after the other. Each records how far
+the transaction topic was read when its batch ended, and where it began (``RecordedTransactions``). The place where a
+batch began is a *cut*: all tables had everything before it. A table's state there is that of its newest commit that
+records this place or an earlier one. It is none if
+
+- a commit beyond it came before one that leads to it: a stream died in a batch, and cut it again nearer;
+- its batch was split because a transaction was overdue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from binlake.position.record_reader import RecordReader
+from binlake.position.recorded import RecordedTransactions
+from binlake.source.offsets import NO_OFFSETS, Offsets
+
+#: Partition of the transaction topic -> offset.
+Place = Mapping[int, int]
+
+
+class HistoryEntry(Protocol):
+    """A completed commit of a table, as ``hudilake.Commit``."""
+
+    @property
+    def requested(self) -> str:
+        """When it began, 17 digits."""
+
+    @property
+    def completed(self) -> str:
+        """When it became visible, 17 digits."""
+
+    @property
+    def extra(self) -> Mapping[str, str]:
+        """The keys that its writer recorded."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A state of several tables between two transactions.
+
+    Args:
+        place: offsets of the transaction topic, by partition.
+        commits: table -> the requested time of its newest commit there: read it as of that.
+        positions: the offsets below which the tables have everything.
+    """
+
+    place: Place
+    commits: Mapping[str, str]
+    positions: Offsets
+
+
+@dataclass(frozen=True)
+class _Waymark:
+    commit: HistoryEntry
+    note: RecordedTransactions
+    positions: Offsets
+
+
+def declared_cuts(stream: str, histories: Mapping[str, Sequence[HistoryEntry]]) -> list[Cut]:
+    """The cuts that commits declare, the oldest first. The newest state of the tables becomes one with the next batch.
+
+    Cuts before the first commit in one of the histories are left out: what was archived is not known.
+
+    Args:
+        stream: the stream's name.
+        histories: the commits of each of its tables (``Table.history``).
+
+    Raises UnsupportedError and ValueError for commit records that cannot be read.
+    """
+    placed = {table: _placed(stream, commits) for table, commits in histories.items()}
+    every = [one for mine in placed.values() for one in mine]
+    places = {tuple(sorted(one.note.after.items())) for one in every if one.note.after is not None}
+    cuts = (_cut(dict(place), placed, every) for place in sorted(places, key=lambda place: sum(n for _, n in place)))
+    return [cut for cut in cuts if cut is not None]
+
+
+def _cut(place: Place, placed: Mapping[str, Sequence[_Waymark]], every: Sequence[_Waymark]) -> Cut | None:
+    within = {table: [one for one in mine if _leads_to(one.note.offsets, place)] for table, mine in placed.items()}
+    if not all(within.values()):
+        return None
+    last = max(one.commit.completed for mine in within.values() for one in mine)
+    beyond = (one for one in every if not _leads_to(one.note.offsets, place))
+    if any(one.commit.completed < last for one in beyond):
+        return None
+    if any(one.note.split and one.note.offsets == place for one in every):
+        return None
+    newest = {table: max(mine, key=lambda one: one.commit.requested) for table, mine in within.items()}
+    positions = NO_OFFSETS
+    for one in newest.values():
+        positions = positions.furthest(one.positions)
+    return Cut(place, {table: one.commit.requested for table, one in newest.items()}, positions)
+
+
+def _placed(stream: str, commits: Sequence[HistoryEntry]) -> list[_Waymark]:
+    """The commits by which a stream moved its position in a table."""
+    placed = []
+    for commit in commits:
+        record = RecordReader.of_commit(commit.extra)
+        note = record.transactions if record.stream == stream else None
+        if note is not None and record.ranges:
+            placed.append(_Waymark(commit, note, record.positions_of(stream)))
+    return placed
+
+
+def _leads_to(offsets: Place, place: Place) -> bool:
+    return all(offset <= place.get(partition, 0) for partition, offset in offsets.items())

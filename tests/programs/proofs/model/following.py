@@ -1,0 +1,150 @@
+"""Runs of writers and compactors on a real table, and how far TLC can follow their traces in the model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from hudilake.locking.file_lock import LOCK_PATH
+from hudilake.metadata.config import MetadataConfig
+from hudilake.storage.base import Storage
+from hudilake.table.table import HudiTable
+from tests.hudilake.actors.actors import Part, compactor, write_batches
+from tests.hudilake.actors.calls import run_by_calls, without_pools
+from tests.hudilake.actors.orders import Actor
+from tests.hudilake.actors.world import World
+from tests.hudilake.lake import SCHEMA, config, storage_at, upserts
+from tests.programs.proofs.model.case import Case
+from tests.programs.proofs.model.checking import ModelError, said
+from tests.programs.proofs.model.traces import Killed, Observer, Trace, Watched
+
+_NAME = "Recorded"
+#: Its own upkeep stays out of the way.
+_INDEX = MetadataConfig(compact_after=1000, compact_at_most=1000, archive_after=2000, archive_keep=1000)
+_REACHED = re.compile(r'<<"reached", (\d+), (\d+)>>')
+
+
+def _writer(world: World, name: str, rounds: int) -> Actor:
+    order = 100 * (1 + sorted(ROLES).index(name.removeprefix("next ")))
+    return write_batches(world, name, [upserts([1, 2], order + n, name) for n in range(rounds)])
+
+
+#: Process of the model -> its role there, and what it does here.
+ROLES: Mapping[str, tuple[str, Part]] = {
+    "w1": ("writer", _writer),
+    "w2": ("writer", _writer),
+    "k": ("compactor", compactor),
+}
+
+
+@dataclass
+class TracedWorld(World):
+    """A table whose store is observed. ``dying``: by owner, before or after which of its calls it dies."""
+
+    observer: Observer = field(default_factory=Observer)
+    dying: dict[str, tuple[int, bool]] = field(default_factory=dict)
+
+    @property
+    def index(self) -> MetadataConfig | None:
+        """Kept without upkeep."""
+        return _INDEX if self.indexed else None
+
+    def storage(self, owner: str) -> Storage:
+        """Watched; a dead process's successor acts as itself."""
+        at, lost = self.dying.get(owner, (None, False))
+        inner = super().storage(owner)
+        return Watched(inner, owner.removeprefix("next "), self.observer, at, lost, lambda: self._died(owner))
+
+    def _died(self, owner: str) -> None:
+        """What is known of the dead at once here: its heartbeats and its lock are over."""
+        self.bury(owner)
+        if self.observer.holder == owner:
+            (self.path / LOCK_PATH).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who works on a table, and who of them dies.
+
+    Args:
+        rounds: by process.
+        dying: the process that dies at one of its calls; None if nobody does.
+    """
+
+    rounds: Mapping[str, int]
+    dying: str | None = None
+
+    def case(self) -> Case:
+        """The histories of the model in which such runs must be found."""
+        return Case(
+            "-".join(self.rounds),
+            "traces",
+            {name: ROLES[name][0] for name in self.rounds},
+            rounds=dict.fromkeys(self.rounds, 9),
+            apart=True,
+            crashes=int(self.dying is not None),
+            mortal=(self.dying,) if self.dying is not None else (),
+            max_time=99,
+        )
+
+    def trace(self, place: Path, seed: int) -> Trace:
+        """One run, whose turns change at single storage calls by chance; a dead process has a successor."""
+        HudiTable.create(storage_at(place), config(buckets=1), SCHEMA, _INDEX)
+        world = TracedWorld(place, indexed=True)
+        if self.dying is not None:
+            world.dying[self.dying] = (3 + 7 * seed % 37, seed % 2 == 0)
+        parts = {name: (ROLES[name][1], rounds) for name, rounds in self.rounds.items()}
+        failures = run_by_calls(world, parts, seed).failures
+        for name in [name for name, failure in failures.items() if isinstance(failure, Killed)]:
+            del failures[name]
+            after = {f"next {name}": (ROLES[name][1], 1)}
+            failures |= run_by_calls(world, after, seed).failures
+        assert not failures, failures
+        return world.observer.seen
+
+
+def module(case: Case, traces: Sequence[Trace]) -> str:
+    """The module in which TLC looks for traces among the histories of a case."""
+    text = ",\n".join("<<" + ",\n".join(map(str, trace)) + ">>" for trace in traces)
+    of_case = case.module(_NAME).replace("EXTENDS Commit", "EXTENDS Traces")
+    return of_case.replace("\n====", f"\nMade == <<\n{text}\n>>\n====")
+
+
+def followed(case: Case, traces: Sequence[Trace]) -> list[int]:
+    """By trace, how many of its calls the model can make. Raises NoToolsError, ModelError."""
+    text = case.settings().replace("SPECIFICATION Spec", "SPECIFICATION TraceSpec")
+    text = text.replace("CONSTRAINT Bounded", "CONSTRAINT Told") + "  Traces <- Made\n"
+    printed = said(_NAME, module(case, traces), text)
+    if "No error has been found" not in printed:
+        raise ModelError(f"TLC did not come to an end: {printed[-2000:]}")
+    reached = [0] * len(traces)
+    for trace, at in _REACHED.findall(printed):
+        reached[int(trace) - 1] = max(reached[int(trace) - 1], int(at))
+    return reached
+
+
+#: Who works on a table, and how many runs ``make proofs`` takes of each.
+CASTS: Mapping[str, tuple[Cast, int]] = {
+    "two writers": (Cast({"w1": 2, "w2": 2}), 12),
+    "a writer and a compactor": (Cast({"w1": 2, "k": 2}), 12),
+    "two writers, one dies": (Cast({"w1": 2, "w2": 2}, "w1"), 40),
+    "a writer and a compactor that dies": (Cast({"w1": 2, "k": 2}, "k"), 40),
+    "a compactor and a writer that dies": (Cast({"w1": 2, "k": 2}, "w1"), 40),
+}
+
+
+def recorded(cast: Cast, place: Path, seeds: Iterable[int]) -> list[Trace]:
+    """The traces of runs below a directory."""
+    with pytest.MonkeyPatch.context() as patch:
+        without_pools(patch)
+        return [cast.trace(place / str(seed), seed) for seed in seeds]
+
+
+def unlike(case: Case, traces: Sequence[Trace]) -> list[str]:
+    """Which traces are no histories of the model, and the first call that it cannot make, in words."""
+    reached = zip(followed(case, traces), traces, strict=True)
+    return [f"trace {n}, call {at + 1}: {trace[at]}" for n, (at, trace) in enumerate(reached) if at < len(trace)]

@@ -1,0 +1,44 @@
+"""What real processes do to a store is a history of the model; the controls: calls in another order are none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.hypothesis_profile import scaled
+from tests.programs.proofs.model.following import CASTS, followed, recorded, unlike
+from tests.programs.proofs.model.traces import Seen
+from tests.selection import first
+
+RUNS = scaled(10, least=3)
+
+
+@pytest.mark.parametrize("name", first(2, ["two writers, one dies", *CASTS]))
+def test_traces_are_histories_of_the_model(tmp_path: Path, name: str) -> None:
+    cast, _ = CASTS[name]
+    traces = recorded(cast, tmp_path, range(RUNS))
+    assert unlike(cast.case(), traces) == []
+    assert all(any(one.st == "done" for one in trace[-1].shows) for trace in traces)
+
+
+def test_a_swapped_or_missing_step_is_none(tmp_path: Path) -> None:
+    """The control."""
+    cast, _ = CASTS["two writers"]
+    (trace,) = recorded(cast, tmp_path, [0])
+    told = next(n for n, seen in enumerate(trace) if seen.shows[-1].told)
+    assert trace[told + 1].shows[-1].st == "done"
+    begun = next(n for n, seen in enumerate(trace) if seen.shows[-1].st == "inf")
+    broken = [
+        [*trace[:told], _with_last(trace[told], st="done", told=False), *trace[told + 1 :]],
+        [*trace[:begun], *trace[begun + 1 :]],
+        [*trace[:told], *trace[told + 1 :]],
+        [*trace[:-1], replace(trace[-1], by=next(seen.by for seen in trace if seen.by != trace[-1].by))],
+    ]
+    reached = followed(cast.case(), [trace, *broken])
+    assert reached == [len(trace), told, begun, told, len(trace) - 1]
+
+
+def _with_last(seen: Seen, *, st: str, told: bool) -> Seen:
+    return replace(seen, shows=(*seen.shows[:-1], replace(seen.shows[-1], st=st, told=told)))

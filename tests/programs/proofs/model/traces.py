@@ -1,0 +1,253 @@
+"""Traces of real runs: what a table's store showed after each call that changed it, for TLC to find in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from hudilake.format.files.names import parse_base_name, parse_log_name
+from hudilake.format.timeline.instant import TIMELINE_PATH, Instant, State, parse_name
+from hudilake.locking.file_lock import LOCK_PATH
+from hudilake.metadata.records.layout import METADATA_PATH
+from hudilake.storage.base import FileInfo, Files, Names, Storage
+from tests.programs.proofs.model.case import Value, tla
+
+#: Actions of the timeline in the model's words.
+_ACTIONS = {
+    "deltacommit": "write",
+    "compaction": "comp",
+    "commit": "comp",
+    "rollback": "roll",
+    "clean": "clean",
+    "restore": "rest",
+}
+_STATES = {State.REQUESTED: "req", State.INFLIGHT: "inf", State.COMPLETED: "done"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An instant of the active timeline, as ``Traces.tla`` has it.
+
+    Args:
+        act, st: action and state.
+        logs, bases: the file groups of its data files. The base file without rows that a commit makes beside its log
+            files is none of the model's.
+        told: whether the metadata table has its entry.
+    """
+
+    act: str
+    st: str
+    logs: frozenset[int] = frozenset()
+    bases: frozenset[int] = frozenset()
+    told: bool = False
+
+    def __str__(self) -> str:
+        fields: dict[str, Value] = {"act": self.act, "st": self.st, "told": self.told}
+        fields |= {"logs": self.logs, "bases": self.bases}
+        return "[" + ", ".join(f"{name} |-> {tla(value)}" for name, value in fields.items()) + "]"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the store shows after a call.
+
+    Args:
+        by: whose call it was.
+        soft: whether it is one of several that are one step of the model.
+        shows: the instants in their order.
+        stray: how many log files belong to none of them.
+    """
+
+    by: str
+    soft: bool
+    shows: tuple[Shown, ...]
+    stray: int
+
+    def __str__(self) -> str:
+        shows = ", ".join(map(str, self.shows))
+        return f'[by |-> "{self.by}", soft |-> {tla(self.soft)}, shows |-> <<{shows}>>, stray |-> {self.stray}]'
+
+
+#: What was seen from the beginning of a table on.
+Trace = Sequence[Seen]
+
+
+@dataclass
+class Observer:
+    """Follows the calls on one table. ``seen``: what changed; ``holder``: who has the lock, or ""."""
+
+    seen: list[Seen] = field(default_factory=list)
+    holder: str = ""
+    _files: set[str] = field(default_factory=set)
+    _groups: dict[str, int] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
+
+    def made(self, by: str, method: str, path: str) -> None:
+        """A call was carried out."""
+        if path == LOCK_PATH:
+            self.holder = "" if method == "delete" else by
+        if method == "delete_tree":
+            self._files = {name for name in self._files if not name.startswith(f"{path}/")}
+        elif method == "delete":
+            self._files.discard(path)
+        else:
+            self._files.add(path)
+        shows, stray = self._state()
+        before = self.seen[-1] if self.seen else Seen("", False, (), 0)
+        if (shows, stray) != (before.shows, before.stray):
+            self.seen.append(Seen(by, method.startswith("delete") or self._is_first(by, path), shows, stray))
+
+    def _is_first(self, by: str, path: str) -> bool:
+        """Whether a file is of the empty commit that a rollback makes before a table's first one."""
+        name = path.removeprefix(f"{TIMELINE_PATH}/")
+        instant = parse_name(name) if name != path else None
+        if instant is None or instant.completed or instant.action != "deltacommit":
+            return False
+        return bool(self.seen) and any(one.act == "roll" and one.st == "inf" for one in self.seen[-1].shows)
+
+    def _state(self) -> tuple[tuple[Shown, ...], int]:
+        instants = self._instants()
+        # Archival of the metadata table takes its files away, too.
+        kept = {time for time in self._told if time in instants and instants[time].completed}
+        known = {i.requested_time for i in self._parsed(f"{METADATA_PATH}/{TIMELINE_PATH}/") if i.completed}
+        self._told = told = kept | known
+        logs, bases, stray = self._data(instants)
+        shows = tuple(
+            Shown(
+                _ACTIONS[instant.action],
+                _STATES[instant.state],
+                frozenset(logs.get(time, ())),
+                frozenset(bases.get(time, ()) if _ACTIONS[instant.action] == "comp" else ()),
+                time in told and instant.action in ("deltacommit", "compaction", "commit"),
+            )
+            for time, instant in sorted(instants.items())
+        )
+        return shows, stray
+
+    def _instants(self) -> dict[str, Instant]:
+        order = list(_STATES)
+        instants: dict[str, Instant] = {}
+        for instant in self._parsed(f"{TIMELINE_PATH}/"):
+            known = instants.get(instant.requested_time)
+            if known is None or order.index(known.state) < order.index(instant.state):
+                instants[instant.requested_time] = instant
+        return instants
+
+    def _parsed(self, below: str) -> list[Instant]:
+        names = (name.removeprefix(below) for name in self._files if name.startswith(below))
+        return [instant for name in names if (instant := parse_name(name)) is not None]
+
+    def _data(self, instants: dict[str, Instant]) -> tuple[dict[str, set[int]], dict[str, set[int]], int]:
+        logs: dict[str, set[int]] = {}
+        bases: dict[str, set[int]] = {}
+        stray = 0
+        for path in sorted(self._files):
+            if path.startswith(".hoodie"):
+                continue
+            name = path.rpartition("/")[2]
+            if (log := parse_log_name(name)) is not None:
+                logs.setdefault(log.instant, set()).add(self._group(log.file_id))
+                stray += log.instant not in instants
+            elif (base := parse_base_name(name)) is not None:
+                bases.setdefault(base.instant, set()).add(self._group(base.file_id))
+        return logs, bases, stray
+
+    def _group(self, file_id: str) -> int:
+        return self._groups.setdefault(file_id, len(self._groups) + 1)
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class Watched:
+    """A storage whose calls an observer follows; the process dies before a call or right after it.
+
+    Args:
+        inner: the storage.
+        by: whose it is.
+        observer: sees the calls that change something.
+        dies_at: the number of that call, from 0; None for never.
+        lost: whether the process dies before it.
+        died: called when the process dies.
+    """
+
+    inner: Storage
+    by: str
+    observer: Observer
+    dies_at: int | None = None
+    lost: bool = False
+    died: Callable[[], None] = lambda: None
+    calls: list[int] = field(default_factory=lambda: [0])
+    name: str = ""
+
+    @property
+    def uri(self) -> str:
+        return self.inner.uri
+
+    def read(self, path: str) -> bytes:
+        return self.inner.read(path)
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        return self.inner.read_range(path, start, length)
+
+    def create(self, path: str, data: bytes) -> None:
+        self._changing()
+        self.inner.create(path, data)
+        self._made("create", path)
+
+    def write(self, path: str, data: bytes) -> None:
+        self._changing()
+        self.inner.write(path, data)
+        self._made("write", path)
+
+    def delete(self, path: str) -> bool:
+        self._changing()
+        was_there = self.inner.delete(path)
+        self._made("delete", path)
+        return was_there
+
+    def delete_tree(self, prefix: str) -> None:
+        self._changing()
+        self.inner.delete_tree(prefix)
+        self._made("delete_tree", prefix)
+
+    def stat(self, path: str) -> FileInfo | None:
+        return self.inner.stat(path)
+
+    def list(self, prefix: str, start_after: str | None = None) -> Files:
+        return self.inner.list(prefix, start_after)
+
+    def list_dirs(self, prefix: str) -> Names:
+        return self.inner.list_dirs(prefix)
+
+    def walk(self, prefix: str) -> Iterator[FileInfo]:
+        return self.inner.walk(prefix)
+
+    def sub(self, path: str) -> Storage:
+        return Watched(
+            self.inner.sub(path),
+            self.by,
+            self.observer,
+            self.dies_at,
+            self.lost,
+            self.died,
+            self.calls,
+            f"{self.name}{path}/",
+        )
+
+    def _changing(self) -> None:
+        if self.dies_at is not None and self.calls[0] >= self.dies_at + (not self.lost):
+            self._die()
+        self.calls[0] += 1
+
+    def _made(self, method: str, path: str) -> None:
+        self.observer.made(self.by, method, self.name + path)
+        if self.dies_at is not None and self.calls[0] > self.dies_at:
+            self._die()
+
+    def _die(self) -> None:
+        self.dies_at = -1
+        self.died()
+        raise Killed
