@@ -95,7 +95,8 @@ class KafkaSettings(Section):
     """Topics by a regular expression that must match the whole name."""
     ddl_topics: tuple[Text, ...] = ()
     """Debezium's schema change topics (the ``topic.prefix`` of each connector). Needed where messages carry no schema;
-    where they do, needed to tell BIGINT UNSIGNED from BIGINT."""
+    where they do, needed to tell BIGINT UNSIGNED from BIGINT. Left out, a new stream finds them by the names of its
+    topics, ``<topic.prefix>.<database>.<table>``; ``[]`` is none."""
     transaction_topic: Text | None = None
     """Debezium's topic of BEGIN and END records (``<topic.prefix>.transaction``). ``batch.transaction_consistent``
     needs it."""

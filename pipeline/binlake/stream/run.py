@@ -22,6 +22,7 @@ from binlake.settings import Settings
 from binlake.source.client import secrets_of
 from binlake.source.positions import end_offsets, offset_at
 from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.definitions.ddl_topics import with_ddl_topics
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import DirectEngine, Engine, SourceEngine
 from binlake.stream.monitoring.monitor import Monitor
@@ -96,6 +97,8 @@ class Stream:
         lake = Lake(root, locking(settings.locking, f"stream {settings.name}", one_run=True), self._registrar)
         saved = Ledger.load(state, settings.name)
         ledger = saved or recover(settings, root, lake)
+        named, settings = settings, with_ddl_topics(settings, new=not ledger.positions)
+        self._settings = settings
         self._topics = Topics(settings.kafka, ledger)
         _log.info("asking Kafka at %s for the topics", settings.kafka.bootstrap_servers)
         start = self._topics.start(whole=saved is not None, skip_missing=self._skip_missing)
@@ -116,6 +119,8 @@ class Stream:
         if unopened:
             ledger.save(state)
         self._runner.tend()
+        if settings is not named:
+            self._runner.settle()  # the lake records which topics the stream reads, before it has a table
         if self._monitor is not None:
             self._monitor.attach(lake, ledger)
         self._checkpoint_dir = self._checkpoint_place()

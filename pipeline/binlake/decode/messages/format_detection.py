@@ -57,3 +57,23 @@ def detect_format(value: Buffer) -> EventFormat:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return EventFormat.DEBEZIUM
     return format_of(document) if isinstance(document, dict) else EventFormat.DEBEZIUM
+
+
+def has_schema(value: Buffer) -> bool:
+    """Whether a message carries its schema: in JSON beside its payload, in Avro by an id."""
+    return is_avro(value) or {"schema", "payload"} <= _document(value).keys()
+
+
+def has_statement(value: Buffer) -> bool:
+    """Whether a message has a statement in place of a row: of Debezium's schema change topic, or of its own history."""
+    document = _document(value)
+    inner = document.get("payload", document)
+    return isinstance(inner, dict) and "ddl" in inner and "databaseName" in inner
+
+
+def _document(value: Buffer) -> dict[str, Any]:
+    try:
+        document = _ANY(value)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return {}
+    return document if isinstance(document, dict) else {}

@@ -51,6 +51,7 @@ from binlake.schema.rules.plan import named
 from binlake.settings import Settings, TableRules
 from binlake.source.offsets import NO_OFFSETS
 from binlake.stream.definitions.schemas import SchemaRegistry
+from binlake.tables.ddl_topics import with_heard_topics
 from binlake.tables.lake import Lake, locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import known_tables
@@ -118,7 +119,7 @@ class _QuarantineReplay:
         self._services = TableServices(one_by_one)
         self._quarantine = QuarantineTable(settings, self._lake, self._services)
         self._seal = Seal(settings.quarantine.secret())
-        self._registry = SchemaRegistry(settings)
+        self._registry = SchemaRegistry(with_heard_topics(settings, self._root))
         self._ddl = DdlKeeper(settings, self._lake, self._registry)
         self._writer = RecordWriter(
             settings, self._stream, self._lake, self._registry, self._ddl, ledger.tables, self._services

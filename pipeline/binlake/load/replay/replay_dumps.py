@@ -27,6 +27,7 @@ from binlake.stream.definitions.learned import Definitions
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import ProgressEvent
+from binlake.tables.ddl_topics import with_heard_topics
 from binlake.tables.services.table_services import TableServices
 from hudilake.errors import BadInputError, ConfigError
 from hudilake.services.planned import MapTasks
@@ -228,7 +229,8 @@ class _DumpReplay:
     def _schemas(self) -> SchemaRegistry:
         """The known schemas: from the dumped DDL, else from the DDL topics; and always from the settings."""
         dumped = [] if self._place.scan is not None else _ddl(self._storage, self._settings.dump.ddl_path)
-        settings = self._settings
+        root = open_storage(self._settings.lake.uri, self._settings.lake.storage_options())
+        settings = with_heard_topics(self._settings, root)
         if dumped:
             settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"ddl_topics": ()})})
         registry = SchemaRegistry(settings)

@@ -9,6 +9,7 @@ from binlake.position.ledger import Ledger
 from binlake.proof.history.changes import ChangeReader
 from binlake.settings import Settings
 from binlake.stream.definitions.schemas import SchemaRegistry
+from binlake.tables.ddl_topics import with_heard_topics
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from hudilake.errors import UnsupportedError
@@ -44,6 +45,6 @@ def change_reader(settings: Settings, lake: Lake, tables: Mapping[SourceTable, L
         rules = settings.table_rules(source)
         if lake.opened(rules.path) is None:
             lake.look(rules)
-    registry = SchemaRegistry(settings)
+    registry = SchemaRegistry(with_heard_topics(settings, lake.root))
     registry.refresh()
     return ChangeReader(settings, registry, lake, tables, sorted(known, key=str))

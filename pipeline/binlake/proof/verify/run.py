@@ -23,6 +23,7 @@ from binlake.source.database.connection import SourceConnection, connect
 from binlake.source.database.pace import Pace
 from binlake.source.database.source_table import tables_of
 from binlake.tables.catalog import CatalogTable
+from binlake.tables.ddl_topics import with_heard_topics
 from binlake.tables.feeds import Feeds, SourceOf
 from binlake.tables.store_tables import refuse_of_store, store_refusal
 from hudilake.errors import ConfigError, UnsupportedError
@@ -111,6 +112,8 @@ class Verifier:
     check_options: CheckOptions = field(default_factory=CheckOptions)
 
     def __post_init__(self) -> None:
+        root = open_storage(self.settings.lake.uri, self.settings.lake.storage_options())
+        self.settings = with_heard_topics(self.settings, root)
         database = self.settings.source.database
         if self.options.replica is not None:
             database = database.model_copy(update={"replica": self.options.replica})

@@ -25,6 +25,7 @@ from binlake.source.positions import end_offsets, first_offsets, retention_ms
 from binlake.stream.monitoring.held import KafkaFacts
 from binlake.tables.bucket_sizes import BucketAdvice, bucket_advice, proposed
 from binlake.tables.catalog import CatalogTable
+from binlake.tables.ddl_topics import with_heard_topics
 from binlake.tables.feeds import Feeds
 from binlake.tables.quarantine import waiting_records
 from hudilake.clock import now_ms, parse_instant
@@ -302,6 +303,7 @@ class StatusSources:
     def load(settings: Settings, ledger: Ledger | None, waiting: Counter[str] | None = None) -> StatusSources:
         """Read them; ``waiting``: the quarantined records, if they are known. Raises CorruptDataError, StorageError."""
         root = open_storage(settings.lake.uri, settings.lake.storage_options())
+        settings = with_heard_topics(settings, root)
         state = open_storage(settings.state_uri, settings.state_options())
         return StatusSources(
             settings,

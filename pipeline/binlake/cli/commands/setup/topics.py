@@ -7,11 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-import msgspec
-
 from binlake.cli.commands.stream.check_kafka import KafkaProbe
 from binlake.decode.changes import RawRecords
-from binlake.decode.messages.format_detection import detect_format, is_avro
+from binlake.decode.messages.format_detection import detect_format, has_schema, has_statement
 from binlake.decode.options import EventFormat
 from binlake.settings import KafkaSettings
 from hudilake.errors import ConfigError
@@ -80,7 +78,7 @@ def groups_of(topics: Mapping[str, int], samples: Mapping[str, RawRecords]) -> l
     groups: dict[str, TopicGroup] = {}
     forms = {topic: _form(_value(samples[topic])) for topic in samples}
     for topic, partitions in sorted(topics.items()):
-        if _OWN.fullmatch(topic) or _is_schema_changes(samples.get(topic)):
+        if _OWN.fullmatch(topic) or (topic in samples and has_statement(_value(samples[topic]))):
             continue
         form = forms.get(topic)
         if form is None and topic.count(".") < 2:
@@ -103,7 +101,7 @@ def _describe(group: TopicGroup, topics: Iterable[str], samples: Mapping[str, Ra
         value = _value(records)
         counts[detect_format(value)] += 1
         sizes += records.sizes
-        group.schemas = (group.schemas is not False) and _has_schema(value)
+        group.schemas = (group.schemas is not False) and has_schema(value)
         if next(iter(records.keys), None) is None:
             group.keyless.append(topic)
     if counts:
@@ -120,25 +118,6 @@ def _value(records: RawRecords) -> bytes:
 
 def _form(value: bytes) -> EventFormat | None:
     return detect_format(value) if value else None
-
-
-def _document(value: bytes) -> dict[str, object]:
-    try:
-        document = msgspec.json.decode(value)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
-
-
-def _has_schema(value: bytes) -> bool:
-    return is_avro(value) or {"schema", "payload"} <= _document(value).keys()
-
-
-def _is_schema_changes(records: RawRecords | None) -> bool:
-    """Whether a topic has statements in place of rows: Debezium's schema change topic, or its internal history."""
-    document = _document(_value(records)) if records is not None else {}
-    inner = document.get("payload", document)
-    return isinstance(inner, dict) and "ddl" in inner and "databaseName" in inner
 
 
 def choose(groups: list[TopicGroup], prefix: str | None) -> TopicGroup:

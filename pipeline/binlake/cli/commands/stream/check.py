@@ -19,7 +19,13 @@ from rich.text import Text
 
 from binlake.cli.commands.stream.check_ddl import policies, statements
 from binlake.cli.commands.stream.check_kafka import KafkaProbe
-from binlake.cli.commands.stream.check_machine import lake_is_writable, machine_steps, position_steps, state_is_writable
+from binlake.cli.commands.stream.check_machine import (
+    lake_is_writable,
+    ledger_of,
+    machine_steps,
+    position_steps,
+    state_is_writable,
+)
 from binlake.cli.commands.stream.check_sample import sampled
 from binlake.cli.options import LakeConf
 from binlake.cli.remarks import bucket_remark, engine_remarks, ring_remark
@@ -31,8 +37,10 @@ from binlake.decode.schemas.schemas import declared_table
 from binlake.rows.merging.reader_limits import reader_limits
 from binlake.rows.upsert.fanout import destination, part_of
 from binlake.rows.upsert.target import first_bucketing, kind_of, merging_of
-from binlake.settings import Settings, TableRules, TablesSettings
+from binlake.settings import KafkaSettings, Settings, TableRules, TablesSettings
+from binlake.source.positions import retention_ms
 from binlake.source.registry import schema_registry
+from binlake.stream.definitions.ddl_topics import with_ddl_topics
 from binlake.tables.bucket_sizes import bucket_advice, proposed
 from binlake.tables.merging_check import compare_merging
 from binlake.tables.unmatched import UnmatchedName, known_columns, unmatched_columns, unmatched_tables
@@ -105,6 +113,13 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
         probe.close()
     lake = _run("lake", partial(lake_is_writable, settings))
     checks += [lake, _run("state", partial(state_is_writable, settings))]
+    if probe.topics and lake.verdict is CheckOutcome.OK:
+        try:
+            named, settings = settings, with_ddl_topics(settings, new=not ledger_of(settings).positions)
+            checks += [_found_topics(settings)] if settings is not named else []
+            checks += _short_lived(settings.kafka)
+        except LakeError as error:
+            checks.append(_failed("schema changes", error))
     if lake.verdict is CheckOutcome.OK:
         checks += _check_tables(settings, known_tables(settings, probe.topics))
     checks += _check_ddl(settings, known_tables(settings, probe.topics), probe.topics)
@@ -135,6 +150,21 @@ def print_checks(checks: Iterable[Check], console: Console) -> None:
     for check in checks:
         if check.error is not None and check.error.do_next:
             console.print(f"{check.name}: {check.error.do_next}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _found_topics(settings: Settings) -> Check:
+    topics = ", ".join(settings.kafka.ddl_topics)
+    return Check("schema changes", CheckOutcome.OK, f"come from {topics}, since kafka.ddl_topics names no topic")
+
+
+def _short_lived(kafka: KafkaSettings) -> Iterator[Check]:
+    """The topics of schema changes whose records Kafka deletes some day: each start of a stream reads all of them."""
+    kept = retention_ms(kafka.client_properties(), kafka.ddl_topics)
+    for topic, lasting in kept.items():
+        detail = (
+            f"topic {topic} keeps its records for {lasting / 86_400_000:g} days, and a stream that starts later lacks"
+        )
+        yield Check("schema changes", CheckOutcome.WARNING, f"{detail} columns' types: set its retention.ms to -1")
 
 
 def _run(name: str, step: Callable[[], str]) -> Check:

@@ -70,13 +70,22 @@ def _port(host: str, port: int) -> str:
 
 def _position(settings: Settings) -> str:
     """Raises BadInputError where topics were made again or Kafka has deleted records that were not read."""
-    saved = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
-    root = open_storage(settings.lake.uri, settings.lake.storage_options())
-    ledger = saved or recover(settings, root, Lake(root))
+    saved = _saved(settings)
+    ledger = saved or ledger_of(settings)
     Topics(settings.kafka, ledger).start(whole=saved is not None, skip_missing=False)
     if not ledger.positions:
         return f"a new stream; it begins at the {settings.kafka.start} records"
     return f"after batch {number(ledger.batch)}; Kafka has all records since"
+
+
+def _saved(settings: Settings) -> Ledger | None:
+    return Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
+
+
+def ledger_of(settings: Settings) -> Ledger:
+    """The stream's ledger, or the one that its tables' commits come to. Raises CorruptDataError, StorageError."""
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    return _saved(settings) or recover(settings, root, Lake(root))
 
 
 def lake_is_writable(settings: Settings) -> str:

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import msgspec
-
 from binlake.decode.changes import DecodedRecords, QuarantinedRecord, RawRecords, SourceTable, TableSchema
 from binlake.decode.formats.reader import decode
-from binlake.decode.messages.format_detection import detect_format
+from binlake.decode.messages.format_detection import detect_format, has_schema, is_avro
 from binlake.decode.options import EventFormat
 from binlake.rows.upsert.fanout import destination
 from binlake.rows.upsert.target import kind_of
@@ -94,11 +92,9 @@ def _schema_source(settings: Settings, source: SourceTable, value: bytes) -> str
         return "source.schemas"
     if settings.source.plain:
         return "source.plain"
-    try:
-        document = msgspec.json.decode(value)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    if is_avro(value):
         return "the schema registry"
-    if isinstance(document, dict) and "schema" in document and "payload" in document:
+    if has_schema(value):
         return "the messages"
     if settings.kafka.ddl_topics:
         return f"topic {', '.join(settings.kafka.ddl_topics)}"

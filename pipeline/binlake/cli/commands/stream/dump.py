@@ -16,6 +16,7 @@ from binlake.cli.until_stopped import until_stopped
 from binlake.load.replay.dump import DumpService, RollReport
 from binlake.settings import Settings
 from binlake.source.dump_source import KafkaSource
+from binlake.stream.definitions.ddl_topics import with_found_topics
 
 Once = Annotated[bool, typer.Option("--once", help="Dump the records that are there now, then stop.")]
 SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Go on without offsets that Kafka has deleted.")]
@@ -25,7 +26,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for ever
 def dump(conf: LakeConf, once: Once = False, skip_missing: SkipMissing = False, as_json: AsJson = False) -> None:
     """Write the records of the topics to files under dump.uri, each once; binlake replay reads them. Needs no Spark.
     SIGTERM and Ctrl-C finish the files in hand, then stop."""
-    settings = Settings.load(conf)
+    settings = with_found_topics(Settings.load(conf), new=True)
     source = KafkaSource(settings, skip_missing=skip_missing)
     until_stopped(partial(_run, DumpService(settings, source), once, as_json))
 
