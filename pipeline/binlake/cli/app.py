@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from binlake.cli.exit_codes import EPILOG
 from binlake.cli.typer_extras import MARKUP, Lazy, lazy_group
 from hudilake.errors import ConfigError, LakeError
 
@@ -217,20 +218,6 @@ COMMANDS = (
     ),
 )
 
-#: What docs/runbooks/index.md says at length.
-EXIT_CODES = {
-    0: "success",
-    1: "declined, or an unexpected error",
-    2: "settings or arguments are wrong",
-    65: "bad input",
-    66: "corrupt data",
-    69: "not supported",
-    70: "somebody else took over",
-    75: "an outage that may pass",
-    80: "single tables are stopped",
-    81: "tables were not compared",
-}
-
 app = typer.Typer(
     name="binlake",
     cls=lazy_group(COMMANDS),
@@ -238,7 +225,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=MARKUP,
-    epilog="Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
+    epilog=EPILOG,
 )
 
 

@@ -12,6 +12,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from binlake.cli.exit_codes import EPILOG
+
 #: How help is laid out: by Rich, or as plain text where NO_COLOR is set, since Rich leaves bold letters in.
 MARKUP: Literal["rich"] | None = None if os.environ.get("NO_COLOR") else "rich"
 
@@ -45,10 +47,18 @@ class LazyCommand(TyperCommand):
         """The command itself, imported."""
         loaded = self._entry.load()
         if isinstance(loaded, typer.Typer):
-            return typer.main.get_group(loaded)
+            return _with_exit_codes(typer.main.get_group(loaded))
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=MARKUP)
         alone.command(self._entry.name)(loaded)
-        return typer.main.get_command(alone)
+        return _with_exit_codes(typer.main.get_command(alone))
+
+
+def _with_exit_codes(command: Any) -> Any:  # noqa: ANN401 - click's command, of two origins
+    """The command, and those below it, whose help ends with the exit codes."""
+    command.epilog = EPILOG
+    for below in getattr(command, "commands", {}).values():
+        _with_exit_codes(below)
+    return command
 
 
 def lazy_group(entries: Sequence[Lazy]) -> type[TyperGroup]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from binlake.decode.changes import SourceTable
@@ -68,9 +68,15 @@ def catalog_table(settings: Settings, root: Storage, name: str) -> CatalogTable:
 def no_such_table(settings: Settings, root: Storage, name: str) -> ConfigError:
     """The error of a name that no table has. It gives the names that are like it, else those there are."""
     names = [one.name for one in catalog_tables(settings, root)]
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or names[:5]
-    do_next = f"did you mean {' or '.join(near)}?" if near else "check lake.uri: it has no table of this stream"
+    do_next = did_you_mean(name, names) or "check lake.uri: it has no table of this stream"
     return ConfigError("the lake has no such table", do_next=do_next, table=name)
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A question with the names that are like a mistaken one, else some of those there are; "" if there are none."""
+    known = sorted(names)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known[:5]
+    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def catalog_tables(settings: Settings, root: Storage, names: Sequence[str] = ()) -> list[CatalogTable | BrokenTable]:

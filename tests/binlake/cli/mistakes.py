@@ -69,7 +69,7 @@ class Mistake(NamedTuple):
 
 
 _UNKNOWN = "the lake has no such table [table=shop.aa]. Next: did you mean shop.a or shop.b?"
-_UNMET = "the stream has met no such table [table=shop.aa]. Next: name one of: shop.a, shop.b"
+_UNMET = "the stream has met no such table [table=shop.aa]. Next: did you mean shop.a or shop.b?"
 _NOT_HUDI = "Hudi table at this path [path=file://{dir}/empty]. Next: check the path"
 _NEWER = "hoodie.table.version is 10, which binlake does not support"
 _RECORD = "this is not the name of a quarantined record"
@@ -118,6 +118,21 @@ COMMANDS = (
     Mistake("inspect {dir}/none", 2, "no such directory [path={dir}/none]"),
     Mistake("inspect {dir}/damaged", 66, "hoodie.properties names no table"),
     Mistake("query {lake}/shop/a 'SELEC * FROM t'", 2, "the query cannot be parsed"),
+    *(
+        Mistake(f'query {{lake}}/shop/a "{query}"', 2, f"the query cannot be parsed: {why} [query=")
+        for query, why in (
+            ("SELECT id FROM t WHERE", "syntax error at end of input"),
+            ("SELECT id FROM t WHERE id = = 3", 'syntax error at or near "="'),
+            ("SELECT 1 FROM t JOIN", "syntax error at end of input"),
+            ("SELECT CASE WHEN id THEN FROM t", 'syntax error at or near "FROM"'),
+        )
+    ),
+    Mistake("query {lake}/shop/a 'EXPLAIN SELECT 1 FROM t'", 2, "the text is not one SELECT statement [query=EXPLAIN"),
+    Mistake(
+        "query {lake}/shop/a 'SELECT * FROM t WHERE owner = 5'",
+        2,
+        "when casting from source column owner [query=",
+    ),
     Mistake("query {lake}/shop/a 'SELECT nope FROM t'", 2, 'Referenced column "nope" not found'),
     Mistake("query {lake}/shop/a 'SELECT * FROM u'", 2, "the query names tables that are not given: u"),
     Mistake("query {lake}/shop/a 'DELETE FROM t'", 2, "the text is not one SELECT statement"),
@@ -132,6 +147,18 @@ COMMANDS = (
     Mistake("quarantine list {conf} --since yesterday", 2, "this is not a time [time=yesterday]"),
     Mistake("quarantine list {conf} nonsense", 2, _RECORD),
     Mistake("quarantine replay {conf} s.shop.a/0:x", 2, _RECORD),
+    *(
+        Mistake(f"quarantine {words} {{conf}} {option}", 2, says)
+        for words in ("list", "show", "replay", "replay --dry-run")
+        for option, says in (
+            ("--reason no_shema", "no such reason [reason=no_shema]. Next: did you mean no_schema"),
+            ("--table shop.aa", "no such table [table=shop.aa]. Next: did you mean shop.a or shop.b?"),
+            ("s.shop.a/0:99", "no such record [record=s.shop.a/0:99]. Next: binlake quarantine list shows"),
+        )
+    ),
+    Mistake("derive {conf} shop.aa", 2, "derive no such wide table [table=shop.aa]. Next: tables.cells has none"),
+    Mistake("revert {conf} --transaction x --table shop.aa", 2, _UNKNOWN),
+    Mistake("verify {conf} shop.aa", 2, _NO_DATABASE),
     Mistake("revert {conf}", 2, "nothing is selected"),
     Mistake("revert {conf} --since yesterday", 2, "this is not a time [time=yesterday]"),
     Mistake("revert {conf} --from-position foo", 2, "this is no position [position=foo]"),

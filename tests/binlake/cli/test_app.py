@@ -13,7 +13,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from binlake.cli.app import COMMANDS, EXIT_CODES, app
+from binlake.cli.app import COMMANDS, app
+from binlake.cli.exit_codes import EXIT_CODES
 from binlake.cli.text import Terminal
 from binlake.cli.typer_extras import Lazy
 from tests.paths import ROOT
@@ -42,6 +43,7 @@ def test_the_help_names_every_command_and_imports_none() -> None:
         "binlake",
         "binlake.cli",
         "binlake.cli.app",
+        "binlake.cli.exit_codes",
         "binlake.cli.typer_extras",
         "hudilake",
         "hudilake.errors",
@@ -63,8 +65,10 @@ def test_the_version_is_that_of_the_distribution() -> None:
 def test_the_help_has_the_exit_codes_of_the_runbooks() -> None:
     rows = re.findall(r"^\| (\d+) \|", (ROOT / "docs/runbooks/index.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert {int(code) for code in rows} == set(EXIT_CODES)
-    help_text = " ".join(CliRunner().invoke(app, ["--help"], terminal_width=200).output.split())
-    assert [code for code, meaning in EXIT_CODES.items() if f"{code} {meaning}" not in help_text] == []
+    for words in ([], *([entry.name] for entry in COMMANDS), ["quarantine", "list"], ["metastore", "serve"]):
+        done = CliRunner().invoke(app, [*words, "--help"], terminal_width=200)
+        help_text = " ".join(done.output.split())
+        assert [code for code, meaning in EXIT_CODES.items() if f"{code} {meaning}" not in help_text] == [], words
 
 
 def test_without_colours_nothing_is_bold(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,8 @@ from hudilake.format.definition.bucketing import Bucketing
 TABLE_REFUSED = "table_refused"
 #: Reasons that do not mean bad input: the records do not count towards the quarantine's threshold.
 UNCOUNTED_REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW, Reason.IRREVOCABLE})
+#: All codes of reasons.
+REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW, *map(str, Reason)})
 
 
 @dataclass(frozen=True, slots=True)

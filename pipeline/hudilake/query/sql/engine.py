@@ -16,6 +16,7 @@ from hudilake.query.sql.limits import Limits
 from hudilake.query.sql.planned import Find, SqlQuery, plan_sql
 from hudilake.query.sql.planned_table import SqlTable
 from hudilake.query.sql.streams import CountedStream, Failures, SliceStream
+from hudilake.query.sql.text import said
 from hudilake.read.inside.tally import ReadTally
 from hudilake.read.table_reader import TableReader
 
@@ -71,7 +72,7 @@ def run_sql(
     except (duckdb.Error, pa.ArrowException) as error:
         if failures.first is not None:
             raise failures.first from error
-        raise ConfigError(f"DuckDB: {error}", do_next="correct the query", query=query.sql) from error
+        raise ConfigError(f"DuckDB: {said(error)}", do_next="correct the query", query=query.sql) from error
 
 
 def _renamed(rows: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:

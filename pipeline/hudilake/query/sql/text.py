@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+import duckdb
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -17,6 +19,8 @@ from hudilake.read.filters.sql_filter import explained
 #: A table's name in a query: (database or "", name).
 Name: TypeAlias = tuple[str, str]
 #: Databases of DuckDB itself.
+#: sqlglot warns of each statement that is not a query; the error says it.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
 _OWN = ("information_schema", "pg_catalog")
 
 
@@ -33,9 +37,8 @@ class QueryText:
         try:
             statements = [s for s in sqlglot.parse(sql, read="duckdb") if s is not None]
         except SqlglotError as error:
-            raise ConfigError(
-                f"the query cannot be parsed: {explained(error)}", do_next="correct the query", query=sql
-            ) from error
+            words = _refusal(sql) or explained(error)
+            raise ConfigError(f"the query cannot be parsed: {words}", do_next="correct the query", query=sql) from error
         if len(statements) != 1 or not isinstance(statements[0], exp.Query):
             raise ConfigError("the text is not one SELECT statement", do_next="give one query", query=sql)
         return cls(sql, statements[0])
@@ -50,6 +53,22 @@ class QueryText:
             named = isinstance(table.this, exp.Identifier)
             if named and not _is_cte(table) and table.db.lower() not in _OWN:
                 yield table
+
+
+def said(error: Exception) -> str:
+    """DuckDB's message, without the query that it repeats and the marks below it."""
+    words, _, repeated = str(error).partition("\n\nLINE ")
+    line = repeated.partition(":")[0]
+    return words + (f" in line {line}" if line.isdigit() and line != "1" else "")
+
+
+def _refusal(sql: str) -> str | None:
+    """Why DuckDB refuses a query, in the words that its users know; None if it does not."""
+    try:
+        duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        return said(error).removeprefix("Parser Error: ")
+    return None
 
 
 def name_of(table: exp.Table) -> Name:

@@ -240,11 +240,13 @@ def _is_plain(node: exp.Expr) -> bool:
 
 
 def explained(error: SqlglotError) -> str:
-    """sqlglot's error message, without the marks around the position."""
+    """sqlglot's error message, without the marks around the position and the classes of its own parser."""
     details = getattr(error, "errors", None)
     if not details:
         return str(error)
-    return f"{details[0].get('description')} at line {details[0].get('line')}, column {details[0].get('col')}"
+    words = str(details[0].get("description")).partition(" but got <")[0]
+    words = "something is missing" if words.startswith("Required keyword") else words
+    return f"{words} at line {details[0].get('line')}, column {details[0].get('col')}"
 
 
 def _is_text(node: exp.Expr | None) -> bool:

@@ -20,6 +20,7 @@ from binlake.hbase.derive.pairs import DerivedPair, derived_pairs
 from binlake.hbase.derive.run import DerivationResult
 from binlake.hbase.derive.sweep import Sweeper
 from binlake.settings import Settings
+from binlake.tables.catalog import did_you_mean
 from hudilake.errors import ConfigError, CorruptDataError, LakeError
 from hudilake.table.table import HudiTable
 
@@ -65,7 +66,7 @@ def _chosen(settings: Settings, names: list[str] | None) -> list[DerivedPair]:
     if unknown := [name for name in names or known if name not in known]:
         raise ConfigError(
             "the settings derive no such wide table",
-            do_next="name one of tables.cells: " + (", ".join(known) or "there is none"),
+            do_next=did_you_mean(unknown[0], known) or "tables.cells has none: add it there",
             table=unknown[0],
         )
     return [known[name] for name in names or known]

@@ -23,8 +23,12 @@ from binlake.load.replay.quarantine_records import (
     held_records,
     named,
 )
+from binlake.position.ledger import Ledger
+from binlake.rows.upsert.prepare import REASONS
 from binlake.settings import Settings
+from binlake.tables.catalog import did_you_mean
 from binlake.tables.seal import Seal
+from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
 
 Records = Annotated[
@@ -73,6 +77,7 @@ def list_records(
     as_json: AsJson = False,
 ) -> None:
     """Count the quarantined records by reason and table, or list each of them."""
+    _refuse_unknown(conf, selection)
     records = _found(conf, replace(selection, replayed=everything), payload=False)
     if as_json:
         for line in map(_fields, records) if each else map(vars, reason_groups(records)):
@@ -95,6 +100,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print whole records: coordinates, reason, key and payload."""
+    _refuse_unknown(conf, selection)
     wanted = replace(selection, replayed=everything or bool(selection.names))
     chosen = _found(conf, wanted, payload=True)
     for held in chosen[:limit]:
@@ -119,6 +125,7 @@ def replay_records(
     as_json: AsJson = False,
 ) -> None:
     """Apply the records that can be applied now, in their original order. The stream may run at the same time."""
+    _refuse_unknown(conf, selection)
     if dry_run:
         _print_groups(reason_groups(_found(conf, selection, payload=False)))
         return
@@ -140,6 +147,28 @@ def _found(conf: LakeConf, selection: QuarantineSelection, *, payload: bool) -> 
     return held_records(
         root.sub(settings.quarantine_path), selection, Seal(settings.quarantine.secret()), payload=payload
     )
+
+
+def _refuse_unknown(conf: LakeConf, selection: QuarantineSelection) -> None:
+    """Raise ConfigError for a record, a reason or a table that the quarantine has never had, unless another record
+    could still come with that reason or of that table."""
+    if not (selection.reasons or selection.tables or selection.names):
+        return
+    settings = Settings.load(conf)
+    ever = _found(conf, QuarantineSelection(replayed=True), payload=False)
+    ledger = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
+    met = {str(table) for table in ledger.tables} if ledger is not None else set()
+    for what, asked, known in (
+        ("reason", selection.reasons, {*REASONS, *(held.reason for held in ever)}),
+        ("table", selection.tables, {"-", *met, *(held.source_table or "-" for held in ever)}),
+        ("record", selection.names, {held.name for held in ever}),
+    ):
+        for name in sorted(asked - known):
+            raise ConfigError(
+                f"the quarantine has no such {what}",
+                do_next=did_you_mean(name, known - {"-"}) or "binlake quarantine list shows what there is",
+                **{what: name},
+            )
 
 
 @dataclass

@@ -26,7 +26,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for ever
 def dump(conf: LakeConf, once: Once = False, skip_missing: SkipMissing = False, as_json: AsJson = False) -> None:
     """Write the records of the topics to files under dump.uri, each once; binlake replay reads them. Needs no Spark.
     SIGTERM and Ctrl-C finish the files in hand, then stop."""
-    settings = with_found_topics(Settings.load(conf), new=True)
+    settings = Settings.load(conf)
+    if settings.dump.uri is not None:
+        settings = with_found_topics(settings, new=True)
     source = KafkaSource(settings, skip_missing=skip_missing)
     until_stopped(partial(_run, DumpService(settings, source), once, as_json))
 

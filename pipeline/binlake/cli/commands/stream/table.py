@@ -23,6 +23,7 @@ from binlake.position.table_requests import (
     resumed,
 )
 from binlake.settings import Settings
+from binlake.tables.catalog import did_you_mean
 from binlake.tables.names import TableNames, source_of
 from binlake.tables.presence import is_used
 from binlake.tables.store_tables import refuse_of_store
@@ -154,7 +155,7 @@ def _known(settings: Settings, ledger: Ledger, name: str) -> SourceTable:
     if source not in known:
         raise ConfigError(
             "the stream has met no such table",
-            do_next="name one of: " + ", ".join(sorted(map(str, known))[:20]),
+            do_next=did_you_mean(name, map(str, known)) or "wait for its first rows",
             table=name,
         )
     return source

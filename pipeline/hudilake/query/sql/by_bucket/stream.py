@@ -15,6 +15,7 @@ from hudilake.query.sql.by_bucket.part import BucketPart, PartTable
 from hudilake.query.sql.connection import connected, register_rows
 from hudilake.query.sql.limits import Limits
 from hudilake.query.sql.streams import Failures
+from hudilake.query.sql.text import said
 from hudilake.read.inside.tally import ReadTally
 from hudilake.read.plan import BATCH_ROWS
 
@@ -96,7 +97,9 @@ class PartStream:
 
     def _fail(self, error: Exception) -> None:
         if self._failures.first is None:
-            self._failures.first = ConfigError(f"DuckDB: {error}", do_next="correct the query", query=self._part.sql)
+            self._failures.first = ConfigError(
+                f"DuckDB: {said(error)}", do_next="correct the query", query=self._part.sql
+            )
         raise self._failures.first from error
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:  # noqa: ANN401 - a capsule
