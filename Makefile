@@ -85,9 +85,10 @@ lint: venv  ## ruff, mypy (strict), the import contracts, the rules of the house
 audit: venv  ## known vulnerabilities of the locked packages; says so where no service of advisories answers
 	.ci/audit
 
-docs: venv  ## the documentation site in build/site, and what is generated from the settings model
+docs: venv  ## the documentation site in build/site, and the pages that are generated
 	$(PY) -m docs.settings_reference
 	$(PY) -m docs.python_reference
+	$(PY) -m docs.command_reference
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 format: venv  ## let ruff order imports and lay out the code

@@ -14,8 +14,9 @@ from click import ClickException
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
-from binlake.cli.app import app
+from binlake.cli.app import COMMANDS, app
 from binlake.cli.typer_extras import LazyCommand
+from docs import command_reference
 from hudilake.errors import LakeError
 from tests.docs.pages import binlake_arguments, blocks, inline_code, pages, shell_commands
 from tests.docs.shop import copied
@@ -168,6 +169,17 @@ def test_nothing_but_the_broker_is_missing(shop: Path, tmp_path: Path) -> None:
     failed = [line for line in done.stdout.splitlines() if "failed" in line]
     assert len(failed) == 1
     assert "cannot reach Kafka" in failed[0]
+
+
+def test_the_reference_is_what_the_command_line_says() -> None:
+    assert command_reference.PAGE.read_text(encoding="utf-8") == command_reference.page(), "run make docs"
+
+
+def test_the_reference_has_every_command_and_option() -> None:
+    text = command_reference.PAGE.read_text(encoding="utf-8")
+    own = {"--help", "--install-completion", "--show-completion"}
+    assert {option for option in all_options() - own if option.startswith("-") and f"`{option}`" not in text} == set()
+    assert [entry.name for entry in COMMANDS if f"## binlake {entry.name}\n" not in text] == []
 
 
 def test_the_schema_is_printed() -> None:
