@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.partitions import (
     ChangePartitions,
     Partitioning,
@@ -18,7 +19,13 @@ from binlake.decode.ddl.partitions import (
 )
 from binlake.decode.ddl.tokens import tokens_of
 from binlake.decode.types.mysql_types import parse_type
+from binlake.schema.rules.judged import TableSchemaState
+from binlake.schema.rules.partition_clauses import without_place
+from binlake.schema.rules.partitions.known import PartitioningPeriod
 from binlake.schema.rules.partitions.members import Removal, check_removal, members
+from binlake.schema.rules.undetermined import WHOLE_ROWS
+from binlake.schema.rules.verdicts import judge_clauses
+from binlake.settings import TablesSettings
 from embedded.mariadb import EmbeddedMariaDB
 from hudilake.errors import UnsupportedError
 from tests.binlake.schema.conversion_oracle import read
@@ -146,6 +153,45 @@ def test_statements_change_the_definition(clause: str, names: str | None) -> Non
     assert isinstance(changed, ChangePartitions)
     after = changed_partitioning(known, changed)
     assert (" ".join(part.name for part in after.parts) if after is not None else None) == names
+
+
+@pytest.mark.parametrize(
+    ("method", "clause", "left"),
+    [
+        ("LIST (n)", "PARTITION few VALUES IN (1, 05), PARTITION new VALUES IN (8)", {1, 5, 6, None}),
+        ("LIST (n)", "PARTITION few VALUES IN (2, 4, 3, 5, 1)", {1, 2, 3, 4, 5, 6, None}),
+        ("LIST COLUMNS (n)", "PARTITION few VALUES IN (4, 2)", {2, 4, 6, None}),
+    ],
+)
+def test_rows_that_no_new_partition_takes_go(
+    server: EmbeddedMariaDB, method: str, clause: str, left: set[int | None]
+) -> None:
+    definition = "(PARTITION a VALUES IN (1, 2, 3), PARTITION b VALUES IN (4, 5), PARTITION c VALUES IN (6, NULL))"
+    known = parse_partitioning(f"PARTITION BY {method} {definition}")
+    numbers = [1, 2, 3, 4, 5, 6, None]
+    rows = pa.table({"n": pa.array(numbers, pa.int32())})
+    server.execute(f"CREATE OR REPLACE TABLE x.t (n INT) PARTITION BY {method} {definition}")
+    values = ", ".join(f"({'NULL' if n is None else n})" for n in numbers)
+    statement = f"REORGANIZE PARTITION a, b INTO ({clause})"
+    server.execute(f"INSERT INTO x.t VALUES {values}; ALTER TABLE x.t {statement}")
+    assert {None if line == "NULL" else int(line) for line in server.execute("SELECT n FROM x.t")} == left
+    changed = partition_clause(tokens_of(statement))
+    assert changed is not None
+    removal = without_place(changed, PartitioningPeriod(0, known), rows.schema)
+    gone = members(rows, removal) if removal is not None else [False] * len(rows)
+    assert {n for n, removed in zip(numbers, gone, strict=True) if not removed} == left
+
+
+@pytest.mark.parametrize(("old", "new"), [("DEFAULT", "VALUES IN (1)"), ("VALUES IN (1)", "DEFAULT")])
+def test_rows_whose_place_is_not_known_are_named(old: str, new: str) -> None:
+    known = parse_partitioning(f"PARTITION BY LIST (n) (PARTITION a VALUES IN (2), PARTITION b {old})")
+    changed = partition_clause(tokens_of(f"REORGANIZE PARTITION a, b INTO (PARTITION c {new})"))
+    assert changed is not None
+    with pytest.raises(UnsupportedError, match="a DEFAULT partition takes"):
+        without_place(changed, PartitioningPeriod(0, known), pa.schema([("n", pa.int32())]))
+    rules = TablesSettings.model_validate({}).rules(SourceTable("d", "t"))
+    state = TableSchemaState(pa.schema([("n", pa.int32())]), (), None, rules)
+    assert [one.column for one in judge_clauses((changed,), 5, state).undetermined] == [WHOLE_ROWS]
 
 
 def partitioned(

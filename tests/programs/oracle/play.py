@@ -18,6 +18,7 @@ from typing import Any
 
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
+from binlake.source.offsets import Offsets
 from binlake.stream.batches.runner import BatchRunner
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import ProgressEvent
@@ -78,7 +79,12 @@ class Stream:
             lake.get(config.table_rules(source))
         self.registry = SchemaRegistry(config)
         self.registry.learn(self.ddl)
-        self.runner = BatchRunner(config, lake, state, ledger, self.registry, services())
+        self.runner = BatchRunner(config, lake, state, ledger, self.registry, services(), ends=self._ends)
+
+    def _ends(self, known: Offsets) -> Offsets:
+        """The ends of these topics: nothing more is on its way."""
+        ends = self.log.end()
+        return Offsets({topic: ends[topic] for topic in known if topic in ends})
 
     def stop(self) -> None:
         """The process ends."""

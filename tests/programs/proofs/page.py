@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tests.paths import ROOT
 from tests.programs.proofs.part import Outcome, Part, Verdict
+from tests.programs.proofs.rules import rule_of
 from tests.programs.proofs.verdicts import counted
 
 PAGE = ROOT / "docs" / "proofs.md"
@@ -57,7 +58,21 @@ def _section(part: Part, verdicts: Sequence[Verdict]) -> Iterator[str]:
     order = list(Outcome)
     for (outcome, reason), sources in sorted(reasons.items(), key=lambda one: (order.index(one[0][0]), -len(one[1]))):
         examples = ", ".join(f"`{source}`" for source in sources[:_EXAMPLES])
-        yield f"| {outcome.value} | {_cell(reason)} | {len(sources):,} | {examples} |"
+        rule = rule_of(reason) if outcome is Outcome.REFUSED else None
+        where = f" ([{rule.page}]({rule.page}))" if rule is not None else ""
+        yield f"| {outcome.value} | {_cell(reason)}{where} | {len(sources):,} | {examples} |"
+    yield from _tags(verdicts)
+
+
+def _tags(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    tags = sorted({tag for verdict in verdicts for tag in verdict.tags})
+    if tags:
+        yield f"\n| inputs with | how many | {' | '.join(_COLUMNS)} |\n| --- | ---{' | ---' * len(_COLUMNS)} |"
+    for tag in tags:
+        tagged = [verdict for verdict in verdicts if tag in verdict.tags]
+        counts = counted(tagged)
+        shares = (f"{counts[o]:,} ({100 * counts[o] / len(tagged):.0f} %)" if counts[o] else "0" for o in Outcome)
+        yield f"| {tag} | {len(tagged):,} | {' | '.join(shares)} |"
 
 
 def _cell(text: str) -> str:

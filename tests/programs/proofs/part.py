@@ -26,12 +26,14 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """``source``: the name of an input. ``reason``: in words that inputs of one kind share; ``detail``: of this one."""
+    """``source``: the name of an input. ``reason``: in words that inputs of one kind share; ``detail``: of this one.
+    ``tags``: what else the page counts by."""
 
     source: str
     outcome: Outcome
     reason: str = ""
     detail: str = ""
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

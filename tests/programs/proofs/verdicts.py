@@ -21,7 +21,8 @@ def load(file: Path) -> list[Verdict]:
     newest: dict[str, Verdict] = {}
     for line in whole.splitlines():
         document = json.loads(line)
-        newest[document["source"]] = Verdict(**document | {"outcome": Outcome(document["outcome"])})
+        typed = {"outcome": Outcome(document["outcome"]), "tags": tuple(document.get("tags", ()))}
+        newest[document["source"]] = Verdict(**document | typed)
     return list(newest.values())
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Protocol
 
 from binlake.decode.changes import SourceTable
+from binlake.decode.ddl.clauses import AddColumn
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.ddl.statements import parse_ddl
@@ -17,6 +19,8 @@ from binlake.decode.order import binlog_order
 from binlake.decode.schemas.schema_change import ChangeKind, SchemaChange, schema_changes
 from binlake.decode.types.mysql_types import MysqlType, parse_type
 
+#: What a CREATE TABLE has that defines more than columns and a key.
+_TELLING = re.compile(r"PARTITION|REFERENCES|\bAS\b", re.IGNORECASE)
 #: A ``since`` before every position.
 ALWAYS = -1
 
@@ -27,7 +31,8 @@ Columns = tuple[tuple[str, MysqlType], ...]
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
     """A table's columns from the ordering value ``since`` on. ``dropped``: the table does not exist from there on.
-    ``created``: it comes from a CREATE TABLE, which has ``defined`` these partitions and foreign keys."""
+    ``created``: it comes from a CREATE TABLE, which has ``defined`` these partitions, foreign keys and generated
+    columns."""
 
     since: int
     columns: tuple[tuple[str, MysqlType], ...] = ()
@@ -35,7 +40,7 @@ class SchemaVersion:
     unsupported: tuple[str, ...] = ()
     dropped: bool = False
     created: bool = False
-    defined: tuple[ChangePartitions | Cascade, ...] = ()
+    defined: tuple[ChangePartitions | Cascade | AddColumn, ...] = ()
 
 
 class SchemaSource(Protocol):
@@ -111,13 +116,13 @@ class LayeredSchemas:
         return next((layer_key for layer in self.layers if (layer_key := layer.key(source)) is not None), None)
 
 
-def _defined(statement: str) -> tuple[ChangePartitions | Cascade, ...]:
-    """The partitions and foreign keys that a CREATE TABLE defines."""
-    text = statement.upper()
-    if "PARTITION" not in text and "REFERENCES" not in text:
+def _defined(statement: str) -> tuple[ChangePartitions | Cascade | AddColumn, ...]:
+    """The partitions, foreign keys and generated columns that a CREATE TABLE defines."""
+    if not _TELLING.search(statement):
         return ()
     clauses = [clause for ddl in parse_ddl(statement, "") for clause in ddl.clauses]
-    return tuple(clause for clause in clauses if isinstance(clause, ChangePartitions | Cascade))
+    told = [c for c in clauses if isinstance(c, ChangePartitions | Cascade | AddColumn)]
+    return tuple(c for c in told if not isinstance(c, AddColumn) or c.column.generated)
 
 
 @dataclass

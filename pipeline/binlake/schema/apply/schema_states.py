@@ -12,6 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from binlake.decode.changes import SourceTable
+from binlake.decode.ddl.clauses import AddColumn
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.schemas.schemas import SchemaVersion
@@ -20,6 +21,7 @@ from binlake.rows.upsert.target import key_columns, merging_of
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.ddl_log import DdlLog
 from binlake.schema.rules.entries import DdlEntry
+from binlake.schema.rules.generated_columns import Generated, KnownGenerated, columns_of
 from binlake.schema.rules.judged import TableSchemaState
 from binlake.schema.rules.partitions.known import KnownPartitions, PartitioningPeriod
 from binlake.schema.rules.undetermined import UndeterminedEffect, undetermined_by
@@ -91,7 +93,14 @@ class SchemaStates:
             clauses = [c for c in made[-1].defined if isinstance(c, ChangePartitions)] if made else []
             return PartitioningPeriod(made[-1].since, clauses[0].defined if clauses else None) if made else None
 
+        def generated_before(order: int) -> tuple[int, Generated] | None:
+            made = [v for v in self._schemas.versions(origin) if v.created and v.since < order]
+            return (
+                (made[-1].since, columns_of(c for c in made[-1].defined if isinstance(c, AddColumn))) if made else None
+            )
+
         state.types_before = types_before
+        state.generated = KnownGenerated(generated_before)
         state.partitions = KnownPartitions(defined_before)
         state.session = Session(self._settings.source.time_zone)
 

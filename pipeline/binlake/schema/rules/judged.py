@@ -11,6 +11,7 @@ import pyarrow as pa
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.session import Session
+from binlake.schema.rules.generated_columns import KnownGenerated
 from binlake.schema.rules.partitions.known import KnownPartitions
 from binlake.schema.rules.steps import Step
 from binlake.schema.rules.undetermined import UndeterminedEffect
@@ -80,7 +81,8 @@ class TableSchemaState:
     ``refused``: lake column -> the ordering value from which on rows are refused, and the reason. ``types``: MySQL
     types by column (lower case) as far as statements have given them; ``types_before``: those that were known
     otherwise.
-    ``session``: of the statement that is judged. ``partitions``: the source's partition definition. ``unfilled``:
+    ``session``: of the statement that is judged. ``partitions``: the source's partition definition. ``generated``:
+    its generated columns. ``unfilled``:
     columns that the statement adds with values that its text does not determine. ``merging``: of the table; rows
     that its writer merges do not say which of their values are from before a statement. ``keeps_key``: why a
     table of its kind cannot get another key; None if it can. ``empty``: whether no rows are from before the statement:
@@ -99,6 +101,7 @@ class TableSchemaState:
     types_before: TypesBefore = no_types
     session: Session = field(default_factory=Session)
     partitions: KnownPartitions = field(default_factory=KnownPartitions)
+    generated: KnownGenerated = field(default_factory=KnownGenerated)
     unfilled: frozenset[str] = frozenset()
     merging: Merging = NEWEST
     keeps_key: str | None = None

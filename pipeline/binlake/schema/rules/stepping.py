@@ -17,7 +17,7 @@ from binlake.schema.rules.conversion.columns import converted
 from binlake.schema.rules.conversion.undetermined import why_undetermined
 from binlake.schema.rules.evolution import TypeChange, common_type
 from binlake.schema.rules.generated import computed
-from binlake.schema.rules.steps import Compute, Convert, Copy, Fill, Step
+from binlake.schema.rules.steps import Compute, Convert, Copy, Fill, Follow, Step
 from hudilake.errors import UnsupportedError
 
 Mask = npt.NDArray[np.bool_]
@@ -46,6 +46,9 @@ def stepped(rows: pa.Table, steps: Sequence[Step], sure: Mask, unsure: Mask) -> 
     for step in steps:
         if isinstance(step, Compute):
             rows = _compute(rows, step, sure | unsure)
+    for step in steps:
+        if isinstance(step, Follow):
+            rows = _follow(rows, original, step, sure | unsure)
     return rows
 
 
@@ -111,20 +114,20 @@ def _convert(rows: pa.Table, step: Convert, mask: Mask) -> pa.Table:
     if present.type == new.lake_type and step.old is not None and step.old.lake_type != new.lake_type:
         return rows  # read after the statement, or stored in the new type
     kind = _common(present.type, new.lake_type)
-    values = _without_nulls(converted_values(step, present), step.column).cast(kind)
+    values = converted_values(step, present).cast(kind)
     merged = pc.if_else(pa.array(mask), values, as_type(present, kind))
     return rows.set_column(column_index, rows.schema.field(column_index).with_type(kind), merged)
 
 
 def converted_values(step: Convert, present: pa.ChunkedArray) -> pa.Array:
-    """The values as the statement makes them; null where that is not determined."""
+    """The values as the statement makes them; null where that is not determined, also for NOT NULL."""
     new = step.column.type
     assert new is not None
     known = step.old is not None and why_undetermined(step.old, new, step.session) is None
     if step.old is None or not known:
         return pa.nulls(len(present), new.lake_type)
     before = as_type(present, step.old.lake_type)
-    return converted(step.old, new, before.combine_chunks(), step.session)
+    return _without_nulls(converted(step.old, new, before.combine_chunks(), step.session), step.column)
 
 
 def _compute(rows: pa.Table, step: Compute, mask: Mask) -> pa.Table:
@@ -139,6 +142,17 @@ def _compute(rows: pa.Table, step: Compute, mask: Mask) -> pa.Table:
     kind = _common(rows.column(column_index).type, values.type)
     merged = pc.if_else(pa.array(mask), values.cast(kind), as_type(rows.column(column_index), kind))
     return rows.set_column(column_index, rows.schema.field(column_index).with_type(kind), merged)
+
+
+def _follow(rows: pa.Table, original: pa.Table, step: Follow, mask: Mask) -> pa.Table:
+    for base in step.bases:
+        before, after = place_of(original, base), place_of(rows, base)
+        if before is not None and after is not None:
+            new = rows.column(after)
+            old = as_type(original.column(before), new.type)
+            same = pc.if_else(old.is_null(), new.is_null(), pc.fill_null(pc.equal(old, new), False))
+            rows = _without(rows, step.column.name, mask & ~same.to_numpy())
+    return rows
 
 
 def sent_otherwise(rows: pa.Table, step: Compute) -> str | None:

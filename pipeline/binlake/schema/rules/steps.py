@@ -36,8 +36,7 @@ class Copy:
 class Convert:
     """A column got another type: rows before it hold its values in that type.
 
-    ``old``: the former type; None if it is not known, or its values are not kept: rows before hold null then, or for
-    NOT NULL the type's own default.
+    ``old``: the former type; None if it is not known, or its values are not kept: rows before hold null then.
     """
 
     column: ColumnDefinition
@@ -55,13 +54,22 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True)
+class Follow:
+    """A column is an expression that is not known to be computed as at the server: rows before the statement in which
+    it changes one of the columns ``bases``, which the expression reads, hold null."""
+
+    column: ColumnDefinition
+    bases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Remove:
     """Partitions were dropped or truncated: their rows from before the statement are deleted."""
 
     removal: Removal
 
 
-Step = Fill | Copy | Convert | Compute | Remove
+Step = Fill | Copy | Convert | Compute | Follow | Remove
 
 
 def stored_step(step: Step) -> Step:
@@ -70,7 +78,10 @@ def stored_step(step: Step) -> Step:
         return step
     if isinstance(step, Copy):
         return replace(step, old=lake_name(step.old), new=lake_name(step.new))
-    return replace(step, column=replace(step.column, name=lake_name(step.column.name)))
+    column = replace(step.column, name=lake_name(step.column.name))
+    if isinstance(step, Follow):
+        return Follow(column, tuple(map(lake_name, step.bases)))
+    return replace(step, column=column)
 
 
 def step_to_json(step: Step) -> list[Any]:
@@ -81,6 +92,8 @@ def step_to_json(step: Step) -> list[Any]:
         return ["copy", step.old, step.new, step.move, step.column and _definition_to_json(step.column)]
     if isinstance(step, Remove):
         return ["remove", str(step.removal.partitioning), list(step.removal.names)]
+    if isinstance(step, Follow):
+        return ["follow", _definition_to_json(step.column), list(step.bases)]
     session = step.session
     facts = [session.zone, session.mariadb, session.seconds]
     if isinstance(step, Compute):
@@ -96,6 +109,8 @@ def step_from_json(said: Sequence[Any]) -> Step:
         return Copy(said[1], said[2], _definition_from_json(said[4]) if said[4] else None, said[3])
     if said[0] == "remove":
         return Remove(Removal(parse_partitioning(said[1]), tuple(said[2])))
+    if said[0] == "follow":
+        return Follow(_definition_from_json(said[1]), tuple(said[2]))
     if said[0] == "compute":
         return Compute(_definition_from_json(said[1]), said[2], Session(*said[3:6]))
     if said[0] != "convert":

@@ -70,7 +70,7 @@ def judge_table(
         entry, mine = known.get(key), waiting.get(key, [])
         if entry is not None and not (entry.is_refusal and mine):
             _take_over(entry, state)
-            _note_partitions(mine, state)
+            _note_definition(mine, state)
         elif not all(_is_repeated(effect, [*known.values(), *judged_ddl.news], state) for effect in mine):
             before, unchanged = entry, copy.copy(state)
             entry = _judged(source, mine, state)
@@ -78,7 +78,7 @@ def judge_table(
                 judged_ddl.held = entry
                 state.schema, state.key = unchanged.schema, unchanged.key
                 break
-            _note_partitions(mine, state)
+            _note_definition(mine, state)
             if entry != before:
                 judged_ddl.news.append(entry)
         if entry is not None:
@@ -123,9 +123,10 @@ def _note_refusals(
         found.refusals.append(replace(opened.pop(), until=order, until_seconds=seconds))
 
 
-def _note_partitions(effects: Iterable[Effect], state: TableSchemaState) -> None:
+def _note_definition(effects: Iterable[Effect], state: TableSchemaState) -> None:
     for effect in effects:
         state.partitions.note(effect.event.order, effect.action, effect.clauses)
+        state.generated.note(effect.event.order, effect.action, effect.clauses)
 
 
 def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaState) -> DdlEntry:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
-from binlake.decode.ddl.clauses import ConvertCharset, RenameColumn
+from binlake.decode.ddl.clauses import Clause, ConvertCharset, RenameColumn
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType, parse_type
 from binlake.schema.rules.conversion.declared import without_charset
 from binlake.schema.rules.evolution import TypeChange, common_type
 from binlake.schema.rules.generated import check_expression
+from binlake.schema.rules.generated_columns import changed, reading
 from binlake.schema.rules.judged import (
     ClauseVerdict,
     Judgement,
@@ -23,7 +26,7 @@ from binlake.schema.rules.judged import (
 )
 from binlake.schema.rules.retyping import conversion, is_rewritten, keeps_key_texts, takes_key_texts
 from binlake.schema.rules.stepping import copied_type
-from binlake.schema.rules.steps import Compute, Convert, Copy
+from binlake.schema.rules.steps import Compute, Convert, Copy, Fill, Follow
 from binlake.schema.rules.time_defaults import is_time
 from binlake.schema.rules.undetermined import WHOLE_ROWS, UndeterminedEffect
 from hudilake.errors import UnsupportedError
@@ -168,6 +171,29 @@ def computes(column: ColumnDefinition, state: TableSchemaState, judged: Judgemen
     check_expression(column.expression, state.schema)
     judged.steps.append(Compute(column, column.expression, state.session))
     return True
+
+
+def follow_bases(clauses: Sequence[Clause], order: int, state: TableSchemaState, judged: Judgement) -> None:
+    """Judge the generated columns that read a column whose values a statement converts."""
+    converted = {step.column.name.lower() for step in judged.steps if isinstance(step, Convert)}
+    columns = changed(state.generated.before(order), clauses) if converted else {}
+    settled = {s.column.name.lower() for s in judged.steps if isinstance(s, Compute | Convert | Fill)}
+    for column, bases in reading(columns, converted):
+        name = known_column(column.name, state)
+        if name is None or column.type is None or column.name.lower() in settled or why_left_out(column.name, state):
+            continue
+        if is_placed(name, state):
+            judged.undetermined.append(UndeterminedEffect(column.name, "rows before keep the values that place them"))
+            say(judged, ClauseVerdict.KEEP, f"{column.name} reads {', '.join(sorted(bases))}, and places rows")
+            continue
+        try:
+            computes(column, state, judged)
+            say(judged, ClauseVerdict.FILL, f"{column.name} becomes {column.expression} in rows before")
+        except UnsupportedError as error:
+            judged.undetermined.append(UndeterminedEffect(column.name, error.what))
+            judged.steps.append(Follow(column, tuple(sorted(bases))))
+            what = f"{column.name} is null where {', '.join(sorted(bases))} becomes another value"
+            say(judged, ClauseVerdict.CONVERT, f"{what}, as {error.what}")
 
 
 def _convert(

@@ -45,6 +45,7 @@ from binlake.schema.rules.type_verdicts import (
     copied_lake_type,
     copy_column,
     fits,
+    follow_bases,
     modify,
     replace_type,
     settle,
@@ -84,6 +85,7 @@ def judge_clauses(
             _note_unlogged(clause, state, judged)
         else:
             key = clause
+    follow_bases(clauses, order, state, judged)
     filled = {lake_name(step.column.name) for step in judged.steps if isinstance(step, Fill | Compute)}
     added = {lake_name(clause.column.name) for clause in clauses if isinstance(clause, AddColumn)}
     state.unfilled = frozenset(added - filled)

@@ -12,27 +12,34 @@ import calendar
 import json
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from demo.truth import Cell, TruthColumn, TruthTable
 from tests.programs.oracle.recording import Recording
 
 ALTERED_DATES = "dates with a 0 or a day too many, and years below 100, come as others or as null"
+ALTERED_TEXTS = "text is decoded with another character set than its table's"
 ALTERED_BOOLEANS = "a column declared as BOOL comes as true and false, whatever number it holds"
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(.*)")
 _EPOCH = "1970-01-01"
+#: What latin1 of MariaDB has beyond cp1252.
+_UNDEFINED = "\x81\x8d\x8f\x90\x9d"
+_WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_SIMPLE = _WHOLE | {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
 
 
 def as_delivered(recording: Recording) -> tuple[Recording, Counter[str]]:
     """The recording with its tables as they come, and how many cells the connector alters, by reason."""
     altered: Counter[str] = Counter()
-    booleans = _booleans(recording)
-    tables = tuple(_table(table, booleans, altered) for table in recording.truth)
+    booleans, texts = _booleans(recording), _texts(recording)
+    tables = tuple(_table(table, booleans, texts, altered) for table in recording.truth)
     return replace(recording, truth=tables), +altered
 
 
-def _table(truth: TruthTable, booleans: Collection[tuple[str, str]], altered: Counter[str]) -> TruthTable:
+def _table(
+    truth: TruthTable, booleans: Collection[tuple[str, str]], texts: Collection[str], altered: Counter[str]
+) -> TruthTable:
     rows: list[tuple[Cell, ...]] = []
     for row in truth.rows:
         cells: list[Cell] = []
@@ -40,6 +47,9 @@ def _table(truth: TruthTable, booleans: Collection[tuple[str, str]], altered: Co
             if column.data_type == "tinyint" and (str(truth), column.name) in booleans:
                 cells.append(cell if cell is None else str(int(cell != "0")))
                 altered[ALTERED_BOOLEANS] += cells[-1] != cell
+            elif isinstance(cell, str) and not cell.isascii() and cell not in texts and _decoded(cell) in texts:
+                cells.append(_decoded(cell))
+                altered[ALTERED_TEXTS] += 1
             else:
                 cells.append(_moment(column, cell))
                 altered[ALTERED_DATES] += cells[-1] != cell
@@ -56,6 +66,54 @@ def _booleans(recording: Recording) -> set[tuple[str, str]]:
             named = [name for name, value in (image or {}).items() if isinstance(value, bool)]
             places |= {(f"{payload['source']['db']}.{payload['source']['table']}", name) for name in named}
     return places
+
+
+def _texts(recording: Recording) -> set[str]:
+    """All texts in rows of the topic that are not plain ASCII."""
+    texts: set[str] = set()
+    for record in recording.records:
+        payload = json.loads(record.value)["payload"] if record.topic is not None and record.value is not None else {}
+        for image in (payload.get("before"), payload.get("after")):
+            texts |= {cell for cell in (image or {}).values() if isinstance(cell, str) and not cell.isascii()}
+    return texts
+
+
+def _decoded(text: str) -> str | None:
+    """A text whose bytes in MariaDB's latin1 are taken for UTF-8; None if they are none."""
+    try:
+        return b"".join(
+            sign.encode("cp1252") if sign not in _UNDEFINED else bytes([ord(sign)]) for sign in text
+        ).decode()
+    except UnicodeError:
+        return None
+
+
+def newest_otherwise(recording: Recording) -> Counter[tuple[str, str]]:
+    """How many cells of a table's column have another whole number or text in the newest image of their row in the
+    topic than at the server, though no statement about the table came after that image. Tables with a key alone."""
+    images: dict[tuple[str, tuple[str, ...]], Mapping[str, object]] = {}
+    tables = {str(table): table for table in recording.truth if table.key}
+    for record in recording.records:
+        payload = json.loads(record.value)["payload"] if record.value is not None else {}
+        for change in payload.get("tableChanges") or ():
+            altered = change["id"].replace('"', "")
+            images = {place: image for place, image in images.items() if place[0] != altered}
+        if record.topic is not None and payload.get("after"):
+            name, after = f"{payload['source']['db']}.{payload['source']['table']}", payload["after"]
+            if name in tables:
+                images[name, tuple(str(after.get(column)) for column in tables[name].key)] = after
+    otherwise: Counter[tuple[str, str]] = Counter()
+    for name, table in tables.items():
+        for row in table.rows:
+            cells = {column.name: cell for column, cell in zip(table.columns, row, strict=True)}
+            image = images.get((name, tuple(str(cells[column]) for column in table.key)), {})
+            for column in table.columns:
+                sent = image.get(column.name, cells[column.name])
+                simple = column.data_type in _WHOLE if isinstance(sent, int) else isinstance(sent, str)
+                otherwise[name, column.name] += (
+                    simple and column.data_type in _SIMPLE and str(sent) != cells[column.name]
+                )
+    return +otherwise
 
 
 def _moment(column: TruthColumn, cell: Cell) -> Cell:

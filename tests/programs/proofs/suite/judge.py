@@ -21,13 +21,19 @@ _SEVERITY = (Outcome.EQUAL, Outcome.REFUSED, Outcome.LOST, Outcome.WRONG)
 
 @dataclass(frozen=True)
 class Segment:
-    """What became of a recording. ``keyed``: whether a table with a key has a row event."""
+    """What became of a recording. ``keyed``: whether a table with a key has a row event. ``carried``: whether the lake
+    holds all that the topic carries, though that may be less than the server has."""
 
     name: str
     outcome: Outcome
     reason: str
     detail: str
     keyed: bool
+    carried: bool = False
+
+
+KEYED = "a row event in a table with a key"
+CARRIED = f"{KEYED}, and all equal that the topic carries"
 
 
 def judged(run: Run) -> tuple[Verdict, list[Segment]]:
@@ -43,26 +49,36 @@ def judged(run: Run) -> tuple[Verdict, list[Segment]]:
     reason = worst.reason or f"tables {keyed} a key"
     if worst.detail:
         detail += f"; {worst.name}: {worst.detail}"
-    return Verdict(run.name, worst.outcome, reason, detail[:1500]), segments
+    return Verdict(run.name, worst.outcome, reason, detail[:1500], tuple(_tags(run.name, segments))), segments
+
+
+def _tags(name: str, segments: Sequence[Segment]) -> Iterator[str]:
+    if any(segment.keyed for segment in segments):
+        yield KEYED
+        yield f"{KEYED}, in {name.removeprefix('suite/').partition('/')[0]}"
+        if all(segment.carried for segment in segments):
+            yield CARRIED
 
 
 def _segment(recording: Recording, unparsed: Sequence[str]) -> Segment:
     keyed = any(record.key is not None for record in recording.records if record.topic is not None)
     delivered, altered = as_delivered(recording)
-    worst = Segment(recording.name, Outcome.EQUAL, "", "", keyed)
+    worst = Segment(recording.name, Outcome.EQUAL, "", "", keyed, carried=True)
     if altered:
         worst = replace(worst, outcome=Outcome.LOST, reason=min(altered), detail=f"{altered.total()} cells")
     for way, form in _trials(recording):
         with played(delivered, way, form) as (stream, trial):
             words = named(stream) if trial.failures else {}
         excused = excused_by(trial.excuses.used)
+        refused = excused is not None and excused[0] is Outcome.REFUSED
+        worst = replace(worst, carried=worst.carried and not trial.failures and not refused)
         if excused is not None and _SEVERITY.index(excused[0]) > _SEVERITY.index(worst.outcome):
             worst = replace(worst, outcome=excused[0], reason=excused[1], detail=str(dict(trial.excuses.used)))
         for failure in trial.failures:
             outcome, reason = reason_of(recording, failure, trial.failures, words, unparsed)
             if _SEVERITY.index(outcome) > _SEVERITY.index(worst.outcome):
                 detail = f"{way}, {form}: {failure.kind} | {failure.table} | {failure.detail}"
-                worst = Segment(recording.name, outcome, reason, detail, keyed)
+                worst = replace(worst, outcome=outcome, reason=reason, detail=detail)
     return worst
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +25,11 @@ _ORDER = (
     "suite/gcol/", "suite/versioning/", "suite/json/", "suite/maria/", "suite/innodb_zip/", "suite/innodb_gis/",
     "suite/funcs_1/", "suite/compat/", "suite/period/", "suite/heap/", "suite/archive/", "suite/sql_sequence/",
 )  # fmt: skip
-_BATCH = 25
+#: Of which suites a drawn order takes files, and what decides it.
+_DRAWN = ("main/", "suite/rpl/", "suite/innodb/", "suite/parts/", "suite/engines/", "suite/binlog/")
+_SEED = 32
+#: After how many files the services start anew: binlog and topic grow.
+_FILES = 200
 JUDGED = """The statements of each file run at an embedded MariaDB that Debezium follows; before a table goes, all
 tables are read. What Debezium wrote is played into binlake from a backlog, live or with a storage that dies, in one of
 the three forms, and hudi-rs must show the server's rows. A file is as its worst *segment*, the statements from a moment
@@ -47,8 +53,8 @@ class FilesPart:
     home: Callable[[Task], Path | None]
 
     def run(self, task: Task) -> Iterator[Verdict]:
-        """Judge files. The options ``record`` and ``judge`` ask for half of the work, an absolute path is for ``home``,
-        others are parts of names.
+        """Judge files. The options ``record`` and ``judge`` ask for half of the work, ``drawn`` for a sample; an
+        absolute path is for ``home``, others are parts of names.
 
         Raises what ``home`` raises.
         """
@@ -56,18 +62,20 @@ class FilesPart:
         if home is None:
             return
         logging.getLogger().addHandler(logging.NullHandler())
-        words = [word for word in task.options if word not in ("record", "judge") and not Path(word).is_absolute()]
-        names = [name for name in ordered(files(home)) if not words or any(word in name for word in words)]
+        asked = {"record", "judge", "drawn"}
+        words = [word for word in task.options if word not in asked and not Path(word).is_absolute()]
+        order = drawn if "drawn" in task.options else ordered
+        names = [name for name in order(files(home)) if not words or any(word in name for word in words)]
         left = [name for name in names if name not in task.judged][task.start :]
         if "judge" in task.options:
             left = [name for name in left if (_place(task, name) / "run.json").exists()]
         left = left[: task.limit]
-        for first in range(0, len(left), _BATCH):
-            batch = left[first : first + _BATCH]
-            if "judge" not in task.options:
-                _record(task, home, [name for name in batch if not (_place(task, name) / "run.json").exists()])
-            if "record" not in task.options:
-                yield from (_judge(task, name) for name in batch)
+        with _Recording(task, home) as recording:
+            for name in left:
+                if "judge" not in task.options and not (_place(task, name) / "run.json").exists():
+                    recording.record(name)
+                if "record" not in task.options:
+                    yield _judge(task, name)
 
 
 #: An absolute path among the options is a directory of other files in the suite's language.
@@ -79,23 +87,46 @@ def ordered(names: Sequence[str]) -> list[str]:
     return sorted(names, key=lambda name: (next((n for n, o in enumerate(_ORDER) if name.startswith(o)), 99), name))
 
 
+def drawn(names: Sequence[str]) -> list[str]:
+    """Those of the suites that are drawn from, in an order that is always the same: each beginning is a sample."""
+    mine = sorted(name for name in names if name.startswith(_DRAWN))
+    random.Random(_SEED).shuffle(mine)
+    return mine
+
+
 def _place(task: Task, name: str) -> Path:
     return task.place / name.removesuffix(".test").replace("/", ".")
 
 
-def _record(task: Task, home: Path, names: Sequence[str]) -> None:
-    left = list(names)
-    while left:
-        with start_services() as services:
-            try:
-                recorder = Recorder(services, home)
-                while left:
-                    run = recorder.record(left[0])
-                    run.save(_place(task, left.pop(0)))
-                    print(f"recorded {run.name}: {len(run.recordings)} segments, {dict(run.ran)} {run.end}", flush=True)
-            except (ServerGoneError, TransientError) as gone:
-                name = left.pop(0)
-                Run(name, end=f"the server ended: {gone}").save(_place(task, name))
+class _Recording(contextlib.AbstractContextManager["_Recording"]):
+    """Records files at services that the first file starts; they stay until the server ends or many files ran."""
+
+    def __init__(self, task: Task, home: Path) -> None:
+        self._task, self._home = task, home
+        self._services = contextlib.ExitStack()
+        self._recorder: Recorder | None = None
+        self._recorded = 0
+
+    def __exit__(self, *error: object) -> None:
+        self._services.close()
+
+    def record(self, name: str) -> None:
+        """Record a file and keep it. If the server ends, that is what is kept."""
+        try:
+            if self._recorder is None or self._recorded == _FILES:
+                self._stop()
+                self._recorder = Recorder(self._services.enter_context(start_services()), self._home)
+            self._recorded += 1
+            run = self._recorder.record(name)
+        except (ServerGoneError, TransientError) as gone:
+            self._stop()
+            run = Run(name, end=f"the server ended: {gone}")
+        run.save(_place(self._task, name))
+        print(f"recorded {run.name}: {len(run.recordings)} segments, {dict(run.ran)} {run.end}", flush=True)
+
+    def _stop(self) -> None:
+        self._services.close()
+        self._recorder, self._recorded = None, 0
 
 
 def _judge(task: Task, name: str) -> Verdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -17,12 +18,16 @@ from tests.programs.oracle.exceptions import CASCADED, CHARSET, UNDETERMINED, ZE
 from tests.programs.oracle.play import Stream
 from tests.programs.oracle.recording import Recording
 from tests.programs.proofs.part import Outcome
-from tests.programs.proofs.suite.delivered import ALTERED_DATES
+from tests.programs.proofs.rules import rule_of
+from tests.programs.proofs.suite.delivered import ALTERED_DATES, newest_otherwise
 
+_NOT_TAKEN = "a statement that is refused, with its reason in the lake's commits"
 _UNPARSED = "the connector cannot parse a statement and says so in its log"
 _ROLLED_BACK = (
     "a transaction that the server rolled back comes as if it were committed, and then ROLLBACK as a statement"
 )
+_OTHERWISE = "the newest image of the row in the topic has another value than the server"
+_MERGED = "rows that are written through a table of the engine MERGE come under its name, or not at all"
 _EXCUSES = {
     CHARSET.name: (Outcome.LOST, CHARSET.reason),
     ZERO_DATES.name: (Outcome.LOST, ALTERED_DATES),
@@ -31,6 +36,7 @@ _EXCUSES = {
 }
 #: Beginnings of the kinds of failures that binlake tells itself.
 _TOLD = ("quarantined:", "behind:", "not carried out:", "UnsupportedError", "ConfigError", "CorruptDataError")
+_UNION = re.compile(r"\bUNION\s*=\s*\(([^)]*)\)", re.IGNORECASE)
 _UNMATCHED = "found no row of their content"
 
 
@@ -48,10 +54,14 @@ def named(stream: Stream) -> dict[str, dict[str, str]]:
             recorded = RecordReader.newest_of(HudiTable.open(open_storage(str(home))))
             rulings = [ruling for entry in recorded.ddl or () for ruling in entry.rulings]
             if any(ruling.verdict is ClauseVerdict.REFUSE for ruling in rulings):
-                words[str(truth)][WHOLE_ROWS] = "a statement that is refused, with its reason in the lake's commits"
+                words[str(truth)][WHOLE_ROWS] = _NOT_TAKEN
+            for other in stream.recording.truth:  # EXCHANGE PARTITION is about two tables
+                exchanged = [e for e in recorded.ddl or () if e.is_refusal and f"TABLE {other.table}" in e.statement]
+                words[str(other)] |= {WHOLE_ROWS: _NOT_TAKEN} if exchanged and other != truth else {}
             for columns, excuse in zip(undetermined(stream, home), (UNDETERMINED, CASCADED), strict=True):
                 words[str(truth)] |= dict.fromkeys(columns, excuse.reason)
-                if columns and not truth.key:  # its rows are compared as a whole
+                key = {column.lower() for column in truth.key}
+                if columns and (not key or key & {column.lower() for column in columns}):  # rows cannot be told apart
                     words[str(truth)][WHOLE_ROWS] = excuse.reason
     for event in stream.told:
         for table in event.tables:
@@ -67,7 +77,7 @@ def reason_of(
     words: Mapping[str, Mapping[str, str]],
     unparsed: Sequence[str],
 ) -> tuple[Outcome, str]:
-    """The outcome of a failure and its reason, in words that failures of its kind share.
+    """The outcome of a failure and its reason, in words that failures of its kind share. A refusal has a rule.
 
     Args:
         recording: what was played.
@@ -76,6 +86,19 @@ def reason_of(
         words: see ``named``.
         unparsed: statements that the connector's log names.
     """
+    outcome, reason = _reason(recording, failure, failures, words, unparsed)
+    if outcome is Outcome.REFUSED and rule_of(reason) is None:
+        return Outcome.WRONG, f"refused, and no page says so: {reason}"
+    return outcome, reason
+
+
+def _reason(
+    recording: Recording,
+    failure: Failure,
+    failures: Sequence[Failure],
+    words: Mapping[str, Mapping[str, str]],
+    unparsed: Sequence[str],
+) -> tuple[Outcome, str]:
     if unparsed:
         return Outcome.LOST, _UNPARSED
     if failure.kind.startswith(_TOLD):
@@ -85,8 +108,19 @@ def reason_of(
             return Outcome.REFUSED, reason
     if _rolls_back(recording):
         return Outcome.LOST, _ROLLED_BACK
+    if failure.table.rpartition(".")[2] in _merged(recording):
+        return Outcome.LOST, _MERGED
+    differing = re.match(r"(.*?): (\d+) differ: ", failure.detail)
+    if differing and newest_otherwise(recording)[failure.table, differing[1]] >= int(differing[2]):
+        return Outcome.LOST, _OTHERWISE
     told = [other for other in failures if other.kind.startswith(_TOLD) and other.table in ("", failure.table)]
     return (Outcome.REFUSED, told[0].kind) if told else (Outcome.WRONG, failure.kind)
+
+
+def _merged(recording: Recording) -> set[str]:
+    """The names of the tables below those of the engine MERGE."""
+    unions = (_UNION.search(statement.sql) for statement in recording.script.after)
+    return {name for union in unions if union is not None for name in re.findall(r"\w+", union[1])}
 
 
 def _rolls_back(recording: Recording) -> bool:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.paths import DATA
 from tests.programs.oracle.exceptions import UNDETERMINED
+from tests.programs.oracle.play import Stream, play
 from tests.programs.proofs.part import Outcome, Task
 from tests.programs.proofs.suite.delivered import ALTERED_DATES, as_delivered
 from tests.programs.proofs.suite.judge import judged
@@ -24,11 +25,21 @@ from tests.programs.proofs.suite.recorder import Run
 _SCRIPTS = DATA / "suite"
 _EQUAL, _UNKNOWN = (Outcome.EQUAL, ""), (Outcome.REFUSED, UNDETERMINED.reason)
 _KEY = (Outcome.REFUSED, "quarantined: ddl_refused: the key becomes KEY, and only the source knows the values")
+_NULL_KEY = (Outcome.REFUSED, "quarantined: null_key")
+_REAL_KEY = (Outcome.REFUSED, "behind: every record of the table is refused")
 #: Each script, and what becomes of its segments: the outcome, and the beginning of the reason.
 SCRIPTS = {
     "again": [_EQUAL] * 4,
     "changed": [_EQUAL],
+    "dealt": [_EQUAL],
+    "derived": [_UNKNOWN],
+    "keyless": [_NULL_KEY, _REAL_KEY, _UNKNOWN],
     "numbered": [_KEY, _EQUAL],
+    "otherwise": [
+        (Outcome.LOST, "the newest image of the row in the topic has another value"),
+        _EQUAL,
+        (Outcome.LOST, "the connector cannot parse a statement"),
+    ],
     "parted": [_UNKNOWN, _EQUAL],
     "replaced": [_EQUAL] * 3,
     "rounded": [_UNKNOWN, _EQUAL],
@@ -58,12 +69,21 @@ def test_a_script_is_equal_or_says_why_not(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["changed", "spoken"])
-def test_a_record_that_does_not_come_is_wrong(name: str) -> None:
-    """The control."""
+def test_a_record_that_is_not_applied_is_wrong(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control; a record that is not in the topic is the connector's loss."""
     [whole] = run(name).recordings
     last = max(at for at, record in enumerate(whole.records) if record.topic is not None and record.value is not None)
-    verdict, _ = judged(Run(name, recordings=[replace(whole, records=whole.records[:last])], unparsed=[[]]))
-    assert verdict.outcome is Outcome.WRONG
+    less = replace(whole, records=whole.records[:last])
+
+    def forgetful(stream: Stream, way: str) -> None:
+        stream.recording, known = less, stream.recording
+        play(stream, way)
+        stream.recording = known
+
+    assert judged(Run(name, recordings=[less], unparsed=[[]]))[0].outcome in (Outcome.LOST, Outcome.WRONG)
+    monkeypatch.setattr("tests.programs.oracle.trial.play", forgetful)
+    verdict, [segment] = judged(Run(name, recordings=[whole], unparsed=[[]]))
+    assert (verdict.outcome, segment.carried) == (Outcome.WRONG, False)
 
 
 def test_only_what_the_topic_shows_is_altered() -> None:

@@ -1,0 +1,87 @@
+"""The generated columns of a table before each statement, and what a change of the columns that they read does to them.
+
+The server computes them anew where a statement converts such a column (MODIFY, CHANGE, CONVERT TO), and writes no event
+(measured with MariaDB 11.4, stored and virtual ones alike).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from binlake.decode.ddl.clauses import Action, AddColumn, Clause, DropColumn, ModifyColumn, RenameColumn
+from binlake.decode.ddl.columns import ColumnDefinition
+
+_WORD = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
+#: Generated columns by name in lower case.
+Generated = Mapping[str, ColumnDefinition]
+#: The ordering value of the newest CREATE TABLE before another one, and its generated columns; None if none is known.
+GeneratedBefore = Callable[[int], tuple[int, Generated] | None]
+
+
+def nothing_generated(order: int) -> tuple[int, Generated] | None:
+    """The columns of a table of which no CREATE TABLE is known."""
+    return None
+
+
+def columns_of(clauses: Iterable[Clause]) -> dict[str, ColumnDefinition]:
+    """The generated columns that a CREATE TABLE defines."""
+    return changed({}, clauses)
+
+
+def changed(known: Generated, clauses: Iterable[Clause]) -> dict[str, ColumnDefinition]:
+    """The generated columns after a statement. One that reads a renamed column keeps the text of its expression."""
+    columns = dict(known)
+    for clause in clauses:
+        if isinstance(clause, DropColumn):
+            columns.pop(clause.name.lower(), None)
+        elif isinstance(clause, RenameColumn) and clause.column is None:
+            former = columns.pop(clause.old.lower(), None)
+            columns |= {clause.new.lower(): former} if former is not None else {}
+        elif isinstance(clause, AddColumn | ModifyColumn | RenameColumn) and clause.column is not None:
+            columns.pop((clause.old if isinstance(clause, RenameColumn) else clause.column.name).lower(), None)
+            columns |= {clause.column.name.lower(): clause.column} if clause.column.generated else {}
+    return columns
+
+
+def reading(columns: Generated, bases: Iterable[str]) -> list[tuple[ColumnDefinition, frozenset[str]]]:
+    """The generated columns that read columns, directly or through others, in the order in which they are computed;
+    each with those of ``bases`` (in lower case) that it reads."""
+    reads = {base: frozenset({base}) for base in bases}
+    readers: list[tuple[ColumnDefinition, frozenset[str]]] = []
+    while True:
+        news = {
+            name: frozenset[str]().union(*(reads[word] for word in _words(column.expression) & reads.keys()))
+            for name, column in columns.items()
+            if name not in reads
+        }
+        news = {name: read for name, read in news.items() if read}
+        if not news:
+            return readers
+        reads |= news
+        readers += [(columns[name], read) for name, read in news.items()]
+
+
+def _words(expression: str) -> set[str]:
+    """What may be a column's name in an expression, in lower case; also what is none."""
+    return {(quoted.replace("``", "`") or word).lower() for quoted, word in _WORD.findall(expression)}
+
+
+@dataclass
+class KnownGenerated:
+    """Follows a table's generated columns through its statements. ``created``: what CREATE TABLE has defined."""
+
+    created: GeneratedBefore = nothing_generated
+    _since: int = -1
+    _columns: dict[str, ColumnDefinition] = field(default_factory=dict)
+
+    def before(self, order: int) -> Generated:
+        """The columns before a statement, as far as they are known."""
+        made = self.created(order)
+        return made[1] if made is not None and made[0] > self._since else self._columns
+
+    def note(self, order: int, action: Action, clauses: Iterable[Clause]) -> None:
+        """Note what a statement defines or changes."""
+        known = {} if action is Action.CREATE else self.before(order)
+        self._since, self._columns = order, changed(known, clauses)

@@ -1,0 +1,98 @@
+"""Generated columns of which a statement converts a column that they read.
+
+The suite's script ``derived`` has them with what a server and Debezium made of them.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from binlake.decode.changes import SourceTable
+from binlake.decode.ddl.clauses import Action
+from binlake.decode.ddl.statements import parse_ddl
+from binlake.schema.rules.generated_columns import KnownGenerated, changed, columns_of, reading
+from binlake.schema.rules.judged import Judgement, TableSchemaState
+from binlake.schema.rules.stepping import stepped
+from binlake.schema.rules.steps import Follow, step_from_json, step_to_json, stored_step
+from binlake.schema.rules.verdicts import judge_clauses
+from binlake.settings import TablesSettings
+
+CREATED = """CREATE TABLE t (id INT PRIMARY KEY, n INT, twice INT AS (`n` * 2) STORED, more INT AS (TWICE + 1),
+    half DOUBLE AS (n / 2) STORED, `od``d` INT AS (id), plain INT DEFAULT (n))"""
+
+
+def generated(*statements: str) -> KnownGenerated:
+    known = KnownGenerated()
+    for order, statement in enumerate((CREATED, *statements), 1):
+        (effect,) = parse_ddl(statement, "d")
+        known.note(order, Action(effect.action), effect.clauses)
+    return known
+
+
+def judged(statement: str, columns: list[str], partition: str | None = None) -> Judgement:
+    """The verdict on a statement about the table, whose lake table has these columns, all INT but ``half``."""
+    schema = pa.schema([(name, pa.float64() if name == "half" else pa.int32()) for name in columns])
+    rules = TablesSettings.model_validate({}).rules(SourceTable("d", "t"))
+    state = TableSchemaState(schema, ("id",), partition, rules, generated=generated())
+    (effect,) = parse_ddl(statement, "d")
+    return judge_clauses(effect.clauses, 9, state)
+
+
+def test_columns_are_followed_through_statements() -> None:
+    assert sorted(generated().before(9)) == ["half", "more", "od`d", "twice"]
+    assert sorted(generated("ALTER TABLE t DROP half, MODIFY more INT").before(9)) == ["od`d", "twice"]
+    assert sorted(generated("ALTER TABLE t RENAME COLUMN half TO h, ADD g INT AS (1)").before(9))[:2] == ["g", "h"]
+    assert sorted(generated("ALTER TABLE t CHANGE twice double2 INT AS (n) STORED").before(9))[0] == "double2"
+    known = generated("CREATE TABLE t (a INT)")
+    assert known.before(9) == {}
+    known.created = lambda order: (8, changed({}, parse_ddl(CREATED, "d")[0].clauses))
+    assert "half" in known.before(9)
+
+
+def test_a_column_that_reads_another_generated_one_comes_after_it() -> None:
+    columns = columns_of(parse_ddl(CREATED, "d")[0].clauses)
+    assert [(c.name, sorted(bases)) for c, bases in reading(columns, ["n"])] == [
+        ("twice", ["n"]),
+        ("half", ["n"]),
+        ("more", ["n"]),
+    ]
+    assert [c.name for c, _ in reading(columns, ["id"])] == ["od`d"]
+
+
+@pytest.mark.parametrize("statement", ["ALTER TABLE t MODIFY n INT NOT NULL", "ALTER TABLE t CHANGE n n INT NOT NULL"])
+def test_they_are_computed_anew_or_null_where_their_columns_change(statement: str) -> None:
+    verdict = judged(statement, ["id", "n", "twice", "more", "half"])
+    assert [one.column for one in verdict.undetermined] == ["half"]
+    values: dict[str, list[float | None]] = {"twice": [None, 8], "more": [None, 9], "half": [None, 2.0]}
+    numbers = {"id": [1, 2], "n": [None, 4], **values}
+    rows = pa.table(
+        {name: pa.array(of, pa.float64() if name == "half" else pa.int32()) for name, of in numbers.items()}
+    )
+    every = rows.column("id").to_numpy() > 0
+    after = stepped(rows, [step_from_json(step_to_json(stored_step(step))) for step in verdict.steps], every, ~every)
+    assert after.column("n").to_pylist() == [0, 4]
+    assert after.column("twice").to_pylist() == [0, 8]
+    assert after.column("more").to_pylist() == [1, 9]
+    assert after.column("half").to_pylist() == [None, 2.0]
+    again = stepped(after, verdict.steps, every, ~every)
+    assert again.equals(after)
+
+
+def test_a_value_that_changes_takes_the_followers_along() -> None:
+    rows = pa.table({"n": pa.array([1, 2, None], pa.int32()), "half": [0.5, 1.0, 7.0]})
+    (follow,) = [s for s in judged("ALTER TABLE t MODIFY n INT NOT NULL", ["n", "half"]).steps if isinstance(s, Follow)]
+    every = rows.column("half").to_numpy() > 0
+    assert stepped(rows, [follow], every, ~every).equals(rows)
+
+
+def test_nothing_follows_a_column_whose_values_stay() -> None:
+    assert judged("ALTER TABLE t MODIFY n BIGINT", ["n", "twice", "half"]).undetermined == []
+    assert judged("ALTER TABLE t MODIFY n INT NOT NULL", ["n"]).undetermined == []
+
+
+def test_a_generated_column_that_places_rows_stays_and_is_named() -> None:
+    verdict = judged("ALTER TABLE t MODIFY n INT NOT NULL", ["n", "twice"], partition="twice")
+    assert [str(one) for one in verdict.undetermined] == [
+        "not determined: twice: rows before keep the values that place them"
+    ]

@@ -1,0 +1,44 @@
+"""The rules of the documentation by which inputs are refused. A refusal without one is a fault."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``says``: what the reason of a refusal contains, a regular expression. ``page``: of the documentation; ``words``:
+    of this page, which say so."""
+
+    says: str
+    page: str
+    words: str
+
+
+RULES = (
+    Rule("base files other than Parquet", "limits.md", "base files other than Parquet"),
+    Rule("bootstrapped tables", "limits.md", "bootstrapped tables"),
+    Rule(
+        "the log does not determine the value",
+        "schema-changes.md",
+        "Such a column is null in rows from before. The commit records the column and the reason",
+    ),
+    Rule(
+        "the binlog does not have the change",
+        "schema-changes.md",
+        "rows that a foreign key changes (ON DELETE or ON UPDATE with CASCADE, SET NULL: InnoDB writes no event)",
+    ),
+    Rule("quarantined: null_key", "limits.md", "a row that has null there goes to quarantine (`null_key`)"),
+    Rule("cannot be part of a record key", "limits.md", "cannot be part of a key, so the table is refused whole"),
+    Rule(
+        "a statement that is refused, with its reason in the lake's commits|quarantined: ddl_refused",
+        "schema-changes.md",
+        "The rows of the table from that statement on go to quarantine with the reason `ddl_refused`.",
+    ),
+)
+
+
+def rule_of(reason: str) -> Rule | None:
+    """The rule of a refusal; None if there is none."""
+    return next((rule for rule in RULES if re.search(rule.says, reason)), None)
