@@ -11,7 +11,7 @@ import pytest
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import Action
 from binlake.decode.ddl.statements import parse_ddl
-from binlake.schema.rules.generated_columns import KnownGenerated, changed, columns_of, reading
+from binlake.schema.rules.generated_columns import GeneratedHistory, changed, columns_of, reading
 from binlake.schema.rules.judged import Judgement, TableSchemaState
 from binlake.schema.rules.stepping import stepped
 from binlake.schema.rules.steps import Follow, step_from_json, step_to_json, stored_step
@@ -22,8 +22,8 @@ CREATED = """CREATE TABLE t (id INT PRIMARY KEY, n INT, twice INT AS (`n` * 2) S
     half DOUBLE AS (n / 2) STORED, `od``d` INT AS (id), plain INT DEFAULT (n))"""
 
 
-def generated(*statements: str) -> KnownGenerated:
-    known = KnownGenerated()
+def generated(*statements: str) -> GeneratedHistory:
+    known = GeneratedHistory()
     for order, statement in enumerate((CREATED, *statements), 1):
         (effect,) = parse_ddl(statement, "d")
         known.note(order, Action(effect.action), effect.clauses)

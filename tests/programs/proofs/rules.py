@@ -29,6 +29,11 @@ RULES = (
         "schema-changes.md",
         "rows that a foreign key changes (ON DELETE or ON UPDATE with CASCADE, SET NULL: InnoDB writes no event)",
     ),
+    Rule(
+        "quarantined: table_refused",
+        "operations.md",
+        "the record's schema cannot be stored in its table, which accepts others",
+    ),
     Rule("quarantined: null_key", "limits.md", "a row that has null there goes to quarantine (`null_key`)"),
     Rule("cannot be part of a record key", "limits.md", "cannot be part of a key, so the table is refused whole"),
     Rule(

@@ -121,8 +121,8 @@ def _defined(statement: str) -> tuple[ChangePartitions | Cascade | AddColumn, ..
     if not _TELLING.search(statement):
         return ()
     clauses = [clause for ddl in parse_ddl(statement, "") for clause in ddl.clauses]
-    told = [c for c in clauses if isinstance(c, ChangePartitions | Cascade | AddColumn)]
-    return tuple(c for c in told if not isinstance(c, AddColumn) or c.column.generated)
+    defining = [c for c in clauses if isinstance(c, ChangePartitions | Cascade | AddColumn)]
+    return tuple(c for c in defining if not isinstance(c, AddColumn) or c.column.generated)
 
 
 @dataclass

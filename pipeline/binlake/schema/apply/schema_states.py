@@ -21,7 +21,7 @@ from binlake.rows.upsert.target import key_columns, merging_of
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.ddl_log import DdlLog
 from binlake.schema.rules.entries import DdlEntry
-from binlake.schema.rules.generated_columns import Generated, KnownGenerated, columns_of
+from binlake.schema.rules.generated_columns import Generated, GeneratedHistory, columns_of
 from binlake.schema.rules.judged import TableSchemaState
 from binlake.schema.rules.partitions.known import KnownPartitions, PartitioningPeriod
 from binlake.schema.rules.undetermined import UndeterminedEffect, undetermined_by
@@ -100,7 +100,7 @@ class SchemaStates:
             )
 
         state.types_before = types_before
-        state.generated = KnownGenerated(generated_before)
+        state.generated = GeneratedHistory(generated_before)
         state.partitions = KnownPartitions(defined_before)
         state.session = Session(self._settings.source.time_zone)
 

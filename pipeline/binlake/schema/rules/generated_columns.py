@@ -69,7 +69,7 @@ def _words(expression: str) -> set[str]:
 
 
 @dataclass
-class KnownGenerated:
+class GeneratedHistory:
     """Follows a table's generated columns through its statements. ``created``: what CREATE TABLE has defined."""
 
     created: GeneratedBefore = nothing_generated

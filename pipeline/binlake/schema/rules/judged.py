@@ -11,7 +11,7 @@ import pyarrow as pa
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.session import Session
-from binlake.schema.rules.generated_columns import KnownGenerated
+from binlake.schema.rules.generated_columns import GeneratedHistory
 from binlake.schema.rules.partitions.known import KnownPartitions
 from binlake.schema.rules.steps import Step
 from binlake.schema.rules.undetermined import UndeterminedEffect
@@ -101,7 +101,7 @@ class TableSchemaState:
     types_before: TypesBefore = no_types
     session: Session = field(default_factory=Session)
     partitions: KnownPartitions = field(default_factory=KnownPartitions)
-    generated: KnownGenerated = field(default_factory=KnownGenerated)
+    generated: GeneratedHistory = field(default_factory=GeneratedHistory)
     unfilled: frozenset[str] = frozenset()
     merging: Merging = NEWEST
     keeps_key: str | None = None
