@@ -77,6 +77,7 @@ class EmbeddedConnect(EmbeddedService):
         data_dir: directory for offsets, configuration and ``connect.log``; created if missing.
         bootstrap_servers: the broker that receives the events.
         connectors: name -> properties, without ``name``.
+        properties: of the worker, to add or replace.
         flush_ms: interval of saving the connectors' offsets, in ms; events since then come again after a kill.
         heap_mb: the JVM's heap, in MB.
         start_timeout_s: the most time a start may take, in seconds.
@@ -88,6 +89,7 @@ class EmbeddedConnect(EmbeddedService):
         bootstrap_servers: str,
         connectors: Mapping[str, Mapping[str, str]],
         *,
+        properties: Mapping[str, str] | None = None,
         flush_ms: int = 1_000,
         heap_mb: int = 256,
         start_timeout_s: float = 120,
@@ -95,9 +97,15 @@ class EmbeddedConnect(EmbeddedService):
         super().__init__(data_dir, "connect.log", start_timeout_s)
         self._servers = bootstrap_servers
         self._connectors = dict(connectors)
+        self._properties = dict(properties or {})
         self._flush_ms = flush_ms
         self._heap_mb = heap_mb
         self._port = 0
+
+    @property
+    def port(self) -> int:
+        """Of the worker's REST interface, once it has started."""
+        return self._port
 
     @property
     def offsets_file(self) -> Path:
@@ -113,7 +121,7 @@ class EmbeddedConnect(EmbeddedService):
         """
         self._dir.mkdir(parents=True, exist_ok=True)
         [self._port] = free_ports(1)
-        files = [self._write("worker", {**_WORKER, **self._worker_properties()})]
+        files = [self._write("worker", {**_WORKER, **self._worker_properties(), **self._properties})]
         files += [self._write(name, {"name": name, **settings}) for name, settings in self._connectors.items()]
         self._spawn(self._java("org.apache.kafka.connect.cli.ConnectStandalone", *map(str, files)))
         self._wait_for_connectors("Kafka Connect did not start")

@@ -5,10 +5,14 @@ It stands alone: the kernels of all packages are compiled by it, and it imports 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from numba import njit, types
+
+_log = logging.getLogger(__name__)
+_said: list[bool] = []
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,12 +32,21 @@ DOUBLE = types.float64
 NOTHING = types.void
 
 
+def _tell_once(hits: Mapping[object, int]) -> None:
+    """Say that functions are compiled, when the first one was not in the cache: some dozen follow."""
+    if not hits and not _said:
+        _said.append(True)
+        _log.info("compiling functions for this machine, once: this takes some seconds")
+
+
 def compiled(signature: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:  # noqa: ANN401 - numba's type
     """Compiled at import, seconds once; cached beside the source, or in the user's cache if that is not writable."""
 
     def compile_it(function: Callable[P, R]) -> Callable[P, R]:
         try:
-            return njit(signature, cache=True, nogil=True)(function)  # type: ignore[no-any-return]
+            made = njit(signature, cache=True, nogil=True)(function)
+            _tell_once(made.stats.cache_hits)
+            return made  # type: ignore[no-any-return]
         except (RuntimeError, OSError):  # no writable cache
             return njit(signature, nogil=True)(function)  # type: ignore[no-any-return]
 

@@ -97,7 +97,7 @@ class LiveDisplay(AbstractContextManager["LiveDisplay"]):
 
     def _caption(self) -> Text:
         event = self._totals.last
-        return Text(_batch_line(event) if event else "waiting for the first batch")
+        return Text(_batch_line(event) if event else "no batch has finished yet")
 
 
 class PlainDisplay(AbstractContextManager["PlainDisplay"]):

@@ -27,6 +27,7 @@ from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import DirectEngine, Engine, SourceEngine
 from binlake.stream.monitoring.monitor import Monitor
 from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
+from binlake.stream.monitoring.steps import BatchSteps, StepTeller
 from binlake.stream.recovery import open_known, recover
 from binlake.stream.spark.kafka_source import kafka_source
 from binlake.stream.spark.tasks import cause_of, jvm_has_ended, service_tasks
@@ -47,6 +48,10 @@ _SETTLE_EVERY_S = 5.0
 _LOOK_S = 1
 _ASK_S = 10.0
 _END_S = 2.0
+
+
+def _say_step(line: str) -> None:
+    _log.info("%s", line, extra={"event": "step"})
 
 
 class _StopRequestedError(Exception):
@@ -112,7 +117,11 @@ class Stream:
         connector = SignalledConnector.of(settings)
         registry = SchemaRegistry(settings)
         ends = partial(end_offsets, settings.kafka.client_properties(), timeout_s=_ASK_S)
-        self._runner = BatchRunner(settings, lake, state, ledger, registry, services, transactions, connector, ends)
+        self._counts = tempfile.TemporaryDirectory(prefix="binlake-counts-", ignore_cleanup_errors=True)
+        self._steps = BatchSteps(self._counts.name)
+        self._runner = BatchRunner(
+            settings, lake, state, ledger, registry, services, transactions, connector, ends, self._steps
+        )
         self._between = BetweenBatches(self._runner, self._direct, self._tell, self._stop)
         for source, error in unopened.items():
             self._runner.tables.stop(source, error)
@@ -164,7 +173,8 @@ class Stream:
         try:
             self._query = writer.start()
             _log.info("waiting for records of %d topics", len(self._start))
-            self._watch(self._query)
+            with StepTeller(self._steps, _say_step):
+                self._watch(self._query)
             if once and self._error is None and not self._stop.is_set():
                 self._settle(every_s=0.0)
                 self._between.finish()
@@ -173,6 +183,7 @@ class Stream:
             if self._query is not None and not jvm_has_ended(self._spark.sparkContext):
                 self._query.stop()
             self._runner.close()
+            self._counts.cleanup()
             self._lease.give_back()
 
     def _watch(self, query: StreamingQuery) -> None:

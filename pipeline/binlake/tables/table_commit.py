@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
@@ -87,17 +87,30 @@ class _DriverRows:
     superseded: int = 0
 
 
+def _say_nothing() -> None:
+    """Nobody waits for the commit."""
+
+
 def write_and_commit(
-    table: LakeTable, table_input: TableInput, stream: str, batch: int, pool: Executor, services: TableServices
+    table: LakeTable,
+    table_input: TableInput,
+    stream: str,
+    batch: int,
+    pool: Executor,
+    services: TableServices,
+    *,
+    committing: Callable[[], None] = _say_nothing,
 ) -> TableOutcome:
     """Write the rows that the tasks left to the driver, commit all files, then run the table services.
+
+    ``committing`` is called between the two.
 
     On an error the instant is rolled back before the error goes on, unless its outcome is unknown or another writer
     owns it. If another writer has overtaken the instant, the rows of the driver are written again under the lock. The
     table services run without the lock: a compaction may wait for other writers, which wait for the lock.
     """
     try:
-        outcome = _write_and_commit(table, table_input, stream, batch, pool, services)
+        outcome = _write_and_commit(table, table_input, stream, batch, pool, services, committing)
     except OvertakenError as error:
         if table_input.written:
             raise
@@ -105,7 +118,8 @@ def write_and_commit(
         _log.info("%s: the commit is written again: %s", table.rules.path, error.what, extra=fields)
         with table.hudi.exclusively():
             table.refresh(stream)
-            outcome = _write_and_commit(table, replace(table_input, context=None), stream, batch, pool, services)
+            again = replace(table_input, context=None)
+            outcome = _write_and_commit(table, again, stream, batch, pool, services, committing)
     return outcome if outcome.instant is None else replace(outcome, services=services.after_commit(table))
 
 
@@ -122,7 +136,13 @@ def commit_without_rows(table: LakeTable, table_input: TableInput, counts: Count
 
 
 def _write_and_commit(
-    table: LakeTable, table_input: TableInput, stream: str, batch: int, pool: Executor, services: TableServices
+    table: LakeTable,
+    table_input: TableInput,
+    stream: str,
+    batch: int,
+    pool: Executor,
+    services: TableServices,
+    committing: Callable[[], None],
 ) -> TableOutcome:
     report, counts = table_input.report, copy.copy(table_input.report.counts)
     if not (table_input.parcels or table_input.written or table_input.truncates.news_to(table.truncates)):
@@ -160,6 +180,7 @@ def _write_and_commit(
             heights=_heights(table, table_input, done),
         )
         written = monotonic_s()
+        committing()
         table.commit(context, results, record, [one.touched for one in done if one.touched is not None])
     write_ms = (written - started) * 1000 - sum(wrote.stage_ms.values())
     stage_ms = {"write": write_ms, "publish": (monotonic_s() - written) * 1000, **wrote.stage_ms}

@@ -94,7 +94,7 @@ def picture(display: LiveDisplay) -> str:
 
 def test_the_live_table_shows_sums_and_errors() -> None:
     display = LiveDisplay("shop", console(terminal=True))
-    assert "waiting for the first batch" in picture(display)
+    assert "no batch has finished yet" in picture(display)
     display.update(EVENT)
     display.update(EVENT)
     shown = picture(display)

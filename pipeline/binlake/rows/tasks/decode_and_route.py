@@ -13,6 +13,7 @@ from binlake.decode.changes import ChangeBatch, ControlKind, DecodedRecords, Qua
 from binlake.decode.formats.reader import decode
 from binlake.decode.inferred import add_inferred
 from binlake.position.binlog_height import stretch_of
+from binlake.rows.tasks.counts import TaskCounts
 from binlake.rows.tasks.plan import BatchPlan, Item, TableState, TaskFailure, TaskReport, TaskTableReport
 from binlake.rows.upsert.fanout import fan_out, part_of
 from binlake.rows.upsert.parcel import Parcel
@@ -43,7 +44,7 @@ def fetch_and_decode(plan: BatchPlan, ranges: Sequence[OffsetRange]) -> Iterator
 
 def decode_records(plan: BatchPlan, chunks: Iterable[RawRecords]) -> Iterator[Item]:
     """Decode and route raw records; yields parcels, then one report."""
-    report = TaskReport()
+    report, counts = TaskReport(), TaskCounts(plan.counts_in)
     source = iter(chunks)
     while True:
         started = monotonic_s()
@@ -51,7 +52,9 @@ def decode_records(plan: BatchPlan, chunks: Iterable[RawRecords]) -> Iterator[It
         report.spent("fetch", started)
         if records is None:
             break
+        counts.add(records.topic, fetched=len(records))
         yield from _decode_chunk(plan, records, report)
+        counts.add(records.topic, decoded=len(records))
     yield report
 
 

@@ -90,7 +90,7 @@ class BatchPlan:
 
     ``only``: if set, records of all other tables are ignored (one table is caught up).
     ``writers``: by table path; parcels of all other tables go to the driver. ``kafka``, ``lake_options``: hold secrets
-    and are not printed.
+    and are not printed. ``counts_in``: the directory of ``TaskCounts``.
     """
 
     decoding: DecodeOptions
@@ -106,6 +106,7 @@ class BatchPlan:
     chunk_records: int = 50_000
     max_quarantined: int = 10_000
     ddl: DdlPlan = field(default_factory=DdlPlan)
+    counts_in: str | None = None
 
 
 @dataclass

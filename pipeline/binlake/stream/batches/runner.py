@@ -18,6 +18,7 @@ from binlake.stream.batches.stream_policy import StreamPolicy
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
+from binlake.stream.monitoring.steps import BatchSteps
 from binlake.stream.tables.control import TableControl
 from binlake.stream.tables.resync import Connector, Resyncs
 from binlake.stream.transactions import Transactions
@@ -34,7 +35,7 @@ class BatchRunner:
     """Runs the batches of one stream, one after the other, with the state kept between them.
 
     ``ends``: the end offsets of these partitions in Kafka; without it, a statement that waits for earlier rows is
-    carried out when the first row after it comes.
+    carried out when the first row after it comes. ``steps``: hears what a batch is doing.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class BatchRunner:
         transactions: Transactions | None = None,
         connector: Connector | None = None,
         ends: Callable[[Offsets], Offsets] | None = None,
+        steps: BatchSteps | None = None,
     ) -> None:
         self.ledger = ledger
         self._ends = ends
@@ -55,7 +57,7 @@ class BatchRunner:
         self._settings, self._lake, self._state = settings, lake, state
         self._transactions = transactions
         self._policy = StreamPolicy(settings, lake, state, ledger, transactions, self.tables)
-        self._sequence = BatchSequence(settings, lake, registry, services, self._policy)
+        self._sequence = BatchSequence(settings, lake, registry, services, self._policy, steps)
         self._resyncs = Resyncs(ledger, self.tables, connector, self._sequence)
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from types import MappingProxyType
 
 from binlake.decode.changes import SourceTable
@@ -36,6 +36,7 @@ from binlake.stream.batches.table_inputs import AcceptedRules, Outcome, table_in
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import PartitionProgress, ProgressEvent, TableProgress
+from binlake.stream.monitoring.steps import BatchSteps
 from binlake.stream.tables.derivations import Derivations, took_ms
 from binlake.tables.feeds import Feeds
 from binlake.tables.lake import Lake
@@ -74,11 +75,19 @@ class BatchSequence:
         registry: the known schemas.
         services: compaction, cleaning and archival of the tables.
         policy: of the batches.
+        steps: hears what a batch is doing.
     """
 
     def __init__(
-        self, settings: Settings, lake: Lake, registry: SchemaRegistry, services: TableServices, policy: BatchPolicy
+        self,
+        settings: Settings,
+        lake: Lake,
+        registry: SchemaRegistry,
+        services: TableServices,
+        policy: BatchPolicy,
+        steps: BatchSteps | None = None,
     ) -> None:
+        self._steps = steps or BatchSteps()
         self._settings, self._lake, self._registry = settings, lake, registry
         self._services, self._policy = services, policy
         self._tables = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-table")
@@ -152,6 +161,10 @@ class BatchSequence:
 
     def apply(self, batch: Batch, engine: Engine) -> BatchResult:
         """Apply a batch to every table it has records for. Raises LakeError; no data is lost then."""
+        with self._steps.batch(batch.number, batch.ranges):
+            return self._apply(batch, engine)
+
+    def _apply(self, batch: Batch, engine: Engine) -> BatchResult:
         started, began_ms = monotonic_s(), now_ms()
         self._registry.refresh()
         plan, outcome = self._execute(batch, engine)
@@ -176,6 +189,7 @@ class BatchSequence:
         starts = {s: batch.ranges.of_topics(outcome.report.tables[s].topics).starts() for s in failed}
         self._stop_unsure(starts)
         committed = monotonic_s()
+        self._steps.stage("derives and keeps its place")
         derived = self.derivations.after(outcome.report.tables.keys() - failed.keys(), batch.trigger_ms)
         stages = {
             **outcome.report.stage_ms,
@@ -224,6 +238,8 @@ class BatchSequence:
             shuffle = attempt == 0 and size_bytes > self._settings.batch.shuffle_above_bytes
             append = attempt == 0 and size_bytes > _APPEND_IN_TASKS_BYTES
             plan = self._planner.plan(batch, shuffle=shuffle, append=append)
+            plan = dataclasses.replace(plan, counts_in=self._steps.counts_in)
+            self._steps.stage("fetches")
             try:
                 outcome = Outcome.of(engine.run(plan, batch.ranges, shuffle=shuffle))
             except Exception:
@@ -250,8 +266,10 @@ class BatchSequence:
     ) -> tuple[list[TableProgress], dict[SourceTable, LakeError]]:
         """Commit every table that the batch touched; a table that fails does not delay the others."""
         inputs = table_inputs(outcome, plan, batch.ranges, self._lake, self._settings)
+        self._steps.stage("writes and commits")
+        self._steps.tables((one.report.target.source for one in inputs), "waits")
         task_errors = {failed.table: failed.error for failed in outcome.failed}
-        done = list(self._tables.map(lambda one: self._commit_table(one, task_errors), inputs))
+        done = list(self._tables.map(lambda one: self._commit_and_tell(one, task_errors), inputs))
         for committed, _ in done:
             outcome.report.took(committed.stage_ms)
         used = {one.report.target.path for one in inputs}
@@ -265,6 +283,16 @@ class BatchSequence:
         if failed and outage and all(isinstance(e, _OUTAGE) for e in failed.values()):
             raise next(iter(failed.values()))
         return tables, failed
+
+    def _commit_and_tell(
+        self, table_input: TableInput, task_errors: Mapping[str, LakeError]
+    ) -> tuple[TableOutcome, LakeError | None]:
+        """Commit a table, and say so to those who wait."""
+        source, records = [table_input.report.target.source], table_input.report.counts.read
+        self._steps.tables(source, f"writes {records:,} records")
+        committed, error = self._commit_table(table_input, task_errors)
+        self._steps.tables(source, "is committed" if error is None else "failed")
+        return committed, error
 
     def _commit_table(
         self, table_input: TableInput, task_errors: Mapping[str, LakeError]
@@ -302,7 +330,8 @@ class BatchSequence:
             table_input = dataclasses.replace(table_input, notes=notes)
         if table_input.context is None:
             table.refresh(stream)
-        outcome = write_and_commit(table, table_input, stream, number, self._files, self._services)
+        tell = partial(self._steps.tables, [source], "commits")
+        outcome = write_and_commit(table, table_input, stream, number, self._files, self._services, committing=tell)
         if outcome.instant is None and self._policy.commits_without_rows(source):
             commit_without_rows(table, table_input, outcome.counts, stream, number)
         self._policy.committed(source, table)
