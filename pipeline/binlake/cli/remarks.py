@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from binlake.cli.text import size
 from binlake.rows.upsert.engines.contributions import FINAL
 from binlake.settings import Settings, TableRules
 from binlake.tables.bucket_sizes import PLANNED_BYTES, BucketAdvice
+from binlake.tables.lake_table import LakeTable
 from hudilake.services.rebucket.units import BucketChange
 from hudilake.storage import Storage
 from hudilake.table.table import HudiTable
@@ -52,3 +54,20 @@ def ring_remark(wanted: Sequence[BucketChange], target_bytes: int, conf: str, ta
     pieces = [f"{splits} to split"] if splits else []
     pieces += [f"{merged} to merge"] if merged else []
     return f"buckets far from {size(target_bytes)}: {', '.join(pieces)}: binlake rebucket {conf} {table} --auto"
+
+
+def other_streams(settings: Settings, lake: Storage, rules: TableRules) -> tuple[list[str], bool]:
+    """The other streams that wrote a table from topics of these settings, and whether its rows have keys. Raises
+    StorageError, CorruptDataError."""
+    storage, kafka = lake.sub(rules.path), settings.kafka
+    if not HudiTable.exists(storage):
+        return [], False
+
+    def mine(topic: str) -> bool:
+        pattern = kafka.topic_pattern
+        return topic in kafka.topics if pattern is None else re.fullmatch(pattern, topic) is not None
+
+    table = LakeTable.look(storage, rules)
+    others = {stream for stream in table.positions if stream != settings.name and "." not in stream}  # a dot: replays
+    names = sorted(stream for stream in others if any(map(mine, table.positions[stream])))
+    return names, bool(table.hudi.config.record_key_fields)

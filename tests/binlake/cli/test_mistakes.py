@@ -21,10 +21,12 @@ import pytest
 from binlake.cli.app import main
 from binlake.position.lease import StreamLease
 from demo.produce import create_topics
+from embedded.postgresql import USER
 from hudilake.clock import new_uuid
 from hudilake.storage import open_storage
 from tests.binlake.cli.fed_lake import FedLake
 from tests.binlake.cli.mistakes import COMMANDS, HEAD, SETTINGS, Mistake, SettingsMistake
+from tests.services.databases import SqlServer
 from tests.services.kafka import Broker
 
 
@@ -185,6 +187,24 @@ def test_a_lake_that_cannot_be_written_to_fails_a_check(run: Run, tmp_path: Path
     assert (lake["verdict"], printed.errors) == ("failed", [])
     assert lake["exit_code"] == 75
     assert lake["next"] != ""
+
+
+@pytest.mark.database
+@pytest.mark.parametrize("words", ["verify {conf}", "table resync {conf} shop.a --from-source"])
+def test_a_wrong_password_of_the_source(
+    run: Run, places: dict[str, str], log_mariadb: SqlServer, tmp_path: Path, words: str
+) -> None:
+    server = log_mariadb.service
+    document = json.loads(Path(places["conf"]).read_text())
+    database = {"host": server.host, "port": server.port, "user": USER, "password": "wrong-word"}
+    document["source"]["database"] = database
+    conf = tmp_path / "shop.yaml"
+    conf.write_text(json.dumps(document))
+    printed = run(*words.format(conf=conf).split())
+    line = the_error(printed)
+    assert printed.code == 2
+    assert "Access denied" in line
+    assert "wrong-word" not in line
 
 
 @pytest.mark.kafka

@@ -14,10 +14,12 @@ import yaml
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from binlake.position.lease import StreamLease
 from binlake.stream.spark.java import java_environment
 from demo.produce import create_topics
 from embedded.jars import spark_packages
 from hudilake.clock import new_uuid
+from hudilake.storage import open_storage
 from tests.binlake.stream.topic_log import COLUMNS, event
 from tests.services.kafka import Broker
 
@@ -52,8 +54,11 @@ class Stream:
     def run(self, *options: str) -> tuple[int, str]:
         """Exit code and last line of ``binlake run --once``, after a look at all lines."""
         self.conf.write_text(yaml.safe_dump(self.settings))
-        command = [sys.executable, "-m", "binlake.cli", "run", str(self.conf), "--once", "--no-display", *options]
-        done = subprocess.run(command, env=java_environment(), capture_output=True, text=True, check=False)
+        program = str(Path(sys.executable).with_name("binlake"))
+        command = [program, "run", str(self.conf), "--once", "--no-display", *options]
+        done = subprocess.run(
+            command, cwd=self.conf.parent, env=java_environment(), capture_output=True, text=True, check=False
+        )
         lines = done.stderr.splitlines()
         assert [line for line in lines if re.search(r"Traceback|^\s+at |org\.apache|^\d\d/\d\d/\d\d ", line)] == []
         assert [line for line in lines[:-1] if line.startswith("error: ")] == []
@@ -97,3 +102,22 @@ def test_a_port_in_use(stream: Stream) -> None:
         code, line = stream.run()
     assert code == 2
     assert re.fullmatch(rf"error: .*port={port}\]\. Next: .+", line)
+
+
+def test_folders_named_like_packages_are_not_in_the_way(stream: Stream) -> None:
+    """Where the stream is started, for its process and for Spark's workers."""
+    for name in ("pipeline", "binlake", "hudilake", "lakemetastore"):
+        (stream.conf.parent / name).mkdir()
+        (stream.conf.parent / name / "__init__.py").write_text("raise SystemExit('the wrong package')")
+    stream.send(0, 1)
+    assert stream.run()[0] == 0
+
+
+def test_two_runs_of_the_same_settings(stream: Stream) -> None:
+    stream.send(0, 1)
+    state = open_storage(f"{stream.conf.parent}/lake/.binlake/shop")
+    with StreamLease(state, "shop"):
+        code, line = stream.run()
+    assert code == 70
+    assert re.fullmatch(r"error: .*stream=shop.*\. Next: .+", line)
+    assert stream.run()[0] == 0

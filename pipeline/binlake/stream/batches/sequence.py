@@ -40,13 +40,14 @@ from binlake.stream.monitoring.steps import BatchSteps
 from binlake.stream.tables.derivations import Derivations, took_ms
 from binlake.tables.feeds import Feeds
 from binlake.tables.lake import Lake
+from binlake.tables.lake_table import LakeTable
 from binlake.tables.names import KeptNames, TableNames
 from binlake.tables.quarantine import QuarantineTable
 from binlake.tables.services.table_services import TableServices
 from binlake.tables.table_commit import TableInput, TableOutcome, commit_without_rows, write_and_commit
 from binlake.tables.unmatched import ShownColumns
 from hudilake.clock import monotonic_s, now_ms
-from hudilake.errors import CommitUnknownError, LakeError, UnsupportedError
+from hudilake.errors import CommitUnknownError, ConfigError, LakeError, UnsupportedError
 from hudilake.storage.base import StorageError
 
 _PASSES = 4
@@ -330,6 +331,8 @@ class BatchSequence:
             table_input = dataclasses.replace(table_input, notes=notes)
         if table_input.context is None:
             table.refresh(stream)
+        if not report.target.config.record_key_fields:
+            _refuse_added(table, table_input, stream)
         tell = partial(self._steps.tables, [source], "commits")
         outcome = write_and_commit(table, table_input, stream, number, self._files, self._services, committing=tell)
         if outcome.instant is None and self._policy.commits_without_rows(source):
@@ -351,3 +354,16 @@ class BatchSequence:
             quarantined=sum(q.source is None for q in report.quarantined),
             ddl=ddl_progress(self._planner.take_notes()),
         )
+
+
+def _refuse_added(table: LakeTable, table_input: TableInput, stream: str) -> None:
+    """Raise ConfigError if another stream has added records of a batch to an append table: twice would be wrong."""
+    for other, standing in table.positions.items():
+        if other == stream or "." in other:  # a dot: a replay, which each record passes once
+            continue
+        if any(standing.at(one.topic, one.partition) > one.start for one in table_input.ranges):
+            raise ConfigError(
+                f"stream {other} has added these records to the table already",
+                do_next="give this stream the name of the other one (name), or a lake of its own",
+                table=table.rules.path,
+            )

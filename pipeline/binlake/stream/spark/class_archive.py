@@ -59,7 +59,8 @@ def _make(work: Path) -> Path:
     _log.info("preparing Spark's classes, once")
     command = [sys.executable, "-m", "binlake.stream.spark.class_archive", str(entry / _FILE), str(work)]
     try:
-        subprocess.run(command, env=java_environment(), capture_output=True, text=True, check=True, timeout=_TIMEOUT_S)
+        environment = {**java_environment(), "PYTHONSAFEPATH": "1"}  # no folder of the working directory is a package
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=_TIMEOUT_S)
     except subprocess.SubprocessError as error:
         reason = str(getattr(error, "stderr", None) or error).strip()[-500:]
         _log.warning("Spark's classes could not be prepared, so it starts more slowly: %s", reason)

@@ -171,4 +171,5 @@ def _own_daemon() -> dict[str, str]:
     return {
         "spark.python.daemon.module": "binlake.stream.spark.daemon",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
+        "spark.executorEnv.PYTHONSAFEPATH": "1",  # a folder named like a package, where the stream is started, is none
     }

@@ -28,7 +28,7 @@ from binlake.cli.commands.stream.check_machine import (
 )
 from binlake.cli.commands.stream.check_sample import sampled
 from binlake.cli.options import LakeConf
-from binlake.cli.remarks import bucket_remark, engine_remarks, ring_remark
+from binlake.cli.remarks import bucket_remark, engine_remarks, other_streams, ring_remark
 from binlake.cli.text import terminal
 from binlake.decode.changes import SourceTable
 from binlake.decode.formats.reader import not_carried
@@ -268,6 +268,10 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
             )
         except LakeError as error:
             yield _failed("merge engine", error)
+        try:
+            yield from _check_writers(settings, lake, table, one)
+        except LakeError as error:
+            yield _failed(f"writers of {table}", error)
     yield _run("paths", partial(_check_paths, rules))
     many = [table for table, r in rules.items() if kind_of(r).computed and r.buckets > MANY_BUCKETS]
     if many:
@@ -275,6 +279,19 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
         yield Check("buckets", CheckOutcome.WARNING, detail)
     else:
         yield Check("buckets", CheckOutcome.OK, f"{len(rules)} tables known, {checks.count(None)} not in the lake yet")
+
+
+def _check_writers(settings: Settings, lake: Storage, table: str, rules: TableRules) -> Iterator[Check]:
+    """Settings under another name over the same lake and topics."""
+    others, keyed = other_streams(settings, lake, rules)
+    if not others:
+        return
+    name, what = f"writers of {table}", f"stream {', '.join(others)} writes it from the same topics"
+    if not keyed:
+        mend = "give this stream that name, or a lake of its own"
+        yield _failed(name, ConfigError(f"{what}, so each row would be there twice", do_next=mend))
+    else:
+        yield Check(name, CheckOutcome.WARNING, f"{what} too: each change is written twice; was name changed?")
 
 
 def _check_routes(rules: TablesSettings, tables: Sequence[SourceTable]) -> str:
