@@ -139,7 +139,7 @@ def stream(
 ) -> BatchRunner:
     """What the start of a stream does, without Spark. ``statements``: the records of the DDL topic."""
     config = config or place.settings()
-    lake, state = Lake(root), root.sub(".binlake/shop")
+    lake, state = Lake(root), root.sub(f".binlake/{config.name}")
     ledger = Ledger.load(state, config.name) or recover(config, root, lake)
     for source in ledger.tables:
         lake.get(config.table_rules(source))

@@ -1,4 +1,4 @@
-"""A whole history in one process: a stream, another writer and services over a store in memory, and a clock that a
+"""A whole history in one process: two streams, another writer and services over a store in memory, and a clock that a
 history moves. Nothing sleeps, and all chance comes from the seed.
 
 A process that dies leaves its store as it was at that call, and the next one begins. Whatever happened, in the end all
@@ -11,18 +11,16 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TypeVar
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
-from binlake.decode.changes import RawRecords
 from binlake.decode.order import binlog_order
 from binlake.rows.upsert.target import ORDER_FIELD
-from binlake.source.offsets import OffsetRange, Offsets
+from binlake.source.offsets import Offsets
 from binlake.stream.batches.runner import BatchRunner
 from binlake.tables.audit import OFFSET_KEYS, audit
 from hudilake import clock
@@ -38,15 +36,18 @@ from hudilake.services.fsck import Severity, fsck
 from hudilake.storage import Storage, open_storage
 from hudilake.table import overtaking
 from hudilake.table.table import HudiTable
-from tests.binlake.stream.dying_store import CHANGING, DyingStore, Fate, Killed
-from tests.binlake.stream.topic_log import LocalEngine, TopicLog, event
+from tests.binlake.stream.dying_store import DyingStore, Fate, Killed
+from tests.binlake.stream.topic_log import event
 from tests.hudilake.services.compaction.steps import serially
 from tests.programs.crash_points.story import TABLES, Place, rows_of, stream
-from tests.programs.simulation.steps import Happening, Step
+from tests.programs.simulation.faults import DoubledFate, Early, EarlyStore, copied
+from tests.programs.simulation.kafka import DrawnEngine, SimulatedTopics
+from tests.programs.simulation.steps import WORK, Fault, Happening, Step
 
 _COMPACTION = CompactionConfig(after_commits=1 << 20, log_ratio=None)
 _RETENTION = 3
-T = TypeVar("T")
+#: The streams, and the beginning of their topics' names: the second one has the rows of orders with odd keys.
+STREAMS = {"shop": "s", "second": "u"}
 _FILE = "mysql-bin.000003"
 _BEGINS_MS = 1_790_000_000_000
 
@@ -59,49 +60,6 @@ class Change:
     key: int
     pos: int
     owner: str | None
-
-
-@dataclass
-class SimulatedTopics(TopicLog):
-    """Topics that lose what Kafka may lose: records below ``first``, and records of keys that come again."""
-
-    gone: set[tuple[str, int, int]] = field(default_factory=set)
-    first: dict[str, int] = field(default_factory=dict)
-
-    def read(self, ranges: Sequence[OffsetRange]) -> Iterator[RawRecords]:
-        """The records that are still there. Raises AssertionError for a range that Kafka deleted."""
-        for r in ranges:
-            assert r.start >= self.first.get(r.topic, 0), f"{r.topic} is read from {r.start}, which is deleted"
-            kept = [n for n in range(r.start, r.end) if (r.topic, r.partition, n) not in self.gone]
-            held = [self.records[r.topic, r.partition][n] for n in kept]
-            times, offsets = np.full(len(kept), 1_760_000_000_000), np.array(kept, dtype=np.int64)
-            yield RawRecords(r.topic, r.partition, offsets, times, [k for k, _ in held], [v for _, v in held])
-
-    def compact(self, topic: str) -> set[int]:
-        """Of each key the newest record stays. Returns the offsets of those that went."""
-        newest: dict[bytes | None, int] = {}
-        went: set[int] = set()
-        for n, (key, _) in enumerate(self.records.get((topic, 0), [])):
-            if key is not None and key in newest:
-                went.add(newest[key])
-            newest[key] = n
-        went -= {n for name, _, n in self.gone if name == topic}
-        self.gone |= {(topic, 0, n) for n in went}
-        return went
-
-
-@dataclass
-class DoubledFate(Fate):
-    """The call is done and answered, and the network does it once more later."""
-
-    @property
-    def is_deadly(self) -> bool:
-        return False
-
-    def _answered(self, method: str, path: str, action: Callable[[], T], late: Callable[[], object]) -> T:
-        if method in CHANGING:
-            self._late = late
-        return action()
 
 
 class Simulation:
@@ -120,7 +78,9 @@ class Simulation:
         self.pos, self.batches, self.broken = 100, 0, 0
         self.hidden = 0
         self.following: Fate | None = None
-        self.runner: BatchRunner | None = None
+        self.runners: dict[str, BatchRunner] = {}
+        self.early: Early | None = None
+        self.past: Storage | None = None
 
     # -- the source and Kafka ---------------------------------------------------------------------------------------
 
@@ -129,7 +89,7 @@ class Simulation:
         self.waiting.append((Change(table, key, self.pos, owner), table))
 
     def _send(self, change: Change | None, table: str) -> None:
-        topic = f"s.shop.{table}"
+        topic = _topic(table, "second" if change is not None and table == "orders" and change.key % 2 else "shop")
         offset = len(self.topics.records.get((topic, 0), []))
         self.sent.append((change, table))
         if change is None:
@@ -150,15 +110,16 @@ class Simulation:
         for change, table in [chance.choice(told) for _ in range(3) if told]:
             self._send(change, table)
 
-    def _aged(self, table: str) -> None:
-        if self.runner is not None and not self.runner.ledger.behind:
-            self.topics.first[f"s.shop.{table}"] = self.runner.ledger.positions.at(f"s.shop.{table}", 0)
+    def _aged(self, topic: str, stream: str) -> None:
+        runner = self.runners.get(stream)
+        if runner is not None and not runner.ledger.behind:
+            self.topics.first[topic] = runner.ledger.positions.at(topic, 0)
 
-    def _compacted(self, table: str) -> None:
+    def _compacted(self, topic: str, stream: str) -> None:
         """What goes before the stream has read it is not told to it."""
-        topic = f"s.shop.{table}"
-        if self.runner is not None and not self.runner.ledger.behind:
-            read = self.runner.ledger.positions.at(topic, 0)
+        runner = self.runners.get(stream)
+        if runner is not None and not runner.ledger.behind:
+            read = runner.ledger.positions.at(topic, 0)
             for offset in self.topics.compact(topic):
                 if offset >= read:
                     del self.changes[topic, offset]
@@ -168,21 +129,23 @@ class Simulation:
     def root(self, fate: Fate | None = None) -> Storage:
         """The lake, as a process with that fate has it."""
         root = open_storage(self.place.uri, {})
+        if self.early is not None:
+            root = EarlyStore(root, self.early.past, self.early)
         return root if fate is None else DyingStore(root, fate)
 
-    def stop(self) -> None:
-        """The process of the stream ends."""
-        if self.runner is not None:
-            self.runner.close()
-        self.runner = None
+    def stop(self, stream: str | None = None) -> None:
+        """The process of a stream ends; of each stream, if none is named."""
+        for name in list(self.runners) if stream is None else [stream] if stream in self.runners else []:
+            self.runners.pop(name).close()
 
-    def _batch(self, fate: Fate | None) -> list[str]:
+    def _batch(self, name: str, fate: Fate | None) -> list[str]:
         """The errors of a batch over what the topics show; tables that are behind catch up."""
-        if self.runner is None:
-            self.runner = stream(self.place, self.root(fate))
-        runner, engine = self.runner, LocalEngine(self.topics)
+        if name not in self.runners:
+            self.runners[name] = stream(self.place, self.root(fate), self.place.settings(**_sections(name)))
+        runner, engine = self.runners[name], DrawnEngine(self.topics, random.Random(self.batches))
         stands, ends = runner.ledger.positions, self.topics.end()
-        shown = ((t, p, max(stands.at(t, p), end - self.hidden)) for t, p, end in ends.places())
+        mine = [(t, p, end) for t, p, end in ends.places() if t.startswith(f"{STREAMS[name]}.")]
+        shown = ((t, p, max(stands.at(t, p), end - self.hidden)) for t, p, end in mine)
         done = runner.run(self.batches, Offsets.of_places(shown), self.now_ms, engine)
         self.batches, self.hidden = self.batches + 1, 0
         for source in list(runner.ledger.behind):
@@ -197,9 +160,9 @@ class Simulation:
         if step.fault is not None:
             if fate is not None:
                 fate.arrive()
-            answer = step.fault.answer
-            fate = DoubledFate(step.fault.at) if answer is None else Fate(step.fault.at, answer)
-        if fate is None and step.what is Happening.BATCH:
+            fate = self._fate(step.fault)
+        of_stream = step.what in (Happening.BATCH, Happening.SECOND)
+        if fate is None and of_stream:
             assert do(None) == []  # nothing went wrong, so nothing may fail
             self._settle()
             return
@@ -209,12 +172,20 @@ class Simulation:
         except (Killed, LakeError) as error:
             if fate is None and not isinstance(error, TransientError):  # the dead are in a service's way
                 raise
+        self.early = None
         if fate is not None:
             self.stop()
             late = fate.after(step.fault.arrives_at if step.fault else 0)
             self.following = late if late.arriving is not None else None
             if step.fault is None:
                 fate.arrive()
+
+    def _fate(self, fault: Fault) -> Fate:
+        if fault.early:
+            if self.past is not None:
+                self.early = Early(self.past, fault.at, self.place.uri)
+            return Fate()
+        return DoubledFate(fault.at) if fault.answer is None else Fate(fault.at, fault.answer)
 
     def _settle(self) -> None:
         """What became of the other writer's commits, once the stream has rolled back those of the dead."""
@@ -259,8 +230,19 @@ class Simulation:
 
     # -- a history --------------------------------------------------------------------------------------------------
 
-    def take(self, step: Step) -> None:
-        """One step."""
+    def take(self, step: Step, following: Step | None = None) -> None:
+        """One step. ``following``: the next one that is done by a process of its own."""
+        if step.what not in WORK:
+            self._happen(step)
+            return
+        past = None
+        if following is not None and following.fault is not None and following.fault.early:
+            # two processes of one stream would exclude each other
+            past = copied(self.root(), f"{self.place.uri}-past") if following.what is not step.what else None
+        self._happen(step)
+        self.past = past
+
+    def _happen(self, step: Step) -> None:
         what = step.what
         if what is Happening.PUT:
             self._change(step.table, step.key, f"o{step.number}")
@@ -275,9 +257,9 @@ class Simulation:
         elif what is Happening.LAG:
             self.hidden = step.number % 5
         elif what is Happening.AGED:
-            self._aged(step.table)
+            self._aged(_topic(step.table, step.stream), step.stream)
         elif what is Happening.COMPACTED:
-            self._compacted(step.table)
+            self._compacted(_topic(step.table, step.stream), step.stream)
         elif what is Happening.CLOCK:
             self.now_ms = max(self.now_ms + step.number * 60_000, _BEGINS_MS)
         elif what is Happening.RESTART:
@@ -285,9 +267,9 @@ class Simulation:
         elif what is Happening.NO_LEDGER:
             self.stop()
             if not self.topics.first:  # else the stream asks for what Kafka has deleted, and rightly stops
-                self.root(None).delete(".binlake/shop/ledger.json")
-        elif what is Happening.BATCH:
-            self._work(step, self._batch)
+                self.root(None).delete(f".binlake/{step.stream}/ledger.json")
+        elif what in (Happening.BATCH, Happening.SECOND):
+            self._work(step, lambda fate: self._batch("shop" if what is Happening.BATCH else "second", fate))
         elif what is Happening.OTHER:
             self._work(step, lambda fate: self._other(step.key, fate))
         else:
@@ -300,8 +282,8 @@ class Simulation:
         if self.following is not None:
             self.following.arrive()
         self.stop()
-        for _ in range(2):  # the first one may roll back what the dead have left
-            troubles = self._batch(None)
+        for _ in range(2):  # the first ones may roll back what the dead have left
+            troubles = [trouble for name in STREAMS for trouble in self._batch(name, None)]
         assert troubles == []
         self._settle()
         self.stop()
@@ -327,6 +309,18 @@ class Simulation:
         quarantine = self.root(None).sub("_quarantine/shop")
         held = sum(part.num_rows for part in read_table(quarantine, ["offset"])) if HudiTable.exists(quarantine) else 0
         assert held == self.broken, "quarantine"
+
+
+def _topic(table: str, stream: str) -> str:
+    return f"{STREAMS[stream]}.shop.{table}"
+
+
+def _sections(stream: str) -> dict[str, Any]:
+    """The settings of a stream that differ from those of the first one."""
+    if stream == "shop":
+        return {}
+    kafka = {"bootstrap_servers": "127.0.0.1:1", "topics": [_topic("orders", stream)]}
+    return {"name": stream, "kafka": kafka}
 
 
 @contextmanager
@@ -355,8 +349,8 @@ def play(steps: Sequence[Step]) -> str:
     simulation = Simulation(f"simulation-{next(_runs)}")
     with simulated_clock(simulation):
         try:
-            for step in steps:
-                simulation.take(step)
+            for number, step in enumerate(steps):
+                simulation.take(step, next((one for one in steps[number + 1 :] if one.what in WORK), None))
             simulation.end()
         except Exception as error:  # whatever it is, it is a fault of the history
             return f"{type(error).__name__}: {error}"

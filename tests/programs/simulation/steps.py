@@ -27,7 +27,8 @@ class Happening(StrEnum):
     LAG = "a leader that lags hides the newest records from a batch"
     AGED = "Kafka deletes what the stream has read"
     COMPACTED = "Kafka keeps the newest record of each key alone"
-    BATCH = "the stream applies what is in the topics"
+    BATCH = "the stream applies what is in its topics"
+    SECOND = "a second stream of the same table applies what is in its topic"
     RESTART = "the stream's process ends and a new one begins"
     NO_LEDGER = "the ledger is lost"
     OTHER = "another writer commits"
@@ -40,11 +41,21 @@ class Happening(StrEnum):
 @dataclass(frozen=True)
 class Fault:
     """Call ``at`` of the work gets another answer; None: it is done, and done again later. What is late arrives before
-    call ``arrives_at`` of the next process."""
+    call ``arrives_at`` of the next process.
+
+    ``early``: instead of it, what the work reads up to that call, and before it has a lock or changes anything, is as
+    it was before the work that another process has done since.
+    """
 
     at: int
     answer: Answer | None
     arrives_at: int
+    early: bool = False
+
+    def __str__(self) -> str:
+        if self.early:
+            return f"it reads before what was done last, up to call {self.at}"
+        return f"call {self.at} of the work is {self.answer or 'doubled'}"
 
 
 @dataclass(frozen=True)
@@ -57,8 +68,13 @@ class Step:
     number: int = 0
     fault: Fault | None = None
 
+    @property
+    def stream(self) -> str:
+        """Whose topics it is about, where both streams have such."""
+        return "second" if self.table == "orders" and self.number % 2 else "shop"
+
     def __str__(self) -> str:
-        fault = "" if self.fault is None else f"; call {self.fault.at} of the work is {self.fault.answer or 'doubled'}"
+        fault = f"; {self.fault}" if self.fault is not None else ""
         return f"{self.what} ({self.table}, key {self.key}, {self.number}){fault}"
 
 
@@ -72,7 +88,8 @@ _WEIGHTS: Final = {
     Happening.LAG: 2,
     Happening.AGED: 2,
     Happening.COMPACTED: 2,
-    Happening.BATCH: 14,
+    Happening.BATCH: 12,
+    Happening.SECOND: 5,
     Happening.RESTART: 2,
     Happening.NO_LEDGER: 1,
     Happening.OTHER: 5,
@@ -81,7 +98,15 @@ _WEIGHTS: Final = {
     Happening.ARCHIVE: 3,
     Happening.CLOCK: 4,
 }
-_WORK: Final = (Happening.BATCH, Happening.OTHER, Happening.COMPACT, Happening.CLEAN, Happening.ARCHIVE)
+#: What a process of its own does.
+WORK: Final = (
+    Happening.BATCH,
+    Happening.SECOND,
+    Happening.OTHER,
+    Happening.COMPACT,
+    Happening.CLEAN,
+    Happening.ARCHIVE,
+)
 
 
 def history(seed: int, length: int = 120) -> list[Step]:
@@ -93,8 +118,10 @@ def history(seed: int, length: int = 120) -> list[Step]:
 
 def _step(chance: random.Random, what: Happening) -> Step:
     fault = None
-    if what in _WORK and chance.random() < 0.35:
-        fault = Fault(chance.randrange(_CALLS), chance.choice([*Answer, None]), chance.randrange(_CALLS))
+    if what in WORK and chance.random() < 0.4:
+        answers = [(answer, False) for answer in [*Answer, None]] + [(None, True)]
+        answer, early = chance.choice(answers)
+        fault = Fault(chance.randrange(_CALLS), answer, chance.randrange(_CALLS), early)
     number = chance.randrange(-50, 90) if what is Happening.CLOCK else chance.randrange(1 << 16)
     return Step(what, chance.choice(TABLES), chance.randrange(KEYS), number, fault)
 

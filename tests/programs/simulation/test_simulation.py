@@ -9,8 +9,11 @@ import pytest
 from binlake.decode.changes import RawRecords
 from binlake.source.offsets import OffsetRange
 from hudilake.errors import LakeError
+from hudilake.storage import open_storage
 from tests.hypothesis_profile import scaled
-from tests.programs.simulation.simulation import SimulatedTopics, Simulation, play, simulated_clock
+from tests.programs.simulation.faults import Early, EarlyStore, copied
+from tests.programs.simulation.kafka import SimulatedTopics
+from tests.programs.simulation.simulation import Simulation, play, simulated_clock
 from tests.programs.simulation.steps import Happening, Step, history, shrunk
 
 
@@ -55,7 +58,7 @@ def test_a_file_that_the_store_loses_is_seen() -> None:
     """The control: a data file goes behind the back of everybody."""
     world = Simulation("simulation-lost-file")
     with simulated_clock(world):
-        for step in (Step(Happening.PUT, "orders", 1, 5), Step(Happening.DELIVER, number=1), Step(Happening.BATCH)):
+        for step in (Step(Happening.PUT, "orders", 2, 5), Step(Happening.DELIVER, number=1), Step(Happening.BATCH)):
             world.take(step)
         store = world.root()
         (gone,) = [
@@ -64,3 +67,28 @@ def test_a_file_that_the_store_loses_is_seen() -> None:
         store.delete(gone)
         with pytest.raises((AssertionError, LakeError), match="orders"):
             world.end()
+
+
+def test_an_early_process_sees_the_past_until_it_changes_something() -> None:
+    root = open_storage("memory://simulation-early", {})
+    root.write("a", b"1")
+    past = copied(root, "memory://simulation-early-past")
+    root.write("a", b"2")
+    root.write("b", b"3")
+    early = EarlyStore(root, past, Early(past, 2, "memory://simulation-early"))
+    assert [info.path for info in early.walk("")] == ["a"]
+    assert [early.read("a"), early.read("a")] == [b"1", b"2"]
+    early = EarlyStore(root, past, Early(past, 9, "memory://simulation-early"))
+    early.write("c", b"4")
+    assert early.stat("b") is not None
+
+
+def test_both_streams_have_rows_in_one_table() -> None:
+    """The control: a second stream that never runs leaves its rows out."""
+    puts = [Step(Happening.PUT, "orders", key, key) for key in (1, 2, 3)]
+    steps = [*puts, Step(Happening.DELIVER, number=1), Step(Happening.BATCH), Step(Happening.SECOND)]
+    assert play(steps) == ""
+    with pytest.MonkeyPatch.context() as patch:
+        run = Simulation._batch
+        patch.setattr(Simulation, "_batch", lambda self, name, fate: run(self, name, fate) if name == "shop" else [])
+        assert "orders" in play(steps)
