@@ -107,6 +107,7 @@ class CommitRecord:
         snapshots: the places of the snapshot rows that the commit adds; after ``upon``, of all rows of the table. The
             key is left out if there are none, or the commit adds nothing to those known.
         heights: how far facts are counted; None for a commit that counts none.
+        repeated: the parts of ``ranges`` that the table had before: a lost ledger delivers them again.
     """
 
     stream: str
@@ -121,6 +122,7 @@ class CommitRecord:
     notes: CommitNotes = NO_NOTES
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
     heights: FactHeights | None = None
+    repeated: Ranges = NO_RANGES
 
     def upon(
         self, positions: Mapping[str, Offsets], truncates: Truncates, snapshots: SnapshotPlaces = NO_SNAPSHOTS
@@ -134,8 +136,9 @@ class CommitRecord:
         record = replace(self, truncates=truncates.merged(self.truncates), snapshots=places)
         if not self.ranges:
             return record
-        reached = positions.get(self.stream, NO_OFFSETS).furthest(self.ranges.ends())
-        return replace(record, positions={**positions, self.stream: reached})
+        standing = positions.get(self.stream, NO_OFFSETS)
+        reached = standing.furthest(self.ranges.ends())
+        return replace(record, positions={**positions, self.stream: reached}, repeated=self.ranges.below(standing))
 
     def to_extra(self) -> dict[str, str]:
         """The record as extra metadata."""
@@ -148,6 +151,8 @@ class CommitRecord:
         }
         if self.ranges:
             extra[RecordKey.OFFSETS] = _compact(self.ranges.to_json())
+        if self.repeated:
+            extra[RecordKey.REPEATED] = _compact(self.repeated.to_json())
         if self.positions is not None:
             extra[RecordKey.POSITIONS] = _compact({stream: o.to_json() for stream, o in self.positions.items()})
         if self.source is not None:
@@ -201,6 +206,7 @@ class CommitRecord:
             ),
             reader.snapshots,
             reader.heights if RecordKey.HEIGHTS in extra else None,
+            reader.repeated,
         )
 
 

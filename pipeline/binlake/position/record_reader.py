@@ -55,6 +55,7 @@ class RecordKey(StrEnum):
     DERIVED = "binlake.derived"
     SOURCE_TIMES = "binlake.source_times"
     OFFSETS = "binlake.offsets"
+    REPEATED = "binlake.repeated"
     POSITIONS = "binlake.positions"
     SOURCE = "binlake.source"
     KEYLESS = "binlake.keyless"
@@ -182,6 +183,11 @@ class RecordReader:
         """The source's times of the oldest and of the newest change, in ms since the epoch."""
         times = self._json(RecordKey.SOURCE_TIMES)
         return (times[0], times[1]) if times is not None else None
+
+    @property
+    def repeated(self) -> Ranges:
+        """The parts of the ranges that the table had before."""
+        return Ranges.from_json(self._json(RecordKey.REPEATED) or {})
 
     @property
     def ranges(self) -> Ranges:

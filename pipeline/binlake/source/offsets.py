@@ -177,6 +177,11 @@ class Ranges(tuple[OffsetRange, ...]):
         cut = (replace(r, end=min(r.end, ends.get((r.topic, r.partition), r.end))) for r in self)
         return Ranges(r for r in cut if r.end > r.start)
 
+    def below(self, ends: Offsets) -> Ranges:
+        """The parts of the ranges below these offsets."""
+        cut = (replace(r, end=min(r.end, ends.at(r.topic, r.partition))) for r in self)
+        return Ranges(r for r in cut if r.end > r.start)
+
     def at_most(self, records: int) -> Ranges:
         """The ranges cut to about that many records in all, an even share of each and at least one record."""
         total = self.records

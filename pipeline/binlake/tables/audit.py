@@ -28,7 +28,12 @@ from hudilake.services.fsck.offsets_check import check_offsets
 from hudilake.storage import Storage
 
 #: The keys under which the commits of a stream record the offsets they cover.
-OFFSET_KEYS = OffsetKeys(stream=RecordKey.STREAM.value, offsets=RecordKey.OFFSETS.value, counts=RecordKey.COUNTS.value)
+OFFSET_KEYS = OffsetKeys(
+    stream=RecordKey.STREAM.value,
+    offsets=RecordKey.OFFSETS.value,
+    counts=RecordKey.COUNTS.value,
+    repeated=RecordKey.REPEATED.value,
+)
 #: What a compaction and a clustering say of themselves, of binlake or Hudi: they have no record and change no row.
 _NO_ROWS_CHANGED = ("COMPACT", "CLUSTER")
 _ASK = "find out who wrote the commit"

@@ -128,6 +128,7 @@ def test_a_record_of_before_is_read_to_the_same_value_and_written_to_the_same_te
         "binlake.backfill",
         "binlake.derived",
         "binlake.heights",
+        "binlake.repeated",
     }
     assert {key.value for key in RecordKey} - WRITTEN_BEFORE.keys() == new
     assert CommitRecord.from_extra(WRITTEN_BEFORE) == RECORD
@@ -269,6 +270,7 @@ def test_positions_never_go_back_and_other_streams_keep_theirs() -> None:
     batch = CommitRecord("shop", 1, Counts(), ranges=Ranges([OffsetRange("t", 0, 0, 5), OffsetRange("t", 1, 0, 20)]))
     record = batch.upon(before, Truncates(4))
     assert record.positions == {"shop": Offsets({"t": {0: 9, 1: 20}}), "other": Offsets({"u": {0: 70}})}
+    assert record.repeated == Ranges([OffsetRange("t", 0, 0, 5), OffsetRange("t", 1, 0, 9)])
     assert record.truncates == Truncates(4)
     assert before["shop"] == {"t": {0: 9, 1: 9}}
 

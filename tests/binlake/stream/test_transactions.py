@@ -125,9 +125,9 @@ class Bank:
         ledger = Ledger.load(self.state, "shop") or recover(self.settings, root, lake)
         for source in ledger.tables:
             lake.get(self.settings.table_rules(source))
-        cutter = Transactions(self.settings, ledger, survey, offset_at) if self.whole else None
+        self.cutter = Transactions(self.settings, ledger, survey, offset_at) if self.whole else None
         registry = SchemaRegistry(self.settings)
-        self.runner = BatchRunner(self.settings, lake, self.state, ledger, registry, services(), cutter)
+        self.runner = BatchRunner(self.settings, lake, self.state, ledger, registry, services(), self.cutter)
 
     @property
     def whole(self) -> bool:
@@ -183,6 +183,21 @@ def test_the_sum_holds_at_every_instant(tmp_path: Path, seed: int) -> None:
 
 def _transfers() -> set[str]:
     return {str(key) for (topic, _), r in recorded().items() if topic.endswith(".transfers") for key in r.keys}
+
+
+def test_a_batch_says_where_all_tables_stood_unless_the_ledger_was_lost(tmp_path: Path) -> None:
+    bank, said = Bank(tmp_path, whole=True), []
+    for step, end in enumerate(ends(Random(1), 4)):
+        if step == 3:
+            bank.state.delete("ledger.json")
+            bank.start()
+        began = dict(bank.runner.ledger.positions.get(TRANSACTIONS, {}))
+        bank.batch(end)
+        assert bank.cutter is not None
+        assert bank.cutter.recorded is not None
+        said.append(bank.cutter.recorded.after)
+        assert said[-1] in (began, None)
+    assert [after is None for after in said] == [True, False, False, True, False]
 
 
 def test_without_it_the_sum_breaks(tmp_path: Path) -> None:

@@ -92,3 +92,16 @@ def test_both_streams_have_rows_in_one_table() -> None:
         run = Simulation._batch
         patch.setattr(Simulation, "_batch", lambda self, name, fate: run(self, name, fate) if name == "shop" else [])
         assert "orders" in play(steps)
+
+
+def test_records_that_come_again_without_those_before_them_are_no_second_run() -> None:
+    """The ledger is lost, and Kafka keeps only the newer of two records of a key, which the table had not applied."""
+    steps = [
+        Step(Happening.DELETE, "accounts", 1),
+        Step(Happening.DELIVER, number=1),
+        Step(Happening.BATCH),
+        Step(Happening.AGAIN, number=1),
+        Step(Happening.COMPACTED, "accounts"),
+        Step(Happening.NO_LEDGER),
+    ]
+    assert play(steps) == ""

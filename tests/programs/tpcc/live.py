@@ -45,7 +45,7 @@ class LiveRun:
     place: Path
     seed: int
     killed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("stream", "connector", "broker"), 0))
-    batches: int = 0
+    notices: tuple[str, ...] = ()
     stream: Victim | None = None
     starts: int = 0
 
@@ -91,7 +91,7 @@ class LiveRun:
         self.stream = Victim(conf, java_environment(), self.place / f"stream-{self.starts}.log", self._note)
 
     def _note(self, event: ProgressEvent) -> None:
-        self.batches += bool(event.tables)
+        self.notices = event.notices
 
     def _settings(self) -> dict[str, Any]:
         document = settings(str(self.place / "lake"), self.source.broker.bootstrap_servers, trigger_interval_ms=100)
@@ -113,7 +113,9 @@ class LiveRun:
         ends = Offsets.of_places((t, p, len(held)) for (t, p), held in self.source.records().items() if rows in t)
         deadline = monotonic_s() + _CATCH_UP_S
         while short := self._short_of(ends):
-            assert monotonic_s() < deadline, f"the stream does not catch up: {short}"
+            if monotonic_s() > deadline:
+                TpccRecording(self.source.records()).save(self.place / "recording.xz")
+                raise AssertionError(f"the stream does not catch up: {short} of {ends}; {self.notices}")
             if self.stream is None or not self.stream.running:
                 self._start()
             time.sleep(0.2)

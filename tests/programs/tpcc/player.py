@@ -151,3 +151,6 @@ def play(stream: TpccStream, seed: int, *, steps: int = 24, kills: int = 8) -> N
     stream.fate = Fate()
     for _ in range(2):
         stream.batch(ends(stream.recording, chance, 0)[-1])
+    assert stream.runner is not None
+    rows = Offsets.of_places((t, p, len(stream.recording.topics[t, p])) for t, p in data(stream.recording))
+    assert not stream.runner.ledger.positions.short_of(rows), "records are left"

@@ -13,13 +13,15 @@ from hudilake.services.fsck.findings import Check, Finding, Severity
 
 @dataclass(frozen=True, slots=True)
 class OffsetKeys:
-    """Names of extraMetadata: the stream, its ranges as ``{"topic": {"0": [start, end]}}`` (end exclusive), and its
-    counts, whose ``already_applied`` is the number of events of the ranges that an earlier commit had."""
+    """Names of extraMetadata: the stream, its ranges as ``{"topic": {"0": [start, end]}}`` (end exclusive), its
+    counts, whose ``already_applied`` is the number of events of the ranges that an earlier commit had, and the parts of
+    the ranges that the table had before, of which events may be gone from Kafka since (``repeated``)."""
 
     stream: str
     offsets: str
     counts: str
     already_applied: str = "already_applied"
+    repeated: str = ""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,6 +30,7 @@ class _Range:
     end: int
     instant: str
     repeated: int
+    had_until: int = 0
 
 
 def check_offsets(evidence: Evidence, keys: OffsetKeys) -> Iterator[Finding]:
@@ -54,10 +57,12 @@ def _take(
     if text is None:
         return
     repeated = int(json.loads(body.extra.get(keys.counts) or "{}").get(keys.already_applied, 0))
+    had = json.loads(body.extra.get(keys.repeated) or "{}")
     for topic, parts in json.loads(text).items():
         for partition, (start, end) in parts.items():
             partition_key = body.extra.get(keys.stream, ""), topic, partition
-            ranges.setdefault(partition_key, []).append(_Range(int(start), int(end), instant, repeated))
+            had_until = int(had.get(topic, {}).get(partition, [0, 0])[1])
+            ranges.setdefault(partition_key, []).append(_Range(int(start), int(end), instant, repeated, had_until))
 
 
 def _compare(label: str, ranges: list[_Range]) -> Iterator[Finding]:
@@ -70,7 +75,7 @@ def _compare(label: str, ranges: list[_Range]) -> Iterator[Finding]:
         elif item.start < min(reached.end, item.end):
             later = max(item, reached, key=lambda r: r.instant)
             twice = f"{item.start} to {min(reached.end, item.end) - 1}"
-            explained = later.repeated > 0
+            explained = later.repeated > 0 or later.had_until >= min(reached.end, item.end)
             yield Finding(
                 Severity.INFO if explained else Severity.ERROR,
                 Check.OFFSETS,
