@@ -94,9 +94,12 @@ class Followed:
 
     def rows(self, table: str, columns: Sequence[str]) -> list[str]:
         """The rows of ``database.table``, under the name that the source gives the table; a missing column is null."""
+        return sorted(json.dumps([row.get(name) for name in columns]) for row in self.whole(table))
+
+    def whole(self, table: str) -> list[dict[str, Any]]:
+        """The same rows with all of their columns."""
         reader = open_reader(self.settings, table)
-        found = [row for batch in reader.batches(reader.plan()) for row in batch.to_pylist()]
-        return sorted(json.dumps([row.get(name) for name in columns]) for row in found)
+        return [row for batch in reader.batches(reader.plan()) for row in batch.to_pylist()]
 
 
 def died(stream: Followed, pick: random.Random) -> bool:
