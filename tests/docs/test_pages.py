@@ -262,3 +262,9 @@ def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_readme_is_about_a_page() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 80
+
+
+def test_the_picture_of_the_home_page_fits_a_window_of_1300_pixels() -> None:
+    """By the theme's sizes, 84 characters of a block have room between the site's two side bars."""
+    [picture] = [block for block in blocks("text") if block.page == DOCS / "index.md"]
+    assert max(map(len, picture.text.splitlines())) <= 80
