@@ -13,7 +13,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY distributions ./distributions
 COPY pipeline ./pipeline
 COPY jobs ./jobs
-COPY docker/supervise.sh ./
+COPY docker/supervise.py ./
 RUN pip install --no-cache-dir --no-deps --no-build-isolation ./distributions/hudilake ./distributions/lakemetastore .
 
 # Spark's Kafka connector and the archive of Spark's classes are kept in the image: a container needs no way to Maven, and

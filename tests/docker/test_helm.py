@@ -76,7 +76,7 @@ def test_jobs_are_tried_again_after_the_codes_that_the_error_tree_means() -> Non
         kinds = set(re.findall(r"(?m)^kind: (\w+)$", file.read_text()))
         assert kinds <= {"ConfigMap", "Service", "Deployment", "CronJob"}
         if "Deployment" in kinds:
-            assert "command: [/opt/binlake/supervise.sh, binlake]\n" in file.read_text()
+            assert "command: [/opt/binlake/supervise.py, binlake]\n" in file.read_text()
             assert "livenessProbe" not in file.read_text(), "it would start what waits for a person"
         if "CronJob" in kinds:
             assert 'include "binlake.job"' in file.read_text()

@@ -19,7 +19,7 @@ import yaml
 from tests.docker.exit_codes import PERSON, RESTART
 from tests.paths import ROOT
 
-SCRIPT = ROOT / "docker/supervise.sh"
+SCRIPT = ROOT / "docker/supervise.py"
 UNIT = ROOT / "conf/binlake.service"
 #: Notes each start, and ends with the code (or the signal, below zero) until the third one succeeds.
 PROGRAM = """
