@@ -18,12 +18,20 @@ from embedded.jars import DELTA, PAIMON, spark_packages
 DELETED, ORDER = "_hoodie_is_deleted", "_order"
 
 
+class Place(Protocol):
+    """Where a table or a lake is: a ``Path``, or a place in an object store, whose text is its URI."""
+
+    def as_uri(self) -> str:
+        """The place as a URI."""
+        ...
+
+
 @dataclass(frozen=True)
 class Table:
     """One table to be written. ``file_rows``, ``load_batch``: see ``Workload``; 0 where nothing is loaded before."""
 
     shape: Shape
-    path: Path
+    path: Place
     buckets: int
     index: str = "bucket"
     table_type: str = "merge_on_read"
@@ -54,7 +62,7 @@ class Peer(Protocol):
         """The jars for ``binlake.stream.spark.jars``, including the Kafka connector."""
         ...
 
-    def conf(self, lake: Path) -> Mapping[str, str]:
+    def conf(self, lake: Place) -> Mapping[str, str]:
         """The Spark properties that the peer needs."""
         ...
 
@@ -92,7 +100,7 @@ class Hudi:
     def jars(self) -> list[Path]:
         return spark_packages(hudi=True)
 
-    def conf(self, lake: Path) -> Mapping[str, str]:
+    def conf(self, lake: Place) -> Mapping[str, str]:
         return {
             "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
             "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
@@ -166,7 +174,7 @@ class Delta:
     def jars(self) -> list[Path]:
         return spark_packages() + resolve(DELTA, "delta", exclude=SPARK_PROVIDES)
 
-    def conf(self, lake: Path) -> Mapping[str, str]:
+    def conf(self, lake: Place) -> Mapping[str, str]:
         return {
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -215,7 +223,7 @@ class Paimon:
         found = resolve(PAIMON, "paimon", exclude=SPARK_PROVIDES)
         return spark_packages() + [jar for jar in found if jar.name.startswith("paimon-spark")]
 
-    def conf(self, lake: Path) -> Mapping[str, str]:
+    def conf(self, lake: Place) -> Mapping[str, str]:
         return {
             "spark.sql.extensions": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
             "spark.sql.catalog.paimon": "org.apache.paimon.spark.SparkCatalog",

@@ -59,6 +59,12 @@ COMMANDS = (
         "Print the rows that commits inserted, updated and deleted, each with its former values. Changes nothing.",
     ),
     Lazy(
+        "cuts",
+        "binlake.cli.commands.reads.cuts",
+        "cuts",
+        "List the places between two source transactions at which all tables can be read. Changes nothing.",
+    ),
+    Lazy(
         "layout",
         "binlake.cli.commands.upkeep.layout",
         "layout",

@@ -47,11 +47,15 @@ class Cut:
         place: offsets of the transaction topic, by partition.
         commits: table -> the requested time of its newest commit there: read it as of that.
         positions: the offsets below which the tables have everything.
+        completed: when the last of these commits became visible, 17 digits.
+        transaction: the newest transaction before it, in the words of the connector; None if no commit ends there.
     """
 
     place: Place
     commits: Mapping[str, str]
     positions: Offsets
+    completed: str
+    transaction: str | None
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,9 @@ def _cut(place: Place, placed: Mapping[str, Sequence[_Waymark]], every: Sequence
     positions = NO_OFFSETS
     for one in newest.values():
         positions = positions.furthest(one.positions)
-    return Cut(place, {table: one.commit.requested for table, one in newest.items()}, positions)
+    ends = (one.note.last for one in every if one.note.offsets == place and one.note.last is not None)
+    commits = {table: one.commit.requested for table, one in newest.items()}
+    return Cut(place, commits, positions, last, next(ends, None))
 
 
 def _placed(stream: str, commits: Sequence[HistoryEntry]) -> list[_Waymark]:

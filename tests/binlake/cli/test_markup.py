@@ -41,6 +41,7 @@ RUNS: dict[str, list[tuple[list[str], str]]] = {
     ],
     "explain": [([TABLE, "select v from t where v = '[/]'", "--conf", "CONF"], "[/]")],
     "changes": [([TABLE, "--conf", "CONF", "--since", "earliest"], NAME)],
+    "cuts": [(["CONF"], "no cut")],
     "layout": [([TABLE, "--conf", "CONF", "--queries", "SQL"], "[cyan]")],
     "fsck": [([TABLE, "--conf", "CONF"], "0 error"), (["[dim]none", "--conf", "CONF"], "[dim]none")],
     "repair": [([TABLE, "--conf", "CONF"], "nothing that can be repaired")],

@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from binlake.cli.commands.reads.cuts import chosen_cut
 from binlake.cli.table_options import Conf, table_storage
 from binlake.cli.text import number, size, terminal
 from binlake.cli.typer_extras import options_of
@@ -61,6 +62,14 @@ Until = Annotated[
     list[str] | None, typer.Option("--until", help="With --after: up to this time. NAME=MOMENT: of one table.")
 ]
 BaseOnly = Annotated[bool, typer.Option("--read-optimized", help="Read base files only.")]
+AtCut = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        help="All tables of --conf at one place between two source transactions: behind this transaction, or the "
+        "newest place that was complete at a time. binlake cuts lists them.",
+    ),
+]
 UseIndex = Annotated[bool, typer.Option("--index/--no-index", help="Use the metadata table, or read all files.")]
 ByBucket = Annotated[
     bool,
@@ -131,19 +140,26 @@ class NamedTables:
         conf: the settings file of the lake, or None.
         asked: the rows of each table.
         index: whether the metadata tables may be used.
+        cut: where each table is read, by the URI of its root; None to read it as asked.
 
     Raises ConfigError for other words, SettingsError.
     """
 
     def __init__(
-        self, words: Sequence[str], given: Iterable[str] | None, conf: Path | None, asked: TableQueries, index: bool
+        self,
+        words: Sequence[str],
+        given: Iterable[str] | None,
+        conf: Path | None,
+        asked: TableQueries,
+        index: bool,
+        cut: Mapping[str, str] | None = None,
     ) -> None:
         if len(words) > 2:
             raise ConfigError("there are more words than a table and its SQL", do_next="quote the SQL")
         self.sql = words[-1]
         self._settings = Settings.load(conf) if conf else None
         self._service = plans_of(self._settings.metastore) if self._settings else None
-        self._asked, self._index = asked, index
+        self._asked, self._index, self._cut = asked, index, cut
         self._given = dict(map(_named, given or ()))
         self._tables: dict[tuple[str, Query], SqlTable] = {}
         self._readers: dict[str, TableReader] = {}
@@ -161,8 +177,18 @@ class NamedTables:
             place = name
         if place is None:
             return None
-        asked = self._asked_of(name.lower())
+        asked = self._asked_of(name.lower()) if self._cut is None else self._at_cut(place, self._cut)
         return self._tables.setdefault((place, asked), SqlTable(self._reader(place), asked))
+
+    def _at_cut(self, place: str, cut: Mapping[str, str]) -> Query:
+        uri = self._reader(place).table.storage.uri
+        if uri not in cut:
+            raise ConfigError(
+                "the table is none of those that the stream's cuts are of",
+                do_next="leave out --at, or ask tables of this stream alone",
+                table=place,
+            )
+        return Snapshot(cut[uri])
 
     def check_used(self) -> None:
         """Raise ConfigError if a moment is given for a table that the SQL does not name."""
@@ -209,6 +235,7 @@ def query(
     *,
     asked: TableQueries,
     limited: Limits,
+    at: AtCut = None,
     index: UseIndex = True,
     by_bucket: ByBucket = True,
     form: Annotated[
@@ -218,7 +245,7 @@ def query(
     counts: Annotated[bool, typer.Option("--counts", help="Print on stderr what was read of base files.")] = False,
 ) -> None:
     """Run an SQL query over one or several tables."""
-    named = NamedTables(words, tables, conf, asked, index)
+    named = NamedTables(words, tables, conf, asked, index, None if at is None else _cut(conf, at, asked))
     planned = plan_named(named, by_bucket=by_bucket)
     for table in planned.tables:
         for warning in table.plan.warnings:
@@ -234,6 +261,22 @@ def query(
             _print_json(result)
     if counts:
         _print_counts(tally, form)
+
+
+def _cut(conf: Path | None, at: str, asked: TableQueries) -> Mapping[str, str]:
+    """Where each table of the lake is read, by the URI of its root. Raises ConfigError without a lake, and for options
+    that name other moments; as ``chosen_cut``."""
+    if conf is None or asked != TableQueries():
+        raise ConfigError(
+            "--at is for all tables of a stream at once"
+            if conf is None
+            else "--at and other moments exclude each other",
+            do_next="give --conf" if conf is None else "give --at alone",
+        )
+    cut = chosen_cut(Settings.load(conf), at)
+    behind = f" behind transaction {cut.transaction}" if cut.transaction else ""
+    terminal(stderr=True).print(f"as of {cut.completed}{behind}", markup=False, highlight=False, soft_wrap=True)
+    return cut.commits
 
 
 def _print_counts(tally: ReadTally, form: PrintFormat) -> None:

@@ -1,0 +1,95 @@
+"""``binlake cuts`` and ``binlake query --at``: in the recorded bank each account knows of its transfers at every place
+that is given, and not at a mixture of two."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from binlake.cli.app import app
+from hudilake.errors import ConfigError
+from tests.binlake.stream.test_transactions import Bank, ends
+
+#: Transfers that an account does not know of yet, and accounts that know of a later one. A transaction changes two
+#: accounts and then adds the transfer, all within 700 bytes of the binlog, so within 700 of their order; later changes
+#: of an account have greater orders.
+WRONG = """
+select (
+    select count(*) from bank.transfers t join bank.accounts a on a.id = t.src or a.id = t.dst
+    where a._binlake_order + 700 < t._binlake_order
+) + (
+    select count(*) from bank.accounts where _binlake_order > (select max(_binlake_order) from bank.transfers)
+) as n
+"""
+
+
+@pytest.fixture(scope="module")
+def conf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("bank")
+    bank = Bank(place / "lake", whole=True)
+    for end in ends(Random(3), 9):
+        bank.batch(end)
+    bank.runner.close()
+    return written(place / "bank.yaml", bank)
+
+
+def written(path: Path, bank: Bank) -> Path:
+    document = bank.settings.model_dump(mode="json", exclude_unset=True)
+    document["lake"]["options"] = {"fsync": "false"}  # the dump hides the values
+    path.write_text(json.dumps(document))
+    return path
+
+
+def binlake(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def wrong(conf: Path, *more: str) -> int:
+    done = binlake("query", "--conf", conf, WRONG, "--format", "json", *more)
+    return int(json.loads(done.stdout.splitlines()[0])["n"])
+
+
+def test_all_tables_are_read_at_one_place(conf: Path) -> None:
+    cuts = [json.loads(line) for line in binlake("cuts", conf, "--json").stdout.splitlines()]
+    assert len(cuts) >= 6
+    assert len({cut["completed"] for cut in cuts}) == len(cuts)
+    for cut in cuts:
+        assert wrong(conf, "--at", cut["completed"]) == 0
+        if cut["transaction"] is not None:
+            assert wrong(conf, "--at", cut["transaction"]) == 0
+    assert sum(cut["transaction"] is not None for cut in cuts) >= 5
+    shown = binlake("query", "--conf", conf, "select count(*) from bank.accounts", "--at", cuts[2]["completed"])
+    assert f"as of {cuts[2]['completed']}" in shown.stderr
+    assert f"{len(cuts)} cuts" in binlake("cuts", conf).stdout
+
+
+def test_a_mixture_of_two_places_is_noticed(conf: Path) -> None:
+    """The control: one table at an earlier place than the other."""
+    cuts = [json.loads(line) for line in binlake("cuts", conf, "--json").stdout.splitlines()]
+    early, late = cuts[1]["commits"], cuts[-1]["commits"]
+    [accounts] = [uri for uri in early if uri.endswith("/accounts")]
+    [transfers] = [uri for uri in early if uri.endswith("/transfers")]
+    for one, other in ((early, late), (late, early)):
+        mixed = ("--as-of", f"bank.accounts={one[accounts]}", "--as-of", f"bank.transfers={other[transfers]}")
+        assert wrong(conf, *mixed) > 0
+
+
+def test_what_cannot_be_had_is_refused_with_the_nearest(conf: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the oldest cut is of"):
+        wrong(conf, "--at", "2001-01-01")
+    with pytest.raises(ConfigError, match="the newest cut ends with"):
+        wrong(conf, "--at", "0-1-999999999")
+    with pytest.raises(ConfigError, match="exclude each other"):
+        wrong(conf, "--at", "2030-01-01", "--as-of", "2030-01-01")
+    with pytest.raises(ConfigError, match="of a stream at once"):
+        binlake("query", tmp_path, "select 1 from t", "--at", "2030-01-01")
+    bank = Bank(tmp_path / "lake", whole=False)
+    bank.batch(ends(Random(3), 1)[-1])
+    bank.runner.close()
+    with pytest.raises(ConfigError, match="transaction_consistent is off"):
+        wrong(written(tmp_path / "bank.yaml", bank), "--at", "2030-01-01")
+    assert "transaction_consistent is off" in binlake("cuts", tmp_path / "bank.yaml").stdout
