@@ -45,8 +45,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-demo: venv  ## Kafka, recorded and live MySQL changes, the streaming job and a verdict; under three minutes
-	$(PY) -m demo
+demo: venv  ## Kafka, recorded and live MySQL changes, the stream, its console, a verdict; KEEP=1 keeps the console up
+	$(PY) -m demo $(if $(KEEP),--stay)
 
 test: venv  ## every promise of docs/guarantees.md, with real services; says at its start how long it takes
 	@echo "make test: every promise, with Spark, Kafka, HDFS, S3, MariaDB, PostgreSQL, Hive Metastores, HBase and Hudi's own readers."

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +15,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from binlake.cli.commands.reads.console import served, watched
 from binlake.cli.display import Display, LiveDisplay
 from binlake.cli.logs import console_log
 from binlake.cli.text import duration, print_error, terminal
+from binlake.cli.until_stopped import until_stopped
+from binlake.settings import Settings
 from demo.report import print_verdicts
 from demo.scenario import Scenario
 from demo.ticker import Ticker
@@ -31,21 +37,53 @@ def demo(
     rate: Annotated[float, typer.Option(help="Changes a second of the live database.", min=1)] = 300,
     seed: Annotated[int, typer.Option(help="Seed of the live database.")] = 7,
     live: Annotated[bool, typer.Option("--display/--no-display", help="Live table, or a line a second.")] = False,
+    stay: Annotated[bool, typer.Option("--stay", help="Keep the console up at the end, until Ctrl-C.")] = False,
 ) -> None:
     """Play recorded and live change events through Kafka into Hudi tables, and judge the tables cell by cell."""
     console, started = terminal(), monotonic_s()
+    shown = ShownLake(partial(_say, console))
     directory = keep or Path(tempfile.mkdtemp(prefix="binlake-demo-"))
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with console_log(), _display(live, console) as display:
-            verdicts = Scenario(directory, seconds, rate, seed, partial(_say, console), display.update).run()
+            verdicts = Scenario(
+                directory, seconds, rate, seed, partial(_say, console), display.update, shown.show
+            ).run()
         print_verdicts(verdicts, console)
         console.print(f"took {duration((monotonic_s() - started) * 1000)}", highlight=False)
+        shown.end(stay=stay)
     finally:
+        shown.close()
         if keep is None:
             shutil.rmtree(directory, ignore_errors=True)
     if not all(v.equal for v in verdicts):
         raise typer.Exit(1)
+
+
+class ShownLake:
+    """The lake in a browser, while the demo runs and as long as it stays. ``say``: prints a line."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._stack, self._address = say, ExitStack(), ""
+
+    def show(self, conf: Path, environment: Mapping[str, str]) -> None:
+        """Serve the console of a stream whose settings take values of an environment."""
+        os.environ.update(environment)  # queries of the console are processes of their own
+        site = self._stack.enter_context(watched({str(conf): Settings.load(conf)}))
+        self._address = self._stack.enter_context(served(site, "127.0.0.1", 0))
+        self._say(f"the console is at {self._address}")
+
+    def end(self, *, stay: bool) -> None:
+        """Say where the lake can be seen; with ``stay`` return only after Ctrl-C or SIGTERM."""
+        if not stay:
+            self._say(f"the console was at {self._address}; make demo KEEP=1 keeps it up")
+            return
+        self._say(f"the console is at {self._address}; Ctrl-C ends it")
+        until_stopped(lambda stop: stop.wait())
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._stack.close()
 
 
 def _display(live: bool, console: Console) -> Display:

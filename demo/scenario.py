@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,6 +66,7 @@ class Scenario:
         seed: of the live database.
         say: prints a line.
         on_progress: called for every batch.
+        show: called with the settings file and its environment once the stream is about to start; None for no call.
     """
 
     directory: Path
@@ -74,6 +75,7 @@ class Scenario:
     seed: int
     say: Callable[[str], None]
     on_progress: Callable[[ProgressEvent], None]
+    show: Callable[[Path, Mapping[str, str]], None] | None = None
 
     def run(self) -> list[TableVerdict]:
         """Play, stream, stop, judge. Raises LakeError when the stream fails."""
@@ -100,6 +102,8 @@ class Scenario:
         partitions |= {t.topic: PARTITIONS for t in live.tables}
         create_topics(servers, partitions)
         self.say(f"Kafka serves at {servers} with {len(partitions)} topics; starting binlake run {CONF.name}")
+        if self.show is not None:
+            self.show(CONF, self._environment(servers))
         stream = StreamProcess(
             CONF,
             {**java_environment(), **self._environment(servers)},

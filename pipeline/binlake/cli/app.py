@@ -107,6 +107,12 @@ COMMANDS = (
         "Serve a page for every stream, table and row, on this machine only unless --host says otherwise.",
     ),
     Lazy(
+        "top",
+        "binlake.cli.commands.reads.top",
+        "top",
+        "Show the tables of a stream at the terminal, live: the worst first, sorted and filtered by keys.",
+    ),
+    Lazy(
         "tables",
         "binlake.cli.commands.reads.tables",
         "tables",

@@ -22,23 +22,37 @@ _DOCUMENT = StateDocument(FILE, "the notes of compared tables", "delete the file
 
 @dataclass(frozen=True)
 class ComparedTables:
-    """The notes. ``orders``: path of a lake table -> ordering value of the place at which it was as its source."""
+    """The notes, by path of a lake table.
+
+    ``orders``: the ordering value of the place at which it was as its source. ``differing``: how many rows, or
+    columns, the last comparison found different and did not repair.
+    """
 
     orders: Mapping[str, int] = field(default_factory=dict)
+    differing: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
     def load(state: Storage) -> ComparedTables:
         """The notes; empty ones if nothing was compared. Raises CorruptDataError, StorageError."""
 
         def parse(fields: dict[str, Any]) -> ComparedTables:
-            return ComparedTables({str(path): int(order) for path, order in fields["tables"].items()})
+            orders, differing = fields["tables"], fields.get("differing", {})
+            return ComparedTables(*({str(path): int(n) for path, n in one.items()} for one in (orders, differing)))
 
         return _DOCUMENT.read(state, parse) or ComparedTables()
 
     def note(self, state: Storage, path: str, order: int) -> None:
         """Note that a table was as its source at a place. Raises StorageError."""
-        tables = {**self.orders, path: max(order, self.orders.get(path, -1))}
-        state.write(FILE, json.dumps({"version": _DOCUMENT.version, "tables": tables}, separators=(",", ":")).encode())
+        self._write(state, {**self.orders, path: max(order, self.orders.get(path, -1))}, self.differing)
+
+    def note_differing(self, state: Storage, path: str, rows: int) -> None:
+        """Note how much of a table differs. Raises StorageError."""
+        if self.differing.get(path) != rows:
+            self._write(state, self.orders, {**self.differing, path: rows})
+
+    def _write(self, state: Storage, orders: Mapping[str, int], differing: Mapping[str, int]) -> None:
+        fields = {"tables": orders, "differing": differing} if differing else {"tables": orders}
+        state.write(FILE, json.dumps({"version": _DOCUMENT.version, **fields}, separators=(",", ":")).encode())
 
     def until(self, path: str, truncates: Truncates) -> int:
         """The ordering value up to which no statement leaves anything open in a table, -1 for none.

@@ -43,6 +43,7 @@ class LookedTable:
         error: why.
         looked_ms: when, in ms since the epoch.
         waiting: records in Kafka that it has not applied; None if that is not known.
+        lock_since_ms: when its lock was first seen with its present holder, in ms since the epoch; None if it is free.
     """
 
     path: str
@@ -53,6 +54,7 @@ class LookedTable:
     error: LakeError | None
     looked_ms: int
     waiting: int | None = None
+    lock_since_ms: int | None = None
 
     @property
     def age_ms(self) -> int | None:

@@ -8,6 +8,7 @@ safe; drawings are made of numbers and escaped names.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -86,9 +87,13 @@ Asked: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Site:
-    """What the console is for. ``watches``: by the stream's name, in the order of the command line."""
+    """What the console is for.
+
+    ``watches``: by the stream's name, in the order of the command line. ``ended``: set when it is no longer served.
+    """
 
     watches: Mapping[str, StreamWatch] = field(default_factory=dict)
+    ended: threading.Event = field(default_factory=threading.Event)
 
     def links(self) -> list[tuple[str, str, str, str]]:
         """The pages of the navigation: name, address, word, and the key that leads there after ``g``."""
@@ -97,6 +102,7 @@ class Site:
             ("stream", "/stream", "Streams", "s"),
             ("query", "/query", "Query", "q"),
             ("quarantine", "/quarantine", "Quarantine", "x"),
+            ("actions", "/actions", "Actions", "a"),
         ]
 
     def watch(self, asked: Asked) -> StreamWatch:

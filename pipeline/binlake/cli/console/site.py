@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -21,6 +22,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from binlake.cli.console import lake_page
+from binlake.cli.console.access import Access
+from binlake.cli.console.action_routes import ActionRoutes
+from binlake.cli.console.metrics import rendered_metrics
 from binlake.cli.console.origin_pages import lineage_page, quarantine_page
 from binlake.cli.console.page import Page, Site, static_files, templates
 from binlake.cli.console.query_page import query_page
@@ -79,12 +83,20 @@ class GuardedHeaders:
         await self._app(scope, receive, guarded)
 
 
-def application(site: Site, hosts: Sequence[str]) -> Starlette:
-    """The application of the console. ``hosts``: the names by which it may be called; ``*`` for any."""
+def application(site: Site, hosts: Sequence[str], access: Access | None = None) -> Starlette:
+    """The application of the console.
+
+    Args:
+        site: what it shows.
+        hosts: the names by which it may be called; ``*`` for any.
+        access: who may act; None lets nobody.
+    """
     routes = [Route(path, _page(site, page)) for path, page in PAGES.items()]
+    routes += ActionRoutes(site, access or Access()).routes()
     routes += [
         Route("/events", _events(site)),
         Route("/state.json", _state(site)),
+        Route("/metrics", _metrics(site)),
         Route("/static/{name}", _static),
     ]
     return Starlette(
@@ -93,22 +105,33 @@ def application(site: Site, hosts: Sequence[str]) -> Starlette:
             Middleware(GuardedHeaders),
             Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
         ],
-        exception_handlers={HTTPException: _refused},
+        exception_handlers={HTTPException: _refused, LakeError: _declined(site)},
     )
 
 
 def _page(site: Site, page: Page) -> Answer:
     """Answers with a page; what it raises becomes words in its place."""
+    declined = _declined(site)
 
     async def answer(request: Request) -> Response:
         try:
             body = await asyncio.to_thread(page, site, request.query_params)
         except LakeError as error:
-            status = _STATUS.get(type(error).__name__, 502)
-            return HTMLResponse(_error_text(site, error.what, error.do_next or "", error.where), status)
+            return await declined(request, error)
         except Exception as error:
             return await _unexpected(request, error)
         return HTMLResponse(body)
+
+    return answer
+
+
+def _declined(site: Site) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Answers with the words of an error that was raised on purpose."""
+
+    async def answer(request: Request, error: Exception) -> Response:
+        assert isinstance(error, LakeError)
+        status = _STATUS.get(type(error).__name__, 502)
+        return HTMLResponse(_error_text(site, error.what, error.do_next or "", error.where), status)
 
     return answer
 
@@ -145,7 +168,7 @@ def _events(site: Site) -> Answer:
 
     async def lines(request: Request) -> AsyncIterator[str]:
         last, silent_s = -1, 0.0
-        while not await request.is_disconnected():
+        while not site.ended.is_set() and not await request.is_disconnected():
             version = sum(watch.view.version for watch in site.watches.values())
             if version != last and silent_s >= _EVENT_S:
                 yield f"data: {version}\n\n"
@@ -155,6 +178,14 @@ def _events(site: Site) -> Answer:
 
     async def answer(request: Request) -> Response:
         return StreamingResponse(lines(request), media_type="text/event-stream")
+
+    return answer
+
+
+def _metrics(site: Site) -> Answer:
+    async def answer(request: Request) -> Response:
+        text = rendered_metrics([watch.view for watch in site.watches.values()])
+        return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     return answer
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from binlake.cli.console.actions import KINDS
 from binlake.cli.console.lake_page import lake_row
 from binlake.cli.console.page import Asked, Site, rendered
 from binlake.cli.console.table_picture import TimelineMove, table_picture
@@ -105,6 +106,7 @@ def table_page(site: Site, asked: Asked) -> str:
         lanes=lanes(picture.moves),
         groups=group_map(picture.slices, shade),
         shade=shade,
+        actions=list(KINDS),
         shades=list(SHADES),
         recent=[move for move in reversed(picture.moves) if move.rows is not None or not move.completed][:25],
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -20,7 +19,7 @@ from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.source.offsets import Offsets
 from binlake.stream.monitoring.held import KafkaFacts, held_tables
-from binlake.stream.monitoring.status import StatusSources, StreamStatus, kafka_facts, stream_status
+from binlake.stream.monitoring.status import StatusSources, StreamStatus, TableStatus, kafka_facts, stream_status
 from binlake.tables.catalog import catalog_table_at, table_paths
 from binlake.tables.presence import judged
 from binlake.tables.quarantine import waiting_records
@@ -39,6 +38,7 @@ LISTED_A_LOOK = 25
 COUNT_BYTES = 8 << 20
 _KAFKA_S, _KAFKA_TIMEOUT_S = 5.0, 5.0
 _PATHS_S = 60.0
+_BUSY_MS = 5_000
 _KEPT_S, _KEPT = 30.0, 120
 
 
@@ -168,11 +168,13 @@ class StreamWatch:
         unseen = [path for path in known.paths if path not in known.looked]
         seen = [path for path in known.paths if path in known.looked]
         changed = [path for path in seen if known.applied.get(path) != _applied(known.looked[path], ledger)]
-        rest = [path for path in seen if path not in set(changed)]
+        # a table that is locked or worked on is looked at again, so that a writer that hangs is seen
+        busy = {path for path in seen if _is_busy(known.looked[path])} - set(changed)
+        rest = [path for path in seen if path not in {*changed, *busy}]
         start, known.turn = known.turn % max(1, len(rest)), known.turn + LISTED_A_LOOK
         listed = (rest[start:] + rest[:start])[:LISTED_A_LOOK]
         moved = [path for path in listed if TimelineMark.of(self._root.sub(path)) != known.looked[path].mark]
-        return [*unseen, *changed, *moved]
+        return [*unseen, *changed, *moved, *sorted(busy)]
 
     def _take_in(self, paths: list[str], ledger: Ledger | None) -> None:
         known = self._known
@@ -199,7 +201,8 @@ class StreamWatch:
             if place is None:
                 return None
             status = sources.of(place, COUNT_BYTES)
-            return LookedTable(path, place.name, place.source, mark, status, None, now_ms())
+            since_ms = _lock_since_ms(before, status)
+            return LookedTable(path, place.name, place.source, mark, status, None, now_ms(), None, since_ms)
         except LakeError as error:
             _log.debug("%s cannot be looked at: %s", path, error, extra={"event": "not_looked_at", "table": path})
             name, source = (before.name, before.source) if before is not None else (path, None)
@@ -226,6 +229,22 @@ def _applied(looked: LookedTable, ledger: Ledger | None) -> tuple[Offsets, str]:
     return ledger.applied(source), " ".join(words)
 
 
-def views(watches: Mapping[str, StreamWatch]) -> list[StreamView]:
-    """The views of several watches, in their order."""
-    return [watch.view for watch in watches.values()]
+def _is_busy(looked: LookedTable) -> bool:
+    """Whether a writer holds a table's lock or works on an instant, and the last look is some time ago."""
+    status = looked.status
+    if status is None or not (status.lock or status.writers or status.pending):
+        return False
+    return now_ms() - looked.looked_ms >= _BUSY_MS
+
+
+def _lock_since_ms(before: LookedTable | None, status: TableStatus) -> int | None:
+    """When a table's lock was first seen with its present holder."""
+    if status.lock is None:
+        return None
+    former = before.status.lock if before is not None and before.status is not None else None
+    same = former is not None and (former.owner, former.host, former.pid) == (
+        status.lock.owner,
+        status.lock.host,
+        status.lock.pid,
+    )
+    return before.lock_since_ms if same and before is not None else now_ms()

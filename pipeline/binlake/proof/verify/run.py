@@ -156,6 +156,10 @@ class Verifier:
         for origin in self.origins(table):
             results.append(self._known(_key(table, origin)) or self._checked(table, origin, named=named))
             yield results[-1]
+        compared = [result for result in results if not result.skipped]
+        if compared:
+            left = sum(max(0, result.total - result.repaired) + len(result.wrong) for result in compared)
+            ComparedTables.load(self._state).note_differing(self._state, table.rules.path, left)
         whole = bool(results) and not self.options.resume  # a run before noted what it compared
         if whole and all(result.proven for result in results):
             self._note_compared(table, min(carried_out, *(result.order for result in results)))

@@ -151,6 +151,7 @@ class TableStatus:
         behind: whether the stream has passed records that this table has not applied.
         state: ``ok``, ``behind``, ``paused`` or ``stopped``.
         verified: the ordering value up to which it is known to be as its source; None if it was never compared.
+        differing: the rows that ``binlake verify`` last found different and did not repair; None if it never ran.
         lock: the holder of the table's lock.
         writers: the writers with a heartbeat.
         reverts: what ``binlake revert`` has undone; there the table differs from the source on purpose.
@@ -181,6 +182,7 @@ class TableStatus:
     behind: bool = False
     state: str = "ok"
     verified: int | None = None
+    differing: int | None = None
     lock: Writer | None = None
     writers: list[Writer] = field(default_factory=list)
     reverts: tuple[Revert, ...] = ()
@@ -260,6 +262,7 @@ def table_status(
     recorded = RecordReader.newest_of(table)
     until = (compared or ComparedTables()).until(place.rules.path, recorded.truncates)
     status.verified = until if until >= 0 else None
+    status.differing = compared.differing.get(place.rules.path) if compared is not None else None
     status.undetermined = [str(one) for one in undetermined_columns(recorded.ddl or (), until)]
     keyless = recorded.keyless
     if keyless is not None:

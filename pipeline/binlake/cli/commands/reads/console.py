@@ -17,6 +17,7 @@ from hudilake.extras import require_extra
 
 require_extra("binlake", "console", "starlette", "uvicorn", "jinja2")
 
+from binlake.cli.console.access import ENVIRONMENT, Access
 from binlake.cli.console.page import Site
 from binlake.cli.console.site import application
 from binlake.cli.console.watch import StreamWatch
@@ -43,12 +44,20 @@ def console(
         typer.Option("--name", help="A further host name by which browsers call the console; * for any."),
     ] = None,
     ask_kafka: Annotated[bool, typer.Option("--kafka/--no-kafka", help="Ask Kafka for the ends of the topics.")] = True,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help=f"Who knows the token in this file, or in {ENVIRONMENT}, may act; without one nobody may."),
+    ] = None,
 ) -> None:
     """Serve a page for every stream, table and row, on this machine only unless --host says otherwise."""
     settings = {str(conf): Settings.load(conf) for conf in confs}
+    access = Access.of(token_file)
 
     def serve(stop: threading.Event) -> None:
-        with watched(settings, ask_kafka=ask_kafka) as site, served(site, host, port, *(names or ())) as address:
+        with (
+            watched(settings, ask_kafka=ask_kafka) as site,
+            served(site, host, port, *(names or ()), access=access) as address,
+        ):
             say(f"the console is at {address}")
             stop.wait()
 
@@ -74,24 +83,26 @@ def watched(settings: Mapping[str, Settings], *, ask_kafka: bool = True) -> Iter
 
 
 @contextlib.contextmanager
-def served(site: Site, host: str, port: int, *names: str) -> Iterator[str]:
+def served(site: Site, host: str, port: int, *names: str, access: Access | None = None) -> Iterator[str]:
     """Serve the console until the end; yields its address.
 
     Args:
         site: what it shows.
         host, port: where it listens; port 0 takes a free one.
         names: host names by which browsers may call it, beside those of this machine.
+        access: who may act; None lets nobody.
 
     Raises ConfigError if it cannot listen.
     """
     listener = _listening(host, port)
     shown = "localhost" if host in _ANY else f"[{host}]" if ":" in host else host
     hosts = [*_LOOPBACK, *(name for name in (host, *names) if name not in _ANY)]
-    server = HttpServer(application(site, hosts), listener, None, _DRAIN_S)
+    server = HttpServer(application(site, hosts, access), listener, None, _DRAIN_S)
     server.start()
     try:
         yield f"http://{shown}:{listener.getsockname()[1]}/"
     finally:
+        site.ended.set()  # else each open page would hold the server
         server.stop()
 
 

@@ -1,0 +1,98 @@
+"""``binlake top``: the rows of the lake page at a terminal, by keys alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import Input, Static
+
+from binlake.cli.console.lake_page import ORDERS, WORST_FIRST
+from binlake.cli.console.terminal import LakeTop
+from binlake.cli.console.watch import StreamWatch
+from tests.binlake.cli.console.watched_lake import Watched
+from tests.binlake.cli.fed_lake import FedLake
+from tests.whole.security.hostile import HostileTopic
+
+#: Textual's pilot, which presses keys.
+Pilot = Any
+
+
+@pytest.fixture(scope="module")
+def watch(tmp_path_factory: pytest.TempPathFactory) -> StreamWatch:
+    lake = FedLake(tmp_path_factory.mktemp("top"))
+    lake.feed(2)
+    lake.feed(1, ("b",))
+    return Watched.of(lake.conf).watch
+
+
+def driven(watch: StreamWatch, steps: Callable[[LakeTop, Pilot], Awaitable[None]], width: int = 160) -> None:
+    """Run the program without a terminal, and steps on it."""
+
+    async def run() -> None:
+        app = LakeTop(watch)
+        async with app.run_test(size=(width, 30)) as pilot:
+            await pilot.pause()
+            await steps(app, pilot)
+
+    asyncio.run(run())
+
+
+def names(app: LakeTop) -> list[str]:
+    return [app.table.get_row_at(row)[0].plain for row in range(app.table.row_count)]
+
+
+def test_the_tables_of_the_stream_are_shown_and_sorted_by_keys(watch: StreamWatch) -> None:
+    async def steps(app: LakeTop, pilot: Pilot) -> None:
+        assert set(names(app)) == {"shop.a", "shop.b"}
+        assert "shop: stopped" in str(app.query_one("#head", Static).render())
+        seen = [app.order]
+        for _ in ORDERS:
+            await pilot.press("s")
+            seen.append(app.order)
+        assert seen[:-1] == list(ORDERS)
+        assert app.order == WORST_FIRST
+        await pilot.press("s")
+        assert app.order == "table"
+        assert names(app) == ["shop.a", "shop.b"]
+        await pilot.press("S")
+        assert app.order == WORST_FIRST
+
+    driven(watch, steps)
+
+
+def test_rows_are_filtered_as_one_types_and_the_cursor_stays_on_its_table(watch: StreamWatch) -> None:
+    async def steps(app: LakeTop, pilot: Pilot) -> None:
+        await pilot.press("s", "down")
+        assert app.shown[app.table.cursor_row].table == "shop.b"
+        app.show()
+        assert app.shown[app.table.cursor_row].table == "shop.b"
+        await pilot.press("slash", *"p.a")
+        assert names(app) == ["shop.a"]
+        assert app.query_one("#filter", Input).value == "p.a"
+        await pilot.press("enter", "escape")
+        assert len(names(app)) == 2
+
+    driven(watch, steps)
+
+
+def test_a_narrow_terminal_shows_them_too(watch: StreamWatch) -> None:
+    async def steps(app: LakeTop, pilot: Pilot) -> None:
+        assert len(names(app)) == 2
+
+    driven(watch, steps, width=60)
+
+
+def test_a_hostile_name_is_text_without_markup_or_escapes(tmp_path: Path) -> None:
+    topic = HostileTopic(tmp_path)
+    for name in ("[bold]x[/]", "a\x1b[2Jb", "[/nothing]"):
+        topic.put("shop", name, {"id": 1, "v": "1"})
+    topic.batch()
+
+    async def steps(app: LakeTop, pilot: Pilot) -> None:
+        assert set(names(app)) == {"shop.[bold]x[/]", "shop.a\\x1b[2Jb", "shop.[/nothing]"}
+
+    driven(Watched.of(topic.conf).watch, steps)
