@@ -61,7 +61,7 @@ def test_each_alert_has_words_and_a_runbook_that_the_site_has() -> None:
         book = rule["annotations"]["runbook"]
         assert (ROOT / book).is_file(), book
         assert book.removeprefix("docs/") in site
-        assert f"`{rule['alert']}`" in (ROOT / book).read_text() or rule["alert"] == "BinlakeTableStopped"
+        assert f"**{rule['alert']}**" in (ROOT / book).read_text() or rule["alert"] == "BinlakeTableStopped"
         assert rule["labels"]["severity"] in ("page", "ticket")
         assert rule["expr"].count("(") == rule["expr"].count(")")
 

@@ -64,6 +64,7 @@ def visit(chrome: Browser, tmp_path: Path) -> Iterator[Visit]:
     with watched(settings, ask_kafka=False) as site, served(site, "127.0.0.1", 0) as address:
         context = chrome.new_context(bypass_csp=False, viewport={"width": 1280, "height": 900})
         page = context.new_page()
+        page.set_default_navigation_timeout(120_000)
         seen = Visit(page, address, lake)
         page.on("pageerror", lambda error: seen.troubles.append(str(error)))
         page.on("console", lambda said: seen.troubles.append(said.text) if said.type == "error" else None)
@@ -136,6 +137,7 @@ def test_a_stream_that_is_killed_is_shown_as_down_without_a_reload(visit: Visit)
 def test_axe_finds_no_violation(chrome: Browser, visit: Visit, scheme: Any) -> None:  # noqa: ANN401 - a literal
     context = chrome.new_context(bypass_csp=True, color_scheme=scheme)
     page = context.new_page()
+    page.set_default_navigation_timeout(120_000)
     page.goto(visit.address)
     expect(page.locator("a.row")).to_have_count(2)  # the first look has ended
     for path in PAGES:
