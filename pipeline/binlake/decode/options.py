@@ -14,7 +14,7 @@ from hudilake.errors import ConfigError
 
 class EventFormat(StrEnum):
     """The writer of the change events; ``auto`` detects the format of each message. ``json`` and ``avro`` are no change
-    events."""
+    events. ``binlog`` is Debezium's envelope around values in the form of ``BinlogForm``; no setting names it."""
 
     AUTO = "auto"
     DEBEZIUM = "debezium"
@@ -26,6 +26,7 @@ class EventFormat(StrEnum):
     HBASE_WAL = "hbase_wal"
     HBASE_AVRO = "hbase_avro"
     BIGTABLE = "bigtable"
+    BINLOG = "binlog"
 
 
 #: Members of Bigtable's change records that hold bytes.
@@ -98,7 +99,12 @@ class MaxwellForm:
     zone: str = "UTC"
 
 
-Form = JsonForm | CanalForm | MaxwellForm
+@dataclass(frozen=True, slots=True)
+class BinlogForm:
+    """A MySQL value as binlake writes it into the records that it makes of the binlog itself."""
+
+
+Form = JsonForm | CanalForm | MaxwellForm | BinlogForm
 
 
 @dataclass(frozen=True, slots=True)

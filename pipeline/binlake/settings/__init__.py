@@ -1,6 +1,6 @@
 """Typed settings of a stream: one YAML file, units in the names, secrets by reference, all mistakes in one error."""
 
-from binlake.settings.database import DatabaseSettings, ReplicaSettings
+from binlake.settings.database import DatabaseSettings, MysqlSettings, ReplicaSettings
 from binlake.settings.dumps import DumpSettings
 from binlake.settings.model import Settings, json_schema
 from binlake.settings.sections import (
@@ -41,6 +41,7 @@ __all__ = [
     "LockingSettings",
     "MetadataSettings",
     "MonitoringSettings",
+    "MysqlSettings",
     "PartitionSettings",
     "QuarantineSettings",
     "ReplicaSettings",

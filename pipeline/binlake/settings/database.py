@@ -1,8 +1,11 @@
-"""The source's database itself, which ``binlake verify`` reads."""
+"""The source's database itself, which ``binlake verify`` reads, and its binlog."""
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+import zlib
+from typing import Annotated
+
+from pydantic import Field, SecretStr, StringConstraints
 
 from hudilake.validation import Count, Section, Text
 
@@ -14,6 +17,22 @@ class ReplicaSettings(Section):
     """Its host name or address; user, password and TLS are those of the database."""
     port: int = Field(default=3306, ge=1, le=65535)
     """Its port."""
+
+
+class MysqlSettings(Section):
+    """How binlake reads the binlog of ``database`` itself, without Kafka."""
+
+    server_id: int | None = Field(default=None, ge=1, lt=1 << 32)
+    """The number by which the server knows this reader. No replica of the server and no other reader may have it. Null
+    takes one made of the stream's name."""
+    start: Annotated[str, StringConstraints(pattern=r"^(now|earliest|.+\.\d+:\d+)$")] = "now"
+    """Where a stream without a position begins, if no table was loaded before: ``now`` takes what changes from now on,
+    ``earliest`` all that the server's binlog still has, ``FILE:POSITION`` what follows that place between two
+    transactions."""
+
+    def replica_id(self, stream: str) -> int:
+        """The server id, for a stream of this name."""
+        return self.server_id or 1 << 30 | zlib.crc32(stream.encode()) & ((1 << 30) - 1)
 
 
 class DatabaseSettings(Section):

@@ -50,8 +50,8 @@ class Settings(Section):
     """Where the tables are."""
     state: StateSettings = Field(default_factory=StateSettings)
     """Where the stream's ledger and Spark's checkpoint are. Losing them loses no data."""
-    kafka: KafkaSettings
-    """What to read."""
+    kafka: KafkaSettings = Field(default_factory=KafkaSettings.absent)
+    """What to read. Required, unless ``source.mysql`` reads the binlog itself."""
     source: SourceSettings = Field(default_factory=SourceSettings)
     """How to read the records."""
     tables: TablesSettings = Field(default_factory=TablesSettings)
@@ -105,6 +105,14 @@ class Settings(Section):
         settings = validated(Settings, document, origin, "binlake config-schema")
         settings._written.update(document.written)
         return settings
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.source.mysql is None and not self.kafka.bootstrap_servers:
+            raise mistake("kafka is missing: say what to read (or give source.mysql to read a server's binlog)")
+        if self.source.mysql is not None and self.kafka.bootstrap_servers:
+            raise mistake("kafka and source.mysql exclude each other: the stream reads topics, or a server's binlog")
+        return self
 
     @model_validator(mode="after")
     def _whole_transactions_can_be_seen(self) -> Self:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 
-from binlake.settings.database import DatabaseSettings
+from binlake.settings.database import DatabaseSettings, MysqlSettings
 from binlake.settings.plain import PlainTopicsSettings, plain_problem
 from binlake.settings.registry import RegistrySettings
 from binlake.settings.templates import check_relative, placeholders
@@ -134,6 +134,11 @@ class KafkaSettings(Section):
             return self.topic_pattern
         return f"(?:{self.topic_pattern})|(?:{re.escape(self.transaction_topic)})"
 
+    @staticmethod
+    def absent() -> KafkaSettings:
+        """Of a stream that reads no Kafka: there are no brokers and no topics."""
+        return KafkaSettings.model_construct(bootstrap_servers="", topics=(), ddl_topics=())
+
     def client_properties(self) -> dict[str, str]:
         """librdkafka's configuration in clear text: the brokers and the user's properties."""
         return {"bootstrap.servers": self.bootstrap_servers, **plain(self.properties)}
@@ -231,11 +236,21 @@ class SourceSettings(Section):
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     """Where the schemas of Avro messages are."""
     database: DatabaseSettings = Field(default_factory=DatabaseSettings)
-    """The database itself, which ``binlake verify`` reads; the stream does not need it."""
+    """The database itself, which ``binlake verify`` reads; a stream that reads Kafka does not need it."""
+    mysql: MysqlSettings | None = None
+    """With it the stream reads the binlog of ``database`` itself, and there is no section ``kafka``."""
     schemas: Mapping[Text, SchemaSettings] = Field(default_factory=dict)
     """Schemas by ``database.table``, for tables whose schema neither the messages nor a DDL topic give."""
     plain: tuple[PlainTopicsSettings, ...] = ()
     """Topics whose records are no change events, and the tables that they feed (``format: json`` and ``avro``)."""
+
+    @model_validator(mode="after")
+    def _the_binlog_has_one_form(self) -> Self:
+        if self.mysql is not None and self.format != "auto":
+            raise mistake("format is for messages in Kafka: leave it out where mysql is given")
+        if self.mysql is not None and (self.database.host is None or self.database.user is None):
+            raise mistake("mysql needs database.host and database.user")
+        return self
 
     @field_validator("zero_dates", mode="before")
     @classmethod

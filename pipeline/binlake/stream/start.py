@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from pyspark.sql import SparkSession
 
-from binlake.settings import Settings
+from binlake.settings import MysqlSettings, Settings
 from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
 from binlake.stream.monitoring.run_log import RunLog
 from binlake.stream.spark.session import spark_log, spark_session
@@ -42,18 +42,51 @@ def run_stream(
 
     Raises LakeError; everything committed stays committed, and the next run continues from there.
     """
-    with RunLog(settings.name) as log, _naming_the_log(settings), _session(settings) as session:
-        # Imported here: the import takes half a second, while the JVM starts in any case.
-        from binlake.stream.monitoring.watched import monitored
-        from binlake.stream.run import Stream
+    with RunLog(settings.name) as log, _naming_the_log(settings):
 
         def tell(event: ProgressEvent) -> None:
             log.update(event)
             if on_progress is not None:
                 on_progress(event)
 
+        halt = stop or threading.Event()
+        if settings.source.mysql is not None:
+            _run_binlog(settings, settings.source.mysql, tell, halt, registrar, once=once)
+        else:
+            _run_kafka(settings, tell, halt, registrar, once=once, skip_missing=skip_missing)
+
+
+def _run_binlog(
+    settings: Settings,
+    mysql: MysqlSettings,
+    tell: OnProgress,
+    halt: threading.Event,
+    registrar: Registrar,
+    *,
+    once: bool,
+) -> None:
+    from binlake.stream.binlog.run import BinlogStream
+    from binlake.stream.monitoring.watched import monitored
+
+    with monitored(settings) as monitor:
+        BinlogStream(settings, mysql, tell, halt, monitor, registrar=registrar).run(once=once)
+
+
+def _run_kafka(
+    settings: Settings,
+    tell: OnProgress,
+    halt: threading.Event,
+    registrar: Registrar,
+    *,
+    once: bool,
+    skip_missing: bool,
+) -> None:
+    with _session(settings) as session:
+        # Imported here: the import takes half a second, while the JVM starts in any case.
+        from binlake.stream.monitoring.watched import monitored
+        from binlake.stream.run import Stream
+
         with monitored(settings) as monitor:
-            halt = stop or threading.Event()
             stream = Stream(settings, session(), tell, halt, monitor, skip_missing=skip_missing, registrar=registrar)
             stream.run(once=once)
 

@@ -15,18 +15,30 @@ from binlake.decode.changes import ControlKind
 from binlake.decode.events import NO_POSITION, Places, RowEvents, places
 from binlake.decode.messages.chunk import DecodeChunk, TableEvents
 from binlake.decode.messages.part import decode_rows
-from binlake.decode.options import Form
+from binlake.decode.options import BinlogForm, Form
 from binlake.decode.order import OUT_OF_RANGE
 from binlake.decode.quarantine import Fault, Reason
 
 _I64 = npt.NDArray[np.int64]
 _ROW_OPS = frozenset("crud")
+_BINLOG = BinlogForm()
 
 
 def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
     for group in chunk.tables():
         decode_group(chunk, group)
+
+
+def read_binlog(chunk: DecodeChunk) -> None:
+    """The same for the envelopes that binlake makes of the binlog itself.
+
+    Their values have a form of their own, which loses nothing: Debezium's envelopes have null for a date that no
+    calendar has, and an unsigned BIGINT as if it had a sign.
+    """
+    for group in chunk.tables():
+        order = places(group.events, chunk.records.offsets[group.events.at], chunk.options)
+        decode_table(chunk, group, order, _BINLOG)
 
 
 def decode_group(chunk: DecodeChunk, group: TableEvents) -> None:

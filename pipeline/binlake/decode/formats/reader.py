@@ -38,6 +38,7 @@ _READERS: Mapping[EventFormat, Callable[[DecodeChunk], None]] = MappingProxyType
         EventFormat.HBASE_WAL: hbase_wal.read,
         EventFormat.HBASE_AVRO: hbase_avro.read,
         EventFormat.BIGTABLE: bigtable.read,
+        EventFormat.BINLOG: debezium.read_binlog,
     }
 )
 

@@ -82,6 +82,7 @@ class _SourceBlock(msgspec.Struct):
     snapshot: str | bool | None = None
     ts_ms: int | None = None
     ts_sec: int | None = None
+    exact_database: bool = False
 
     @property
     def of_snapshot(self) -> bool:
@@ -154,7 +155,8 @@ def statement_of(value: bytes | memoryview) -> Statement:
 class ExecutedStatement:
     """A DDL statement that was executed at the source, or a part of it. ``database``: of the name that the part ends
     with; for most statements that of names written without one. ``mariadb``: the server is a MariaDB. ``previous``: the
-    former name of the renamed table; the connector's own history of schemas tells it."""
+    former name of the renamed table; the connector's own history of schemas tells it. ``exact``: names without a
+    database are of ``database``, for certain."""
 
     database: str
     file: str
@@ -165,6 +167,7 @@ class ExecutedStatement:
     text: str
     mariadb: bool = False
     previous: SourceTable | None = None
+    exact: bool = False
 
 
 def executed(value: bytes | memoryview) -> ExecutedStatement | None:
@@ -190,6 +193,7 @@ def executed(value: bytes | memoryview) -> ExecutedStatement | None:
         record.ddl,
         mariadb,
         _table_of_id(former[0], database) if len(former) == 1 else None,
+        record.source.exact_database,
     )
 
 

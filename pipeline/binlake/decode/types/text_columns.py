@@ -1,12 +1,15 @@
-"""A column's wire and lake type as Canal or Maxwell write it. Lake types are the same in every format."""
+"""A column's wire and lake type as Canal, Maxwell, or binlake's own reader of the binlog writes it. Lake types are the
+same in every format."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import pyarrow as pa
 
 from binlake.decode.changes import Column
 from binlake.decode.inferred import InferredType
-from binlake.decode.options import CanalForm, Form, MaxwellForm
+from binlake.decode.options import BinlogForm, CanalForm, Form, MaxwellForm
 from binlake.decode.types.columns import column_from_mysql
 from binlake.decode.types.mysql_types import INTEGER_BASES, NULL_BASE, MysqlType, parse_type
 from binlake.decode.types.wires import DECIMAL_PLAIN, JSON_TEXT, NULL_ALONE, TEXT_OR_JSON
@@ -14,6 +17,7 @@ from binlake.decode.types.wires import DECIMAL_PLAIN, JSON_TEXT, NULL_ALONE, TEX
 _TEMPORAL = {"date": "date_text", "time": "time_text", "datetime": "datetime_text", "timestamp": "timestamp_text"}
 _BINARIES = frozenset({"binary", "varbinary", "blob"})
 _CANAL = {"float": "float_text", "double": "float_text", "enum": "enum_place", "set": "set_bits", "geometry": "latin1"}
+_BINLOG = {"float": "float32", "double": "float64", "geometry": "base64"}
 _MAXWELL = {"float": "float32", "double": "float64", "set": "set_list", "geometry": "wkt", "json": JSON_TEXT}
 
 
@@ -23,6 +27,8 @@ def column_of(name: str, kind: MysqlType, form: Form) -> Column:
         return _column(name, kind, _canal_wire(kind), form.zone)
     if isinstance(form, MaxwellForm):
         return _column(name, kind, _maxwell_wire(kind), form.zone)
+    if isinstance(form, BinlogForm):
+        return _column(name, kind, _maxwell_wire(kind, _BINLOG), "UTC")
     return column_from_mysql(name, kind, form)
 
 
@@ -48,7 +54,7 @@ def _canal_wire(kind: MysqlType) -> str:
     return _TEMPORAL.get(kind.base) or _CANAL.get(kind.base, "string")
 
 
-def _maxwell_wire(kind: MysqlType) -> str:
+def _maxwell_wire(kind: MysqlType, others: Mapping[str, str] = _MAXWELL) -> str:
     if kind.base in INTEGER_BASES:
         return "uint64_number" if kind.base == "bigint" and kind.unsigned else "int"
     if kind.base == "decimal":
@@ -57,7 +63,7 @@ def _maxwell_wire(kind: MysqlType) -> str:
         return "bits_number"
     if kind.base in _BINARIES:
         return "base64_filled"
-    return _TEMPORAL.get(kind.base) or _MAXWELL.get(kind.base, "string")
+    return _TEMPORAL.get(kind.base) or others.get(kind.base, "string")
 
 
 # A column's wire and lake type in messages that are no change events. Lake types are those of the change events.

@@ -1,4 +1,4 @@
-"""The records that commits cover, as far as Kafka still has them."""
+"""The records that commits cover, as far as the source's log still has them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from binlake.decode.changes import RawRecords
-from binlake.settings import Settings
-from binlake.source.fetch import fetch
-from binlake.source.log_tail import watermarks
 from binlake.source.offsets import OffsetRange, Ranges
-
-_CHUNK_RECORDS = 20_000
 
 
 class Records(Protocol):
@@ -25,21 +20,6 @@ class Records(Protocol):
     def read(self, ranges: Ranges) -> Iterator[RawRecords]:
         """The records of ranges that are held, in chunks of one topic partition each."""
         ...
-
-
-class KafkaHistory:
-    """The records of a stream's topics in Kafka."""
-
-    def __init__(self, settings: Settings, timeout_s: float = 60.0) -> None:
-        self._config, self._timeout_s = settings.kafka.client_properties(), timeout_s
-
-    def held(self, topic: str, partition: int) -> tuple[int, int]:
-        """As ``Records.held``. Raises TransientError, ConfigError."""
-        return watermarks(self._config, topic, partition)
-
-    def read(self, ranges: Ranges) -> Iterator[RawRecords]:
-        """As ``Records.read``. Errors as ``fetch``."""
-        return fetch(self._config, ranges, timeout_s=self._timeout_s, chunk_records=_CHUNK_RECORDS)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ Kafka stands between the two, so it takes three steps: the connector has sent a 
 the stream's ledger shows (its heights); then the ends of the table's topics in Kafka are noted; then the table's
 commits cover these ends. The topics of statements are read up to their ends, too: what the source calls a table is
 known then. A connector sends in the order of the binlog. Where nothing is changed behind the position,
-the first step cannot be shown, and some seconds take its place.
+the first step cannot be shown, and some seconds take its place. A stream that reads the binlog itself needs the last
+step alone: the end of the binlog is behind the position.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import Protocol
 
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
-from binlake.source.log_tail import partitions_of, watermarks
+from binlake.source.binlog.places import PARTITION
+from binlake.source.binlog.reading import BinlogSource
 from binlake.source.offsets import Offsets
+from binlake.source.source_log import source_log
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.names import TableNames
@@ -77,14 +80,18 @@ class StreamCoverage:
 
     def reach(self, table: CatalogTable, order: int, *, proven: bool) -> bool:
         """See ``LakeCoverage``. Raises TransientError if Kafka does not answer, StorageError."""
-        if proven:
+        reads_binlog = self.settings.source.mysql is not None
+        if proven and not reads_binlog:
             self._pass(order)
         ends, statements = self._ends(table), statements_end(self.settings)
         reached = self._reach(lambda: not self._missing(table, ends) and has_heard(self.settings, statements))
-        return reached and order <= self._passed
+        return reached and (reads_binlog or order <= self._passed)
 
     def hears(self, order: int) -> bool:
         """See ``LakeCoverage``. Raises TransientError if Kafka does not answer, StorageError."""
+        if self.settings.source.mysql is not None:
+            ends = _binlog_end(self.settings)
+            return self._reach(lambda: (ledger := self._ledger()) is not None and not ends.ahead_of(ledger.positions))
         if not self.settings.kafka.ddl_topics:
             return True
         self._pass(order)
@@ -133,8 +140,14 @@ class StreamCoverage:
         return any(standing.at(topic, partition) < end for topic, partition, end in ends.places())
 
 
+def _binlog_end(settings: Settings) -> Offsets:
+    server = BinlogSource.open(settings.source.database).server
+    return Offsets({server.topic: {PARTITION: server.end}})
+
+
 def statements_end(settings: Settings) -> Offsets:
-    """The next offsets of the topics of statements. Raises TransientError, ConfigError."""
+    """The next offsets of the topics of statements; none where they stand among the rows. Raises TransientError,
+    ConfigError."""
     return _ends_of(settings.kafka.ddl_topics, settings)
 
 
@@ -146,7 +159,5 @@ def has_heard(settings: Settings, until: Offsets) -> bool:
 
 
 def _ends_of(topics: Iterable[str], settings: Settings) -> Offsets:
-    config = settings.kafka.client_properties()
-    return Offsets.of_places(
-        (t, p, watermarks(config, t, p)[1]) for t in sorted(topics) for p in partitions_of(config, t)
-    )
+    log = source_log(settings)
+    return Offsets.of_places((t, p, log.held(t, p)[1]) for t in sorted(topics) for p in log.partitions(t))

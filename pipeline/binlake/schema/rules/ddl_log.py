@@ -53,7 +53,8 @@ class DdlEvent:
 
     ``seconds``: its time since the Unix epoch; None if it is not known. ``recorded``: the statement's digest, if
     ``text`` is not the statement's own text. ``mariadb``: the record shows that the server is a MariaDB. ``previous``:
-    the former name of the renamed table, where the record tells it.
+    the former name of the renamed table, where the record tells it. ``exact``: names without a database are of
+    ``database``, for certain.
     """
 
     order: int
@@ -64,6 +65,7 @@ class DdlEvent:
     recorded: str = ""
     mariadb: bool = False
     previous: SourceTable | None = None
+    exact: bool = False
 
     @property
     def digest(self) -> str:
@@ -221,7 +223,7 @@ class _QualifiedPart:
 
 def _named(parts: Sequence[DdlEvent], there: TablesThere, said: Mapping[str, str]) -> Iterator[_QualifiedPart]:
     """The parts of a statement; ``there`` has the tables before it and, once all are taken, those after it."""
-    database = said.get(parts[0].place)
+    database = said.get(parts[0].place, parts[0].database if parts[0].exact else None)
     databases = [database] if database is not None else there.databases([_part(event) for event in parts])
     for event in parts:
         written = _parsed(event.text, UNWRITTEN)

@@ -28,6 +28,9 @@ _SESSION = (
 )
 _OLD_SESSION = _SESSION.replace("TRANSACTION_ISOLATION", "TX_ISOLATION")
 _UNKNOWN_VARIABLE = 1193
+_COM_BINLOG_DUMP = 0x12
+#: A packet that ends a result begins with this byte and is shorter than this.
+_END, _SHORT = 0xFE, 9
 
 #: A row of a small result, as text.
 TextRow = Sequence[str | None]
@@ -94,6 +97,21 @@ class SourceConnection:
             cursor.execute(sql)
             while chunk := cursor.packets(most, most_bytes):
                 yield chunk
+
+    def begin_dump(self, request: bytes) -> None:
+        """Ask for the binlog as a replica does (COM_BINLOG_DUMP); nothing else may be asked afterwards."""
+        with self._errors():
+            self._connection._execute_command(_COM_BINLOG_DUMP, request)
+
+    def dump_packets(self) -> Iterator[bytes]:
+        """The events that the server sends, with their headers, until it says that there are no more. Errors as
+        ``rows``."""
+        with self._errors():
+            while True:
+                data = self._connection._read_packet().get_all_data()
+                if data[0] == _END and len(data) < _SHORT:
+                    return
+                yield data[1:]
 
     def literal(self, text: str) -> str:
         """A text as a quoted literal of the session's character set."""

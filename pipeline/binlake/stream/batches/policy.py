@@ -11,6 +11,7 @@ from binlake.decode.changes import SourceTable
 from binlake.position.commit_record import CommitNotes
 from binlake.position.ledger import Ledger
 from binlake.rows.tasks.plan import BatchPlan, TableState
+from binlake.source.binlog.places import is_binlog
 from binlake.source.offsets import NO_OFFSETS, Offsets, Ranges
 from binlake.stream.batches.table_inputs import Outcome
 from binlake.tables.lake_table import LakeTable
@@ -36,6 +37,12 @@ class Batch:
     trigger_ms: int
     end: Offsets = NO_OFFSETS
     only: SourceTable | None = None
+
+    @property
+    def records(self) -> int:
+        """About how many records the batch has, if its offsets count records; those of a binlog do not, and 0 stands
+        for a number that one process can hold."""
+        return sum(len(one) for one in self.ranges if not is_binlog(one.topic))
 
     @cached_property
     def starts(self) -> Offsets:

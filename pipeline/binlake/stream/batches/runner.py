@@ -35,7 +35,8 @@ class BatchRunner:
     """Runs the batches of one stream, one after the other, with the state kept between them.
 
     ``ends``: the end offsets of these partitions in Kafka; without it, a statement that waits for earlier rows is
-    carried out when the first row after it comes. ``steps``: hears what a batch is doing.
+    carried out when the first row after it comes. ``steps``: hears what a batch is doing. ``portion``: cuts the ranges
+    for which a table is caught up to what is applied at once; None where offsets count records.
     """
 
     def __init__(
@@ -50,9 +51,10 @@ class BatchRunner:
         connector: Connector | None = None,
         ends: Callable[[Offsets], Offsets] | None = None,
         steps: BatchSteps | None = None,
+        portion: Callable[[Ranges], Ranges] | None = None,
     ) -> None:
         self.ledger = ledger
-        self._ends = ends
+        self._ends, self._portion = ends, portion
         self.tables = TableControl(settings, lake, state, ledger)
         self._settings, self._lake, self._state = settings, lake, state
         self._transactions = transactions
@@ -125,7 +127,9 @@ class BatchRunner:
             self._lake.get(self._settings.table_rules(source))
             self._policy.notice_restore(source)
             ranges = self.ledger.waiting(source)
-            if self._transactions is None:  # else all: a part may end within a transaction
+            if self._portion is not None:
+                ranges = self._portion(ranges)
+            elif self._transactions is None:  # else all: a part may end within a transaction
                 ranges = ranges.at_most(self._settings.batch.max_events)
             before = self.ledger.behind[source]
             applied = self._sequence.apply(Batch(self.ledger.batch, ranges, now_ms(), only=source), engine)

@@ -235,7 +235,7 @@ class BatchSequence:
         if not batch.ranges:
             return self._planner.plan(batch, shuffle=False), Outcome()
         for attempt in range(_PASSES):
-            size_bytes = batch.ranges.records * self._mean_bytes
+            size_bytes = batch.records * self._mean_bytes
             shuffle = attempt == 0 and size_bytes > self._settings.batch.shuffle_above_bytes
             append = attempt == 0 and size_bytes > _APPEND_IN_TASKS_BYTES
             plan = self._planner.plan(batch, shuffle=shuffle, append=append)

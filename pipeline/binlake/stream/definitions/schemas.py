@@ -68,7 +68,7 @@ class SchemaRegistry:
             flat_prefix=source.debezium.metadata_prefix,
             epoch=source.epoch,
             epoch_of_server=tuple(source.epoch_of_server.items()),
-            format=EventFormat(source.format),
+            format=EventFormat.BINLOG if source.mysql is not None else EventFormat(source.format),
             time_zone=source.time_zone,
             zero_dates=ZeroDates(source.zero_dates),
             maxwell_order=MaxwellOrder(source.maxwell.order),
@@ -122,6 +122,17 @@ class SchemaRegistry:
         """Up to where the DDL topics are read."""
         return Offsets.of_places(place for tail in self._tails for place in tail.read.places())
 
+    def learn_and_keep(self, records: Sequence[bytes]) -> None:
+        """Take in DDL records of the source that no topic keeps; those that are new are stored. Raises StorageError."""
+        news = []
+        for record in records:
+            revision = self._history.revision + self.ddl.revision
+            self._learn(record)
+            if self._history.revision + self.ddl.revision > revision:
+                news.append(record)
+        if news:
+            self._definitions.keep(news)
+
     def learn(self, values: Iterable[bytes | None]) -> None:
         """Take in DDL records from another source than the DDL topics, in order."""
         for value in values:
@@ -167,7 +178,14 @@ class SchemaRegistry:
             order = binlog_order(self._options.epoch_for(done.server_id, done.gtid), done.file, done.position)
             place = f"{done.file}:{done.position}"
             event = DdlEvent(
-                order, done.seconds, place, done.text, done.database, mariadb=done.mariadb, previous=done.previous
+                order,
+                done.seconds,
+                place,
+                done.text,
+                done.database,
+                mariadb=done.mariadb,
+                previous=done.previous,
+                exact=done.exact,
             )
             self.ddl.add(event)
 

@@ -21,7 +21,7 @@ from binlake.position.table_requests import Requests, load_requests
 from binlake.schema.rules.undetermined import undetermined_columns
 from binlake.settings import Settings
 from binlake.source.offsets import NO_OFFSETS, Offsets
-from binlake.source.positions import end_offsets, first_offsets, retention_ms
+from binlake.source.source_log import source_log
 from binlake.stream.monitoring.held import KafkaFacts
 from binlake.tables.bucket_sizes import BucketAdvice, bucket_advice, proposed
 from binlake.tables.catalog import CatalogTable
@@ -217,11 +217,10 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
 
 
 def kafka_facts(settings: Settings, ledger: Ledger, timeout_s: float) -> KafkaFacts:
-    """What Kafka says of the stream's topics. Raises as ``end_offsets``."""
-    config = settings.kafka.client_properties()
+    """What Kafka, or the server of a binlog, says of the stream's topics. Raises TransientError, ConfigError."""
+    log = source_log(settings)
     behind = reduce(Offsets.earliest, ledger.behind.values(), NO_OFFSETS)
-    ends = end_offsets(config, ledger.positions, timeout_s)
-    return KafkaFacts(ends, first_offsets(config, behind, timeout_s), retention_ms(config, list(behind)))
+    return KafkaFacts(log.ends(ledger.positions, timeout_s), log.firsts(behind, timeout_s), log.retention_ms(behind))
 
 
 def table_status(

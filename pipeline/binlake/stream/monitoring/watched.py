@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 
 from binlake.settings import Settings
-from binlake.source.positions import end_offsets
+from binlake.source.source_log import SourceLog, source_log
 from binlake.stream.monitoring.monitor import Monitor
 from hudilake.errors import LakeError
 from lakemetastore.service.monitoring import MonitoringServer
@@ -22,8 +22,8 @@ _log = logging.getLogger(__name__)
 class _KafkaWatch:
     """Reports the ends of the topics to a monitor at intervals, so that the lag is known while no batch finishes."""
 
-    def __init__(self, monitor: Monitor, config: dict[str, str]) -> None:
-        self._monitor, self._config = monitor, config
+    def __init__(self, monitor: Monitor, log: SourceLog) -> None:
+        self._monitor, self._log = monitor, log
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="binlake-monitoring-kafka", daemon=True)
         self._thread.start()
@@ -38,7 +38,7 @@ class _KafkaWatch:
             if not positions:
                 continue
             try:
-                self._monitor.kafka_said(end_offsets(self._config, positions, _KAFKA_TIMEOUT_S))
+                self._monitor.kafka_said(self._log.ends(positions, _KAFKA_TIMEOUT_S))
             except LakeError as error:
                 _log.debug(
                     "Kafka did not give the ends of the topics: %s",
@@ -57,7 +57,7 @@ def monitored(settings: Settings) -> Iterator[Monitor | None]:
         return
     monitor = Monitor(wanted.stalled_seconds)
     server = MonitoringServer(monitor, wanted.host, wanted.port)
-    watch = _KafkaWatch(monitor, settings.kafka.client_properties())
+    watch = _KafkaWatch(monitor, source_log(settings))
     try:
         yield monitor
     finally:

@@ -195,7 +195,7 @@ class Bank:
         """A command that reads the topics of this log where it would read Kafka."""
         with pytest.MonkeyPatch.context() as patch:
             for module in (why_command, revert_command):
-                patch.setattr(module, "KafkaHistory", lambda settings: LogRecords(self.log, self.low))
+                patch.setattr(module, "source_log", lambda settings: LogRecords(self.log, self.low))
             return CliRunner().invoke(app, [*command.split(), str(self.conf), *arguments], input=answer)
 
     def json(self, command: str, *arguments: str) -> list[dict[str, Any]]:

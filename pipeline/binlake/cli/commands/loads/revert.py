@@ -17,10 +17,10 @@ from binlake.cli.text import epoch_ms, number, say, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.decode.order import binlog_order
 from binlake.proof.history.planned import BeforeImages, Means, RevertPlan, carry_out, plan_revert
-from binlake.proof.history.records import KafkaHistory
 from binlake.proof.history.revert import RowRevert, TablePlan
 from binlake.proof.history.selection import ChangeSelection
 from binlake.settings import Settings
+from binlake.source.source_log import source_log
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.store_tables import without_stores
 from hudilake.errors import ConfigError
@@ -97,7 +97,7 @@ def revert(
     """Undo transactions of the source in the lake, each table in a commit. Later changes are kept."""
     settings = Settings.load(conf)
     selection = chosen_range.selection(settings.source.epoch)
-    means = Means(before_images, KafkaHistory(settings), kafka_records, by_column)
+    means = Means(before_images, source_log(settings), kafka_records, by_column)
     plan = plan_revert(settings, _places(settings, table), selection, means)
     _show(plan, as_json=as_json)
     if dry_run or not (plan.written or plan.conflicts):

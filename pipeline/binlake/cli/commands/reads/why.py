@@ -21,11 +21,11 @@ from binlake.proof.history.history import Line, LineKind, RowHistory, place_text
 from binlake.proof.history.keys import RowKey, row_key
 from binlake.proof.history.opened import change_reader
 from binlake.proof.history.quarantined import quarantined_records
-from binlake.proof.history.records import KafkaHistory
 from binlake.proof.history.verdicts import Fate
 from binlake.proof.history.why import row_histories
 from binlake.settings import Settings, TableRules
 from binlake.source.offsets import describe
+from binlake.source.source_log import source_log
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
@@ -77,7 +77,7 @@ def why(
 def _look(settings: Settings, place: CatalogTable, most: int) -> KafkaLook:
     lake = Lake(open_storage(settings.lake.uri, settings.lake.storage_options()))
     tables = {place.source: LakeTable.look(place.storage, place.rules)}
-    return KafkaLook(KafkaHistory(settings), change_reader(settings, lake, tables), place.source, most)
+    return KafkaLook(source_log(settings), change_reader(settings, lake, tables), place.source, most)
 
 
 def _quarantined(settings: Settings, place: CatalogTable, row: RowKey) -> tuple[list[QuarantineEntry], int]:

@@ -1,0 +1,93 @@
+"""The character sets of text in the binlog, and how Python reads them.
+
+A codec is here only if it gives for every byte, or pair of bytes, what MariaDB's own conversion to utf8mb4 gives
+(tests/binlake/source/binlog/test_charsets.py asks a server). Columns of any other set are refused.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+#: The id of the collation of bytes.
+BINARY_COLLATION = 63
+_LATIN1 = "binlake_mysql_latin1"
+
+#: Character set -> Python's codec.
+CODECS: Mapping[str, str] = MappingProxyType(
+    {
+        "ascii": "ascii",
+        "utf8": "utf-8",
+        "utf8mb3": "utf-8",
+        "utf8mb4": "utf-8",
+        "ucs2": "utf-16-be",
+        "utf16": "utf-16-be",
+        "utf16le": "utf-16-le",
+        "utf32": "utf-32-be",
+        "latin1": _LATIN1,
+        "latin2": "iso8859-2",
+        "latin5": "iso8859-9",
+        "latin7": "iso8859-13",
+        "greek": "iso8859-7",
+        "hebrew": "iso8859-8",
+        "cp1250": "cp1250",
+        "cp1251": "cp1251",
+        "cp1256": "cp1256",
+        "cp1257": "cp1257",
+        "cp850": "cp850",
+        "cp852": "cp852",
+        "cp866": "cp866",
+        "koi8r": "koi8-r",
+        "koi8u": "koi8-u",
+        "tis620": "tis-620",
+        "gbk": "gbk",
+        "gb2312": "gb2312",
+        "gb18030": "gb18030",
+        "big5": "big5",
+        "sjis": "shift_jis",
+        "cp932": "cp932",
+        "ujis": "euc_jp",
+        "eucjpms": "euc_jp",
+        "euckr": "euc_kr",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Charset:
+    """A character set. ``codec``: Python's name of it, "" if it has no exact one. ``width``: the most bytes of a
+    character."""
+
+    name: str
+    codec: str
+    width: int
+
+
+def charsets_of(known: Mapping[int, tuple[str, int]]) -> dict[int, Charset]:
+    """Id of each collation -> its character set.
+
+    ``known``: as ``places.charsets``.
+    """
+    _register()
+    return {i: Charset(name, CODECS.get(name, ""), width) for i, (name, width) in known.items()}
+
+
+@lru_cache(maxsize=1)
+def _register() -> None:
+    """Make MySQL's latin1 known to Python: cp1252, whose five bytes without a character are controls."""
+    table = "".join(bytes([byte]).decode("cp1252", "replace").replace("�", chr(byte)) for byte in range(256))
+
+    def decode(data: Any, errors: str = "strict") -> tuple[str, int]:  # noqa: ANN401 - any buffer
+        return codecs.charmap_decode(bytes(data), errors, table)
+
+    def encode(text: str, errors: str = "strict") -> tuple[bytes, int]:
+        return codecs.charmap_encode(text, errors, codecs.charmap_build(table))
+
+    def search(name: str) -> codecs.CodecInfo | None:
+        return codecs.CodecInfo(encode, decode, name=_LATIN1) if name == _LATIN1 else None
+
+    codecs.register(search)

@@ -1,0 +1,368 @@
+"""Events of the binlog as records: one for each row that changes and for each TRUNCATE, in the form of Debezium's
+envelopes; and the statements and definitions of tables, in the form of its schema changes.
+
+Rows of one transaction follow each other, and their transaction is over at its XID, COMMIT or ROLLBACK. What a record
+cannot say is refused: changes that a session wrote as statements, rows with missing columns, XA transactions (their
+rows are in the binlog before they are committed), transactions that the server compressed.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from json.encoder import encode_basestring
+
+from binlake.decode.changes import SourceTable
+from binlake.source.binlog.charsets import Charset
+from binlake.source.binlog.definitions import StatementPlace, definition_record, statement_record
+from binlake.source.binlog.dump import BinlogEvent, EventType
+from binlake.source.binlog.places import offset_of
+from binlake.source.binlog.row_images import RowImages
+from binlake.source.binlog.statements import LoggedStatement, StatementKind, statement_of
+from binlake.source.binlog.table_map import LoggedTable, definition_of, table_of
+from hudilake.errors import BadInputError, CorruptDataError, UnsupportedError
+
+#: Databases of the servers themselves: their tables are nobody's data.
+OWN_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
+#: A transaction with more rows than this leaves in several pieces.
+_PIECE_RECORDS = 5_000
+_QUOTED: Callable[[str], str] = encode_basestring
+_BEGINS = frozenset({EventType.MARIADB_GTID, EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED})
+#: Events of the file itself, which stand between two transactions.
+_OF_FILE = frozenset(
+    {
+        EventType.FORMAT,
+        EventType.ROTATE,
+        EventType.STOP,
+        EventType.CHECKPOINT,
+        EventType.GTID_LIST,
+        EventType.PREVIOUS_GTIDS,
+        EventType.START_ENCRYPTION,
+    }
+)
+_ROWS: Mapping[EventType, tuple[str, int, bool]] = {  # op, version, compressed
+    EventType.WRITE_V1: ("c", 1, False),
+    EventType.UPDATE_V1: ("u", 1, False),
+    EventType.DELETE_V1: ("d", 1, False),
+    EventType.WRITE: ("c", 2, False),
+    EventType.UPDATE: ("u", 2, False),
+    EventType.DELETE: ("d", 2, False),
+    EventType.WRITE_COMPRESSED_V1: ("c", 1, True),
+    EventType.UPDATE_COMPRESSED_V1: ("u", 1, True),
+    EventType.DELETE_COMPRESSED_V1: ("d", 1, True),
+    EventType.WRITE_COMPRESSED: ("c", 2, True),
+    EventType.UPDATE_COMPRESSED: ("u", 2, True),
+    EventType.DELETE_COMPRESSED: ("d", 2, True),
+}
+_STANDALONE = 1
+_REFUSED = {
+    EventType.XA_PREPARE: "an XA transaction, whose rows are not committed yet",
+    EventType.PARTIAL_UPDATE: "an update of a part of a JSON document (binlog_row_value_options)",
+    EventType.TRANSACTION_PAYLOAD: "a compressed transaction (binlog_transaction_compression)",
+    EventType.INCIDENT: "an incident: the server says that events are missing",
+    EventType.EXECUTE_LOAD: "a LOAD DATA that was written as a statement",
+}
+
+
+class InsideTransactionError(Exception):
+    """The place where reading began lies inside a transaction."""
+
+
+@dataclass
+class RecordPiece:
+    """Records that follow each other.
+
+    Args:
+        offsets, millis, values: of the records, in parallel.
+        schema: records of schema changes, in order.
+        file: the name of the binlog file.
+        end: the offset of the next event.
+        whole: whether it ends between two transactions.
+    """
+
+    offsets: list[int] = field(default_factory=list)
+    millis: list[int] = field(default_factory=list)
+    values: list[bytes] = field(default_factory=list)
+    schema: list[bytes] = field(default_factory=list)
+    file: str = ""
+    end: int = 0
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class _ImageReader:
+    """What reads the rows of a TABLE_MAP event; ``names``: its part of each envelope."""
+
+    images: RowImages
+    names: str
+    wanted: bool
+
+
+class RecordMaker:
+    """Turns events into records.
+
+    Args:
+        charsets: by the id of the collation.
+        mariadb: whether the server is a MariaDB.
+        start: records and schema changes before this offset are left out.
+    """
+
+    def __init__(self, charsets: Mapping[int, Charset], *, mariadb: bool, start: int) -> None:
+        self._charsets, self._mariadb, self._start = charsets, mariadb, start
+        self._piece = RecordPiece()
+        self._maps: dict[int, BinlogEvent] = {}
+        self._readings: dict[bytes, _ImageReader] = {}
+        self._known: dict[SourceTable, LoggedTable] = {}
+        self._statement: StatementPlace | None = None
+        self._defined_after: dict[SourceTable, StatementPlace | None] = {}
+        self._gtid: str | None = None
+        self._inside = self._standalone = False
+        self._began = False
+
+    def pieces(self, events: Iterable[BinlogEvent | None]) -> Iterator[RecordPiece | None]:
+        """The records of events; None where the server had nothing to send for a while.
+
+        Raises InsideTransactionError if the first event is not the first of a transaction, and BadInputError,
+        UnsupportedError, CorruptDataError where the binlog has what cannot be read.
+        """
+        for event in events:
+            if event is None:
+                yield None
+                continue
+            if not event.end:  # the format of the file, sent again
+                continue
+            try:
+                self._take(event)
+            except (struct.error, IndexError, ValueError, KeyError, zlib.error) as error:
+                raise CorruptDataError(
+                    f"the {event.type.name} event at {event.place} of the binlog cannot be read: {error}",
+                    do_next="read this server through Debezium and Kafka, and report what mysqlbinlog -vv shows there",
+                ) from error
+            piece = self._piece
+            piece.file, piece.whole = event.file, not self._inside
+            piece.end = offset_of(event.file, event.end)
+            if piece.whole or len(piece.values) >= _PIECE_RECORDS:
+                self._piece = RecordPiece()
+                yield piece
+
+    def _take(self, event: BinlogEvent) -> None:
+        kind = event.type
+        if not self._began and kind not in _BEGINS and kind not in _OF_FILE:
+            raise InsideTransactionError
+        self._began = True
+        if kind in _ROWS:
+            self._rows(event)
+        elif kind is EventType.TABLE_MAP:
+            self._maps[int.from_bytes(event.body[:6], "little")] = event
+        elif kind in _BEGINS:
+            self._begin(event)
+        elif kind is EventType.XID:
+            self._inside = False
+        elif kind in (EventType.QUERY, EventType.QUERY_COMPRESSED):
+            self._query(event)
+        elif kind in _OF_FILE:
+            self._maps.clear()
+            if kind is EventType.FORMAT:
+                self._readings.clear()
+        elif kind in _REFUSED:
+            raise UnsupportedError(
+                f"the binlog has {_REFUSED[kind]} at {event.place}",
+                do_next="read this server through Debezium and Kafka",
+            )
+
+    def _begin(self, event: BinlogEvent) -> None:
+        body = event.body
+        self._inside, self._standalone = True, False
+        if event.type is EventType.MARIADB_GTID:
+            number, domain, flags = struct.unpack_from("<QIB", body)
+            self._gtid = f"{domain}-{event.server_id}-{number}"
+            self._standalone = bool(flags & _STANDALONE)
+        elif event.type is EventType.GTID:
+            digits = body[1:17].hex()
+            uuid = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+            self._gtid = f"{uuid}:{int.from_bytes(body[17:25], 'little')}"
+        else:
+            self._gtid = None
+
+    # -- statements --------------------------------------------------------------------------------------------------
+
+    def _query(self, event: BinlogEvent) -> None:
+        body = event.body
+        if event.type is EventType.QUERY_COMPRESSED:
+            head = 13 + int.from_bytes(body[11:13], "little") + body[8] + 1
+            body = body[:head] + _inflated(body[head:])
+        statement = statement_of(body, self._charsets)
+        kind = statement.kind
+        if kind is StatementKind.XA:
+            raise UnsupportedError(
+                f"the binlog has {_REFUSED[EventType.XA_PREPARE]} at {event.place}",
+                do_next="read this server through Debezium and Kafka",
+            )
+        if kind is StatementKind.ROWS:
+            self._refuse_rows(statement, event)
+        if kind is StatementKind.BEGIN:
+            return
+        if kind in (StatementKind.DDL, StatementKind.EMPTIED, StatementKind.ROLLBACK):
+            self._note_statement(statement, kind, event)
+        ends = kind in (StatementKind.COMMIT, StatementKind.ROLLBACK)
+        if ends or self._standalone or not (self._mariadb or _goes_on(statement.text)):
+            self._inside = False
+
+    def _refuse_rows(self, statement: LoggedStatement, event: BinlogEvent) -> None:
+        if statement.database in OWN_DATABASES:
+            return
+        raise BadInputError(
+            f"a session wrote its changes as a statement at {event.place}: {statement.text[:80]}",
+            do_next="forbid sessions another binlog_format than ROW, and load the tables that it changed anew",
+        )
+
+    def _note_statement(self, statement: LoggedStatement, kind: StatementKind, event: BinlogEvent) -> None:
+        offset = offset_of(event.file, event.start)
+        place = self._place(event)
+        self._statement = place
+        if offset < self._start:
+            return
+        millis = event.seconds * 1000
+        for row, source in enumerate(statement.truncated()):
+            if source.database not in OWN_DATABASES:
+                head, tail = self._ends(event, source, "t")
+                self._add(offset + row, millis, f'{{"before":null,"after":null{head}{row}{tail}')
+        if kind is not StatementKind.EMPTIED:
+            self._piece.schema.append(statement_record(statement, place))
+
+    def _place(self, event: BinlogEvent) -> StatementPlace:
+        return StatementPlace(event.file, event.start, event.seconds, event.server_id, self._gtid, self._mariadb)
+
+    # -- rows --------------------------------------------------------------------------------------------------------
+
+    def _rows(self, event: BinlogEvent) -> None:
+        last = offset_of(event.file, event.end)
+        if last <= self._start:
+            return
+        body = event.body
+        mapped = self._maps.get(int.from_bytes(body[:6], "little"))
+        if mapped is None:
+            raise ValueError("rows of a table that no TABLE_MAP has named")
+        reading = self._readings.get(mapped.body) or self._learn(mapped)
+        if not reading.wanted:
+            return
+        op, version, compressed = _ROWS[event.type]
+        start = 8 if version == 1 else 8 + int.from_bytes(body[8:10], "little")
+        self._add_rows(event, reading, op, start, compressed=compressed)
+        if self._piece.offsets and self._piece.offsets[-1] >= last:
+            raise UnsupportedError(
+                f"the compressed event at {event.place} has more rows than it has offsets",
+                do_next="turn compression off, or read this server through Debezium and Kafka",
+            )
+
+    def _add_rows(self, event: BinlogEvent, reading: _ImageReader, op: str, start: int, *, compressed: bool) -> None:
+        images, body, first = reading.images, event.body, offset_of(event.file, event.start)
+        width, start = _number(body, start)
+        if width != images.width:
+            raise ValueError(f"rows of {width} columns where the table has {images.width}")
+        start = _whole_image(body, start, width, event)
+        if op == "u":
+            start = _whole_image(body, start, width, event)
+        if compressed:  # the rows alone are
+            body, start = _inflated(body[start:]), 0
+        size, millis, wanted = len(body), event.seconds * 1000, self._start
+        head, tail = self._ends_of(event, reading.names, op)
+        read, row = images.read, 0
+        offsets, times, values = self._piece.offsets, self._piece.millis, self._piece.values
+        while start < size:
+            image, start = read(body, start)
+            if op == "u":
+                after, start = read(body, start)
+                text = f'{{"before":{image},"after":{after}{head}{row}{tail}'
+            elif op == "c":
+                text = f'{{"before":null,"after":{image}{head}{row}{tail}'
+            else:
+                text = f'{{"before":{image},"after":null{head}{row}{tail}'
+            if first + row >= wanted:
+                offsets.append(first + row)
+                times.append(millis)
+                values.append(text.encode())
+            row += 1
+
+    def _learn(self, mapped: BinlogEvent) -> _ImageReader:
+        """What reads the rows of a table; a definition that is new is noted."""
+        _, source = table_of(mapped.body)
+        wanted = source.database not in OWN_DATABASES
+        if not wanted:
+            reading = _ImageReader(RowImages(LoggedTable(source, (), ())), "", wanted=False)
+        else:
+            table = definition_of(mapped.body, self._charsets, mapped.place, mariadb=self._mariadb)
+            reading = _ImageReader(RowImages(table), _names(source), wanted=True)
+            self._note_definition(table, mapped)
+        self._readings[mapped.body] = reading
+        return reading
+
+    def _note_definition(self, table: LoggedTable, mapped: BinlogEvent) -> None:
+        """A definition holds from the newest statement on: no row of the table has come since."""
+        if self._known.get(table.source) == table:
+            return
+        self._known[table.source] = table
+        statement = self._statement
+        new = statement is not None and self._defined_after.get(table.source) != statement
+        self._defined_after[table.source] = statement
+        place = statement if new and statement is not None else self._place(mapped)
+        self._piece.schema.append(definition_record(table, place))
+
+    def _ends(self, event: BinlogEvent, source: SourceTable, op: str) -> tuple[str, str]:
+        return self._ends_of(event, _names(source), op)
+
+    def _ends_of(self, event: BinlogEvent, names: str, op: str) -> tuple[str, str]:
+        """What stands in an envelope after the images: before the number of the row, and after it."""
+        gtid = f'"{self._gtid}"' if self._gtid else "null"
+        head = (
+            f',"source":{{{names},"ts_ms":{event.seconds * 1000},"snapshot":"false","server_id":{event.server_id},'
+            f'"gtid":{gtid},"file":{_QUOTED(event.file)},"pos":{event.start},"row":'
+        )
+        return head, f'}},"op":"{op}","ts_ms":{event.seconds * 1000}}}'
+
+    def _add(self, offset: int, millis: int, text: str) -> None:
+        self._piece.offsets.append(offset)
+        self._piece.millis.append(millis)
+        self._piece.values.append(text.encode())
+
+
+def _names(source: SourceTable) -> str:
+    return f'"db":{_QUOTED(source.database)},"table":{_QUOTED(source.table)}'
+
+
+def _goes_on(text: str) -> bool:
+    """Whether a statement of MySQL begins a transaction that has its rows, too."""
+    return text.rstrip().upper().endswith("START TRANSACTION")
+
+
+def _number(data: bytes, start: int) -> tuple[int, int]:
+    """A number of variable length, and the place after it."""
+    first = data[start]
+    if first < 0xFB:
+        return first, start + 1
+    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
+    return int.from_bytes(data[start + 1 : start + 1 + size], "little"), start + 1 + size
+
+
+def _whole_image(body: bytes, start: int, width: int, event: BinlogEvent) -> int:
+    """The place after the bitmap of the columns that an image has. Raises BadInputError unless it has all."""
+    size = (width + 7) // 8
+    present = int.from_bytes(body[start : start + size], "little")
+    if present & ((1 << width) - 1) != (1 << width) - 1:
+        raise BadInputError(
+            f"the rows at {event.place} of the binlog lack columns: binlog_row_image was not FULL",
+            do_next="SET GLOBAL binlog_row_image = FULL, and load the table anew; or read this server through Debezium",
+        )
+    return start + size
+
+
+def _inflated(data: bytes) -> bytes:
+    """What MariaDB compressed: a byte with the number of bytes of the size, the size, zlib's data."""
+    width = data[0] & 0x07
+    size = int.from_bytes(data[1 : 1 + width], "big")
+    inflated = zlib.decompress(data[1 + width :], bufsize=size)
+    if len(inflated) != size:
+        raise ValueError(f"{len(inflated)} bytes where {size} were compressed")
+    return inflated

@@ -1,0 +1,1 @@
+"""The stream that reads a server's binlog itself: no Kafka, no Spark, one process."""

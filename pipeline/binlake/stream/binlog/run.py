@@ -1,0 +1,164 @@
+"""The running stream of a server's binlog: portions of whole transactions become batches, one after the other."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from binlake.position.lease import StreamLease
+from binlake.position.ledger import Ledger
+from binlake.settings import Settings
+from binlake.settings.database import MysqlSettings
+from binlake.source.binlog.feed import BinlogFeed, Portion
+from binlake.source.binlog.places import PARTITION
+from binlake.source.binlog.reading import BinlogSource
+from binlake.source.offsets import NO_OFFSETS, Offsets
+from binlake.stream.batches.runner import BatchRunner
+from binlake.stream.binlog.beginning import begin, note_file
+from binlake.stream.binlog.engine import BinlogEngine
+from binlake.stream.definitions.schemas import SchemaRegistry
+from binlake.stream.monitoring.monitor import Monitor
+from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
+from binlake.stream.recovery import open_known, recover
+from binlake.stream.tables.between_batches import BetweenBatches, complain_of_tables
+from binlake.tables.lake import Lake, locking
+from binlake.tables.services.table_services import TableServices
+from hudilake.clock import monotonic_s, now_ms
+from hudilake.storage import Storage, open_storage
+from lakemetastore.client.registration import NO_REGISTRAR, Registrar
+
+_log = logging.getLogger(__name__)
+
+_SETTLE_EVERY_S = 5.0
+_LOOK_S = 0.5
+_SERVICES_THREADS = 2
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class BinlogStream:
+    """One stream from start to stop. Arguments as ``stream.run.Stream``, which reads Kafka."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        mysql: MysqlSettings,
+        on_progress: OnProgress,
+        stop: threading.Event,
+        monitor: Monitor | None = None,
+        *,
+        registrar: Registrar = NO_REGISTRAR,
+    ) -> None:
+        self._settings, self._mysql, self._registrar = settings, mysql, registrar
+        self._on_progress, self._stop, self._monitor = on_progress, stop, monitor
+        self._settled_s = 0.0
+        self._workers = ThreadPoolExecutor(_SERVICES_THREADS, thread_name_prefix="binlake-service")
+        state = open_storage(settings.state_uri, settings.state_options())
+        self._lease = StreamLease(state, settings.name)
+        self._lease.take()
+        try:
+            self._open(state)
+        except BaseException:
+            self._lease.give_back()
+            raise
+
+    def _open(self, state: Storage) -> None:
+        settings = self._settings
+        root = open_storage(settings.lake.uri, settings.lake.storage_options())
+        lake = Lake(root, locking(settings.locking, f"stream {settings.name}", one_run=True), self._registrar)
+        ledger = Ledger.load(state, settings.name) or recover(settings, root, lake)
+        _log.info("asking %s:%d for its binlog", settings.source.database.host, settings.source.database.port)
+        self._source = BinlogSource.open(settings.source.database)
+        self._ledger, self._state = ledger, state
+        begin(self._source, ledger, self._mysql.start)
+        unopened = open_known(settings, lake, ledger)
+        self._registry = SchemaRegistry(settings)
+        self._registry.refresh()
+        self._engine = BinlogEngine(self._source)
+        services = TableServices(self._map)
+        self._runner = BatchRunner(
+            settings, lake, state, ledger, self._registry, services, ends=self._ends, portion=self._engine.next_portion
+        )
+        self._between = BetweenBatches(self._runner, self._engine, self._tell, self._stop)
+        for source, error in unopened.items():
+            self._runner.tables.stop(source, error)
+        ledger.save(state)
+        self._runner.tend()
+        if self._monitor is not None:
+            self._monitor.attach(lake, ledger)
+
+    def run(self, *, once: bool) -> None:
+        """Run until stopped; with ``once``, until all that the binlog had at the start is applied. Raises LakeError."""
+        batch, until = self._settings.batch, self._source.server.end if once else None
+        feed = BinlogFeed(
+            self._source,
+            self._position,
+            server_id=self._mysql.replica_id(self._settings.name),
+            most=batch.max_events,
+            splits=not batch.transaction_consistent,
+            patience_s=self._settings.source.database.timeout_seconds,
+        )
+        try:
+            while not self._stop.is_set() and (until is None or self._position < until):
+                began_s = monotonic_s()
+                portion = feed.take(_LOOK_S)
+                self._lease.check()
+                if portion is not None:
+                    self._apply(portion)
+                self._settle()
+                self._between.go_on()
+                self._stop.wait(
+                    max(0.0, batch.trigger_interval_ms / 1000 - (monotonic_s() - began_s)) if portion else 0
+                )
+            if once and not self._stop.is_set():
+                self._settled_s = 0.0
+                self._settle()
+                self._between.finish()
+                complain_of_tables(self._ledger)
+        finally:
+            feed.close()
+            self._runner.close()
+            self._workers.shutdown()
+            self._lease.give_back()
+
+    @property
+    def _position(self) -> int:
+        return self._ledger.positions.at(self._source.topic, PARTITION)
+
+    def _apply(self, portion: Portion) -> None:
+        """Apply a portion as one batch."""
+        start = self._position
+        self._registry.learn_and_keep(portion.schema)
+        note_file(self._source, self._ledger, portion.pieces[-1].file)
+        self._engine.hold(start, portion)
+        try:
+            end = {self._source.topic: {PARTITION: portion.end}}
+            event = self._runner.run(self._ledger.batch, end, now_ms(), self._engine)
+        finally:
+            self._engine.release()
+        self._tell(event)
+
+    def _tell(self, event: ProgressEvent) -> None:
+        if self._monitor is not None:
+            self._monitor.update(event)
+        self._on_progress(event)
+
+    def _settle(self) -> None:
+        """Carry out DDL that came without data."""
+        if monotonic_s() - self._settled_s < _SETTLE_EVERY_S:
+            return
+        self._settled_s = monotonic_s()
+        event = self._runner.settle()
+        if event is not None:
+            self._on_progress(event)
+
+    def _ends(self, positions: Offsets) -> Offsets:
+        """The end of the binlog now. Raises TransientError, ConfigError."""
+        server = self._source.now()
+        return Offsets({server.topic: {PARTITION: server.end}}).within(positions) if positions else NO_OFFSETS
+
+    def _map(self, function: Callable[[T], R], items: Sequence[T], /) -> list[R]:
+        return list(self._workers.map(function, items))
