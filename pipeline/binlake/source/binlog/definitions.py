@@ -93,7 +93,7 @@ def _quoted(source: SourceTable) -> str:
 def type_text(column: LoggedColumn) -> str | None:
     """The column's type as DDL writes it; None if its values cannot be read."""
     kind, charset = column.kind, column.charset
-    if charset is not None and not charset.codec:
+    if column.opaque or (charset is not None and not charset.codec):
         return None
     sign = " unsigned" if column.unsigned else ""
     if kind in _INTEGERS:

@@ -57,12 +57,6 @@ def is_binlog(topic: str) -> bool:
     return topic.startswith(_TOPIC)
 
 
-def bytes_between(start: int, end: int) -> int:
-    """About how many bytes of the binlog lie between two offsets; of files between them nothing is known."""
-    first, last = place_of(start), place_of(end)
-    return max(0, last.position - (first.position if first.file == last.file else FIRST_POSITION))
-
-
 @dataclass(frozen=True)
 class BinlogServer:
     """What a server says of itself and its binlog.
@@ -99,6 +93,12 @@ class BinlogServer:
     def start(self) -> int:
         """The offset of the first event that the server has."""
         return offset_of(next(iter(self.files)), FIRST_POSITION)
+
+    def left_after(self, offset: int) -> int:
+        """The bytes of the binlog from an offset on. Raises BadInputError as ``file_of``."""
+        place = place_of(offset)
+        newer = sum(length for name, length in self.files.items() if file_number(name) > place.file)
+        return self.files[self.file_of(place)] - place.position + newer
 
     def file_of(self, place: BinlogPlace) -> str:
         """The name of the file that has a place. Raises BadInputError if the server does not have it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from binlake.decode.changes import RawRecords
+from binlake.decode.changes import RawRecords, SourceTable
 from binlake.settings import DatabaseSettings
 from binlake.source.binlog.charsets import Charset, charsets_of
 from binlake.source.binlog.dump import binlog_events
@@ -69,13 +69,22 @@ class BinlogSource:
         for position in (*((place.position,) if is_event else ()), FIRST_POSITION):
             with _connect(self.settings) as connection:
                 file = BinlogServer.ask(connection).file_of(place)
-                reader = RecordMaker(self.charsets, mariadb=self.server.mariadb, start=start)
+                reader = RecordMaker(self.charsets, mariadb=self.server.mariadb, start=start, opaque=self._opaque)
                 events = binlog_events(connection, file, position, server_id=server_id, ends=ends)
                 try:
                     yield from reader.pieces(events)
                 except InsideTransactionError:
                     continue
                 return
+
+    def _opaque(self, table: SourceTable) -> set[str]:
+        """The columns of a table that are now of a type which the binlog shows as BINARY."""
+        question = (
+            "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s "
+            "AND data_type IN ('uuid', 'inet4', 'inet6')"
+        )
+        with _connect(self.settings) as connection:
+            return {str(row[0]) for row in connection.rows(question, (table.database, table.table))}
 
     def read(self, wanted: OffsetRange) -> Iterator[RawRecords]:
         """The records of a range, in chunks. Errors as ``pieces``."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring
 
 from binlake.decode.changes import SourceTable
@@ -107,10 +107,18 @@ class RecordMaker:
         charsets: by the id of the collation.
         mariadb: whether the server is a MariaDB.
         start: records and schema changes before this offset are left out.
+        opaque: the columns of a table whose types the binlog does not tell from BINARY.
     """
 
-    def __init__(self, charsets: Mapping[int, Charset], *, mariadb: bool, start: int) -> None:
-        self._charsets, self._mariadb, self._start = charsets, mariadb, start
+    def __init__(
+        self,
+        charsets: Mapping[int, Charset],
+        *,
+        mariadb: bool,
+        start: int,
+        opaque: Callable[[SourceTable], Collection[str]],
+    ) -> None:
+        self._charsets, self._mariadb, self._start, self._opaque = charsets, mariadb, start, opaque
         self._piece = RecordPiece()
         self._maps: dict[int, BinlogEvent] = {}
         self._readings: dict[bytes, _ImageReader] = {}
@@ -294,6 +302,10 @@ class RecordMaker:
             reading = _ImageReader(RowImages(LoggedTable(source, (), ())), "", wanted=False)
         else:
             table = definition_of(mapped.body, self._charsets, mapped.place, mariadb=self._mariadb)
+            if self._mariadb and any(column.may_be_opaque for column in table.columns):
+                names = self._opaque(source)
+                columns = tuple(replace(one, opaque=one.name in names) for one in table.columns)
+                table = replace(table, columns=columns)
             reading = _ImageReader(RowImages(table), _names(source), wanted=True)
             self._note_definition(table, mapped)
         self._readings[mapped.body] = reading

@@ -119,6 +119,7 @@ class LoggedColumn:
         unsigned: whether its numbers have no sign.
         charset: of its text; None for bytes, and for types without text.
         members: of an ENUM or SET.
+        opaque: whether it is of a type whose values look like bytes here and are none.
     """
 
     name: str
@@ -128,6 +129,12 @@ class LoggedColumn:
     unsigned: bool = False
     charset: Charset | None = None
     members: tuple[str, ...] = ()
+    opaque: bool = False
+
+    @property
+    def may_be_opaque(self) -> bool:
+        """Whether it may be MariaDB's UUID, INET4 or INET6: the binlog shows them as bytes of a fixed length."""
+        return self.kind is FieldType.STRING and self.charset is None and self.size in (4, 16)
 
 
 @dataclass(frozen=True, slots=True)

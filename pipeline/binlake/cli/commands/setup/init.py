@@ -48,14 +48,16 @@ def init(
 ) -> None:
     """Write a first settings file from what Kafka and the database say, and check it.
 
-    What is not given is asked for at a terminal. Nothing but the files is written.
+    With --mysql and without --kafka the stream reads the database's binlog itself. What is not given is asked for at
+    a terminal. Nothing but the files is written.
     """
     for path in filter(None, (file, connector)):
         if path.exists() and not force:
             raise ConfigError("the file is there already", do_next="give another name, or --force", path=path)
-    servers = kafka or _asked("Kafka's bootstrap servers (host:port)", "--kafka")
+    reads_binlog = kafka is None and mysql is not None
+    servers = "" if reads_binlog else kafka or _asked("Kafka's bootstrap servers (host:port)", "--kafka")
     properties = dict(_property(text) for text in kafka_property or ())
-    group = _group(servers, properties, prefix, have_database=mysql is not None)
+    group = None if reads_binlog else _group(servers, properties, prefix, have_database=mysql is not None)
     database, held, mariadb = _database(mysql, provider)
     proposal = Proposal(
         name=name or _name(prefix or (group.prefix if group is not None else ""), file),
@@ -78,11 +80,13 @@ def init(
             f"http://CONNECT:8083/connectors/{proposal.name}/config")  # fmt: skip
         for option, why in CONNECTOR_REASONS.items():
             say(f"  {option}: {why}")
-    if group is None:
+    if group is None and not reads_binlog:
         say(f"Kafka has no topics of {proposal.prefix} yet: start the connector, then run binlake check {file}")
         return
     if database is not None and PASSWORD not in os.environ:
         say(f"set {PASSWORD} before you run a command with {file}")
+        if reads_binlog:
+            return
     checks = run_checks(Settings.load(file))
     print_checks(checks, terminal())
     if not (code := exit_code(checks)):

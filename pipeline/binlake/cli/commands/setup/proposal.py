@@ -25,7 +25,7 @@ class Proposal:
     Args:
         name: of the stream.
         lake: URI of the lake.
-        servers: Kafka's bootstrap servers.
+        servers: Kafka's bootstrap servers; "" for a stream that reads the database's binlog itself.
         properties: of Kafka's clients; secrets are references.
         group: the topics; None before there are any: then the database's names make the pattern.
         prefix: of the topics, where there are none yet.
@@ -66,17 +66,28 @@ def settings_text(one: Proposal) -> str:
         "  # Root of all tables: a directory, or s3://, gs://, az://, hdfs://. One directory a table lies below it.",
         f"  uri: {_text(one.lake)}",
         "",
+        *(_kafka(one) if one.servers else ()),
+        *_source(one),
+        "tables:",
+        *([] if one.servers or not one.database else _included(one.database)),
+        "  defaults:",
+        *_buckets(one),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _kafka(one: Proposal) -> list[str]:
+    return [
         "kafka:",
         f"  bootstrap_servers: {_text(one.servers)}",
         *_topics(one),
         *_properties(one.properties),
         "",
-        *_source(one),
-        "tables:",
-        "  defaults:",
-        *_buckets(one),
     ]
-    return "\n".join(lines) + "\n"
+
+
+def _included(database: str) -> list[str]:
+    return ["  # The binlog has the changes of all databases.", f"  include: [{_text(database + '.*')}]"]
 
 
 def _topics(one: Proposal) -> list[str]:
@@ -126,6 +137,13 @@ def _properties(properties: dict[str, str]) -> list[str]:
 def _source(one: Proposal) -> list[str]:
     lines: list[str] = []
     form = one.group.format if one.group is not None else EventFormat.DEBEZIUM
+    if not one.servers:
+        lines += [
+            "  # The stream reads the binlog of this server itself, as a replica does: no Kafka, no Debezium.",
+            "  mysql:",
+            "    # Where a new stream begins: now, earliest (all that the binlog still has), or FILE:POSITION.",
+            "    start: now",
+        ]
     if form is not EventFormat.DEBEZIUM:
         lines.append("  # The sampled messages are of this format; auto recognises each message by itself.")
         lines.append(f"  format: {form}")
@@ -133,7 +151,9 @@ def _source(one: Proposal) -> list[str]:
         lines += ["  registry:", "    url: http://127.0.0.1:8081   # of the schema registry: correct it"]
     if one.host is not None:
         lines += [
-            "  # binlake verify and binlake table resync read the source itself.",
+            "  # binlake verify and binlake table resync read the source itself."
+            if one.servers
+            else "  # The user needs SELECT, REPLICATION SLAVE and REPLICATION CLIENT on *.*.",
             "  database:",
             f"    host: {_text(one.host)}",
             f"    port: {one.port}",

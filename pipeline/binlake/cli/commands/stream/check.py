@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from binlake.cli.commands.stream.check_binlog import binlog_steps
 from binlake.cli.commands.stream.check_ddl import policies, statements
 from binlake.cli.commands.stream.check_kafka import KafkaProbe
 from binlake.cli.commands.stream.check_machine import (
@@ -108,7 +109,8 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
     checks += [_run(*step) for step in machine_steps(settings)]
     probe = KafkaProbe(settings.kafka, kafka_timeout_s)
     try:
-        checks += [_run(*step) for step in probe.steps()]
+        mysql = settings.source.mysql
+        checks += [_run(*step) for step in (probe.steps() if mysql is None else binlog_steps(settings, mysql))]
     finally:
         probe.close()
     lake = _run("lake", partial(lake_is_writable, settings))

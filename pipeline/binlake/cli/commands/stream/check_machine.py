@@ -23,7 +23,7 @@ _BESIDE_HEAP_MB = 1_000
 
 def machine_steps(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     """Name and function of each check."""
-    if settings.spark.master:
+    if settings.spark.master and settings.source.mysql is None:
         yield "Java", _java
         yield "memory", partial(_memory, settings)
     if settings.monitoring.port:

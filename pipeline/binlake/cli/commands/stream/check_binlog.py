@@ -1,0 +1,105 @@
+"""What ``binlake check`` says of a stream that reads a server's binlog itself: the server's settings, the user's
+rights, and whether the server still has what the stream would read next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from binlake.cli.commands.setup.server import Provider, ServerFinding, findings
+from binlake.cli.text import number, size
+from binlake.position.ledger import Ledger
+from binlake.settings import MysqlSettings, Settings
+from binlake.source.binlog.places import PARTITION, place_of
+from binlake.source.binlog.reading import BinlogSource
+from binlake.source.database.connection import SourceConnection, TextRow, connect
+from binlake.stream.binlog.beginning import begin
+from binlake.stream.recovery import recover
+from binlake.tables.lake import Lake
+from hudilake.errors import ConfigError
+from hudilake.storage import open_storage
+
+#: What reading needs. Debezium, or only ``binlake verify``, needs the rest of the findings.
+_NEEDED = frozenset(
+    {
+        "log_bin",
+        "binlog_format",
+        "binlog_row_image",
+        "binlog_row_metadata",
+        "server_id",
+        "right REPLICATION SLAVE",
+        "right REPLICATION CLIENT",
+    }
+)
+_OFF = ("", "OFF", "0")
+#: Variables that make events which are refused -> their value must be off.
+_UNREADABLE = {
+    "binlog_transaction_compression": "transactions that the server compresses are refused",
+    "binlog_row_value_options": "updates of parts of JSON documents are refused",
+}
+
+
+def binlog_steps(settings: Settings, mysql: MysqlSettings) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Name and function of each check."""
+    yield "server", partial(_server, settings)
+    yield "server id", partial(_server_id, settings, mysql)
+    yield "position", partial(_position, settings, mysql)
+
+
+def _server(settings: Settings) -> str:
+    """Raises ConfigError where the server's settings or the user's rights do not suffice."""
+    with connect(settings.source.database.model_copy(update={"replica": None})) as connection:
+        lacking = [one for one in findings(connection, Provider.SELF) if one.name in _NEEDED and not one.ok]
+        lacking += list(_unreadable(connection))
+        version = str(connection.rows("SELECT VERSION()")[0][0])
+    if lacking:
+        raise ConfigError(
+            "; ".join(f"{one.name} is {one.value}: {one.why}" for one in lacking),
+            do_next="; ".join(one.mend for one in lacking),
+            server=connection.place,
+        )
+    return f"{version} at {connection.place} writes whole rows, and says what their columns are"
+
+
+def _unreadable(connection: SourceConnection) -> Iterator[ServerFinding]:
+    names = ", ".join(f"'{name}'" for name in _UNREADABLE)
+    for name, value in connection.rows(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})"):
+        if str(value).upper() not in _OFF:
+            why = _UNREADABLE[str(name).lower()]
+            yield ServerFinding(str(name), str(value), False, why, f"SET GLOBAL {name} = DEFAULT")
+
+
+def _server_id(settings: Settings, mysql: MysqlSettings) -> str:
+    """Whether no registered replica has the number. Readers that do not register, as binlake itself, are not listed."""
+    mine = mysql.replica_id(settings.name)
+    with connect(settings.source.database.model_copy(update={"replica": None})) as connection:
+        own = int(str(connection.rows("SELECT @@server_id")[0][0]))
+        others = {own} | {int(str(row[0])) for row in _replicas(connection)}
+    if mine in others:
+        raise ConfigError(
+            f"server id {mine} is the server's own, or that of a replica",
+            do_next="give source.mysql.server_id a number that no other replica has",
+        )
+    return f"{mine} is no replica's that the server lists"
+
+
+def _replicas(connection: SourceConnection) -> list[TextRow]:
+    """The replicas that have registered themselves, by the statement's name on this server."""
+    try:
+        return connection.rows("SHOW REPLICAS")
+    except ConfigError:
+        return connection.rows("SHOW SLAVE HOSTS")
+
+
+def _position(settings: Settings, mysql: MysqlSettings) -> str:
+    """Raises BadInputError where the server no longer has what the stream would read, or is another one."""
+    saved = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    ledger = saved or recover(settings, root, Lake(root))
+    source = BinlogSource.open(settings.source.database)
+    is_new = not ledger.positions.knows(source.topic, PARTITION)
+    offset = begin(source, ledger, mysql.start)
+    if is_new:
+        return f"a new stream; it begins at {place_of(offset)} of {source.topic}"
+    left = size(source.server.left_after(offset))
+    return f"after batch {number(ledger.batch)} at {place_of(offset)} of {source.topic}; {left} are left"
