@@ -117,7 +117,9 @@ class Stream:
         """As at the end of a run: DDL that came without data, and tables that are behind. Raises LakeError."""
         self.run()
         assert self.runner is not None
-        for _ in range(_TRIES):
+        for turn in range(_TRIES + len(self.ddl)):  # each statement may wait for the rows before it
+            if turn >= _TRIES and not self.runner.ledger.behind:
+                break
             settled = self.runner.settle()
             self.told += [settled] if settled is not None else []
             for source in list(self.runner.ledger.behind):

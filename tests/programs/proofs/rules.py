@@ -37,6 +37,11 @@ RULES = (
     Rule("quarantined: null_key", "limits.md", "a row that has null there goes to quarantine (`null_key`)"),
     Rule("cannot be part of a record key", "limits.md", "cannot be part of a key, so the table is refused whole"),
     Rule(
+        "stored rows have no value in the new key",
+        "schema-changes.md",
+        "A new key in which rows from before have null is not carried out",
+    ),
+    Rule(
         "a statement that is refused, with its reason in the lake's commits|quarantined: ddl_refused",
         "schema-changes.md",
         "The rows of the table from that statement on go to quarantine with the reason `ddl_refused`.",

@@ -22,6 +22,7 @@ ALTERED_DATES = "dates with a 0 or a day too many, and years below 100, come as 
 ALTERED_TEXTS = "text is decoded with another character set than its table's"
 ALTERED_BOOLEANS = "a column declared as BOOL comes as true and false, whatever number it holds"
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(.*)")
+_REPLACEMENT = "\ufffd"
 _EPOCH = "1970-01-01"
 #: What latin1 of MariaDB has beyond cp1252.
 _UNDEFINED = "\x81\x8d\x8f\x90\x9d"
@@ -66,6 +67,20 @@ def _booleans(recording: Recording) -> set[tuple[str, str]]:
             named = [name for name, value in (image or {}).items() if isinstance(value, bool)]
             places |= {(f"{payload['source']['db']}.{payload['source']['table']}", name) for name in named}
     return places
+
+
+def replaced_in(recording: Recording) -> set[str]:
+    """The tables in whose rows the topic has the sign for a byte that cannot be decoded, and the server none."""
+    tables: set[str] = set()
+    for record in recording.records:
+        payload = json.loads(record.value)["payload"] if record.topic is not None and record.value is not None else {}
+        cells = [cell for image in (payload.get("before"), payload.get("after")) for cell in (image or {}).values()]
+        if any(isinstance(cell, str) and _REPLACEMENT in cell for cell in cells):
+            tables.add(f"{payload['source']['db']}.{payload['source']['table']}")
+    for table in recording.truth:
+        if any(isinstance(cell, str) and _REPLACEMENT in cell for row in table.rows for cell in row):
+            tables.discard(str(table))
+    return tables
 
 
 def _texts(recording: Recording) -> set[str]:

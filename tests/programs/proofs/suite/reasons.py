@@ -19,7 +19,7 @@ from tests.programs.oracle.play import Stream
 from tests.programs.oracle.recording import Recording
 from tests.programs.proofs.part import Outcome
 from tests.programs.proofs.rules import rule_of
-from tests.programs.proofs.suite.delivered import ALTERED_DATES, newest_otherwise
+from tests.programs.proofs.suite.delivered import ALTERED_DATES, newest_otherwise, replaced_in
 
 _NOT_TAKEN = "a statement that is refused, with its reason in the lake's commits"
 _UNPARSED = "the connector cannot parse a statement and says so in its log"
@@ -110,6 +110,8 @@ def _reason(
         return Outcome.LOST, _ROLLED_BACK
     if failure.table.rpartition(".")[2] in _merged(recording):
         return Outcome.LOST, _MERGED
+    if failure.kind.startswith("rows missing and extra") and failure.table in replaced_in(recording):
+        return Outcome.LOST, CHARSET.reason
     differing = re.match(r"(.*?): (\d+) differ: ", failure.detail)
     if differing and newest_otherwise(recording)[failure.table, differing[1]] >= int(differing[2]):
         return Outcome.LOST, _OTHERWISE
