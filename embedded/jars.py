@@ -78,6 +78,7 @@ HBASE = (
 ECLIPSE_COMPILER = ("org.eclipse.jdt:ecj:3.33.0",)
 #: With tables that Hudi's own tests read.
 HUDI_TESTS = "org.apache.hudi:hudi-common:1.2.0:jar:tests"
+HUDI_HADOOP_TESTS = "org.apache.hudi:hudi-hadoop-common:1.2.0:jar:tests"
 HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # Peers of the benchmark.
 DELTA = ("io.delta:delta-spark_2.12:3.3.3", "io.delta:delta-storage:3.3.3")

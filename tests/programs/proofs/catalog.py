@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.programs.proofs.fixtures import Fixtures
 from tests.programs.proofs.model.part import Model
 from tests.programs.proofs.part import Part
 from tests.programs.proofs.statements import StatementsPart
@@ -17,6 +18,7 @@ _READ = """Each statement goes through binlake's reader of statements; a file is
 
 PARTS: tuple[Part, ...] = (
     ForeignTables(),
+    Fixtures(),
     SUITE,
     FilesPart(
         "tiflow",

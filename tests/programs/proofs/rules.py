@@ -19,6 +19,8 @@ class Rule:
 RULES = (
     Rule("base files other than Parquet", "limits.md", "base files other than Parquet"),
     Rule("bootstrapped tables", "limits.md", "bootstrapped tables"),
+    Rule("bloom filter version -1, hash 0", "limits.md", "bloom filters hashed with Jenkins"),
+    Rule("delete block version", "limits.md", "log blocks of another version"),
     Rule(
         "the log does not determine the value",
         "schema-changes.md",

@@ -23,6 +23,7 @@ from hudilake.format.files.plain_deletes import decode_plain
 from hudilake.format.files.varint import write_varint
 
 _VERSION = 3
+_FORMER = (1, 2)
 _HEAD = struct.Struct(">ii")
 _LONG_WRAPPER_BRANCH = b"\x06"  # zigzag of 3, the LongWrapper's place in the union
 _INT_WRAPPER_ZERO = b"\x04\x00"
@@ -51,10 +52,13 @@ def decode_deletes(content: bytes | memoryview, path: str = "") -> pa.Table:
     """A block's content as a table of DELETES_SCHEMA, n rows in the block's order.
 
     Null and IntWrapper(0) orderings, which delete unconditionally, come out as null. Raises CorruptDataError for a
-    content that cannot be parsed, UnsupportedError for ordering values that are not whole numbers.
+    content that cannot be parsed, UnsupportedError for ordering values that are not whole numbers and for the former
+    versions, which Java serialised.
     """
     try:
         version, length = _HEAD.unpack_from(content)
+        if version in _FORMER:
+            raise UnsupportedError(f"delete block version {version}", do_next="compact it with Hudi", path=path)
         if version != _VERSION:
             raise ValueError(f"delete block version {version}")
         datum = bytes(content[_HEAD.size : _HEAD.size + length])

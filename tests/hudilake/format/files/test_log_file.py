@@ -108,7 +108,12 @@ def test_text_orderings_are_refused() -> None:
         decode_deletes(_deletes_with(("org.apache.hudi.avro.model.StringWrapper", {"value": "x"})))
 
 
-@pytest.mark.parametrize("content", [b"", b"\0\0\0\2\0\0\0\1\0", b"\0\0\0\3\0\0\0\5\4\2\2"])
+def test_deletes_of_a_former_version_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="delete block version 2"):
+        decode_deletes(b"\0\0\0\2\0\0\0\1\0", "some/path")
+
+
+@pytest.mark.parametrize("content", [b"", b"\0\0\0\4\0\0\0\1\0", b"\0\0\0\3\0\0\0\5\4\2\2"])
 def test_damaged_deletes_are_corrupt(content: bytes) -> None:
     with pytest.raises(CorruptDataError):
         decode_deletes(content, "some/path")

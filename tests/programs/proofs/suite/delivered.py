@@ -27,7 +27,7 @@ _EPOCH = "1970-01-01"
 #: What latin1 of MariaDB has beyond cp1252.
 _UNDEFINED = "\x81\x8d\x8f\x90\x9d"
 _WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-_SIMPLE = _WHOLE | {"char", "varchar", "tinytext", "text", "mediumtext", "longtext"}
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 
 
 def as_delivered(recording: Recording) -> tuple[Recording, Counter[str]]:
@@ -106,6 +106,33 @@ def _decoded(text: str) -> str | None:
 def newest_otherwise(recording: Recording) -> Counter[tuple[str, str]]:
     """How many cells of a table's column have another whole number or text in the newest image of their row in the
     topic than at the server, though no statement about the table came after that image. Tables with a key alone."""
+    images, otherwise = _newest_images(recording), Counter[tuple[str, str]]()
+    for table in recording.truth:
+        for row in table.rows if table.key else ():
+            cells = {column.name: cell for column, cell in zip(table.columns, row, strict=True)}
+            image = images.get((str(table), tuple(str(cells[column]) for column in table.key)), {})
+            for column in table.columns:
+                sent = image.get(column.name, cells[column.name])
+                simple = column.data_type in (
+                    _WHOLE if isinstance(sent, int) else _TEXTS if isinstance(sent, str) else ()
+                )
+                otherwise[str(table), column.name] += simple and str(sent) != cells[column.name]
+    return +otherwise
+
+
+def logged_alone(recording: Recording) -> Counter[str]:
+    """How many rows of each table with a key are in the topic, and not at the server, though nothing in the topic
+    deletes them."""
+    tables = {str(table): table for table in recording.truth if table.key}
+    there: set[tuple[str, tuple[str, ...]]] = set()
+    for name, table in tables.items():
+        places = [[column.name for column in table.columns].index(column) for column in table.key]
+        there |= {(name, tuple(str(row[place]) for place in places)) for row in table.rows}
+    return Counter(name for name, key in _newest_images(recording) if (name, key) not in there)
+
+
+def _newest_images(recording: Recording) -> dict[tuple[str, tuple[str, ...]], Mapping[str, object]]:
+    """The newest image of each row by table and key, without those from before a statement about the table."""
     images: dict[tuple[str, tuple[str, ...]], Mapping[str, object]] = {}
     tables = {str(table): table for table in recording.truth if table.key}
     for record in recording.records:
@@ -113,22 +140,15 @@ def newest_otherwise(recording: Recording) -> Counter[tuple[str, str]]:
         for change in payload.get("tableChanges") or ():
             altered = change["id"].replace('"', "")
             images = {place: image for place, image in images.items() if place[0] != altered}
-        if record.topic is not None and payload.get("after"):
-            name, after = f"{payload['source']['db']}.{payload['source']['table']}", payload["after"]
-            if name in tables:
-                images[name, tuple(str(after.get(column)) for column in tables[name].key)] = after
-    otherwise: Counter[tuple[str, str]] = Counter()
-    for name, table in tables.items():
-        for row in table.rows:
-            cells = {column.name: cell for column, cell in zip(table.columns, row, strict=True)}
-            image = images.get((name, tuple(str(cells[column]) for column in table.key)), {})
-            for column in table.columns:
-                sent = image.get(column.name, cells[column.name])
-                simple = column.data_type in _WHOLE if isinstance(sent, int) else isinstance(sent, str)
-                otherwise[name, column.name] += (
-                    simple and column.data_type in _SIMPLE and str(sent) != cells[column.name]
-                )
-    return +otherwise
+        if record.topic is None or not payload:
+            continue
+        name = f"{payload['source']['db']}.{payload['source']['table']}"
+        for image, stays in ((payload.get("before"), False), (payload.get("after"), True)):
+            if name in tables and image:
+                place = name, tuple(str(image.get(column)) for column in tables[name].key)
+                images.pop(place, None)
+                images |= {place: image} if stays else {}
+    return images
 
 
 def _moment(column: TruthColumn, cell: Cell) -> Cell:

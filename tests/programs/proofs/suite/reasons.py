@@ -19,7 +19,7 @@ from tests.programs.oracle.play import Stream
 from tests.programs.oracle.recording import Recording
 from tests.programs.proofs.part import Outcome
 from tests.programs.proofs.rules import rule_of
-from tests.programs.proofs.suite.delivered import ALTERED_DATES, newest_otherwise, replaced_in
+from tests.programs.proofs.suite.delivered import ALTERED_DATES, logged_alone, newest_otherwise, replaced_in
 
 _NOT_TAKEN = "a statement that is refused, with its reason in the lake's commits"
 _UNPARSED = "the connector cannot parse a statement and says so in its log"
@@ -27,6 +27,8 @@ _ROLLED_BACK = (
     "a transaction that the server rolled back comes as if it were committed, and then ROLLBACK as a statement"
 )
 _OTHERWISE = "the newest image of the row in the topic has another value than the server"
+_XA = "rows of a prepared XA transaction that is rolled back come as if they were committed"
+_LOGGED = "the topic has a row that the server has not, and nothing that deletes it"
 _MERGED = "rows that are written through a table of the engine MERGE come under its name, or not at all"
 _EXCUSES = {
     CHARSET.name: (Outcome.LOST, CHARSET.reason),
@@ -36,6 +38,7 @@ _EXCUSES = {
 }
 #: Beginnings of the kinds of failures that binlake tells itself.
 _TOLD = ("quarantined:", "behind:", "not carried out:", "UnsupportedError", "ConfigError", "CorruptDataError")
+_XA_ROLLBACK = re.compile(r"\s*XA\s+ROLLBACK\b", re.IGNORECASE)
 _UNION = re.compile(r"\bUNION\s*=\s*\(([^)]*)\)", re.IGNORECASE)
 _UNMATCHED = "found no row of their content"
 
@@ -108,10 +111,15 @@ def _reason(
             return Outcome.REFUSED, reason
     if _rolls_back(recording):
         return Outcome.LOST, _ROLLED_BACK
+    if any(_XA_ROLLBACK.match(statement.sql) for statement in recording.script.after):
+        return Outcome.LOST, _XA
     if failure.table.rpartition(".")[2] in _merged(recording):
         return Outcome.LOST, _MERGED
     if failure.kind.startswith("rows missing and extra") and failure.table in replaced_in(recording):
         return Outcome.LOST, CHARSET.reason
+    extra = re.match(r"\{'missing': 0, 'extra': (\d+), 'duplicate': 0\}", failure.detail)
+    if extra and logged_alone(recording)[failure.table] >= int(extra[1]):
+        return Outcome.LOST, _LOGGED
     differing = re.match(r"(.*?): (\d+) differ: ", failure.detail)
     if differing and newest_otherwise(recording)[failure.table, differing[1]] >= int(differing[2]):
         return Outcome.LOST, _OTHERWISE
