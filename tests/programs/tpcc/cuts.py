@@ -33,7 +33,8 @@ class CutReader:
                 its end are left out.
         """
         cuts = declared_cuts(STREAM, {name: table.history() for name, table in self.tables.items()})
-        return [cut for cut in cuts if not cut.positions.short_of(snapshot)]
+        mine = Offsets({t: parts for t, parts in snapshot.items() if t.rpartition(".")[2] in self.tables})
+        return [cut for cut in cuts if not cut.positions.short_of(mine)]
 
     def rows(self, cut: Cut) -> dict[str, pa.Table]:
         """The rows of each table as of a cut."""

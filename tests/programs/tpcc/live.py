@@ -24,9 +24,10 @@ from tests.programs.tpcc.recording import DATABASE, PREFIX, STREAM, TABLES, Tpcc
 from tests.programs.tpcc.source import TpccSource, tpcc_source
 from tests.programs.tpcc.workload import queries
 
-_WAREHOUSES, _ROUNDS, _TRANSACTIONS = 2, 6, 150
+_WAREHOUSES, _ROUNDS, _TRANSACTIONS = 2, 5, 150
 #: Of CH-benCHmark alone.
 _FURTHER_TABLES = ("nation", "region", "supplier")
+_LEAST_CUTS, _PATIENCE_S = 3, 60.0
 _CATCH_UP_S = 240.0
 
 
@@ -58,8 +59,9 @@ class LiveRun:
         for number in range(_ROUNDS):
             workload = self.source.begin(_TRANSACTIONS)
             time.sleep(chance.uniform(0.1, 2.5))
-            self._kill(("stream", "connector", "broker")[number % 3])
-            time.sleep(chance.uniform(0.1, 4.0))
+            self._kill(("connector", "stream", "broker")[number % 3])
+            self._wait_for_batch()
+            time.sleep(chance.uniform(0.1, 2.0))
             self._kill("stream" if chance.random() < 0.6 else "connector")
             workload.wait(180)
             assert workload.returncode == 0, "go-tpc failed"
@@ -83,6 +85,21 @@ class LiveRun:
             self.stream.kill(with_children=True)
         if self.stream is None or not self.stream.running:
             self._start()
+
+    def _wait_for_batch(self) -> None:
+        """Until the stream has finished a batch since, so that it is at work when it is killed."""
+        before, deadline = self._batches(), monotonic_s() + _PATIENCE_S
+        while self._batches() == before and monotonic_s() < deadline:
+            if self.stream is None or not self.stream.running:
+                self._start()
+            time.sleep(0.05)
+
+    def _batches(self) -> int:
+        ledger = self._ledger()
+        return ledger.batch if ledger is not None else 0
+
+    def _ledger(self) -> Ledger | None:
+        return Ledger.load(open_storage(f"{self.place}/lake/.binlake/{STREAM}"), STREAM)
 
     def _start(self) -> None:
         conf = self.place / "tpcc.yaml"
@@ -123,7 +140,7 @@ class LiveRun:
         self.stream.stop()
 
     def _short_of(self, ends: Offsets) -> str:
-        ledger = Ledger.load(open_storage(f"{self.place}/lake/.binlake/{STREAM}"), STREAM)
+        ledger = self._ledger()
         if ledger is None:
             return "no ledger"
         return str(ledger.positions.short_of(ends) or ledger.behind or "")
@@ -144,7 +161,7 @@ def judged(cache: Path, go_tpc: Path, place: Path, seed: int) -> tuple[list[str]
         snapshot = TpccRecording(source.records()).snapshot()
     reader = CutReader(str(place / "lake" / DATABASE), TABLES)
     cuts = reader.cuts(snapshot)
-    wrong = reader.broken(cuts)
+    wrong = reader.broken(cuts) if len(cuts) >= _LEAST_CUTS else [f"there are {len(cuts)} cuts"]
     further = CutReader(str(place / "lake" / DATABASE), _FURTHER_TABLES)
     lake = of_lake({**reader.tables, **further.tables}, asked)
     wrong += [f"{name}: {said}" for name in asked if (said := difference(server[name], lake[name]))]

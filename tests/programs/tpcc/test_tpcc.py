@@ -84,7 +84,7 @@ def test_a_planted_cell_breaks_a_condition(reader: CutReader, cuts: list[Cut], c
 def test_without_whole_transactions_they_break(recording: TpccRecording, tmp_path: Path) -> None:
     """The control: a stream that may split transactions."""
     stream, seen = TpccStream(recording, tmp_path, whole=False), []
-    for end in ends(recording, random.Random(1), 6):
+    for end in ends(recording, random.Random(1), 4):
         stream.batch(end)
         tables = {name: hudilake.open_table(f"{tmp_path}/{DATABASE}/{name}") for name in TABLES}
         seen.append(broken({name: table.scan().to_arrow() for name, table in tables.items()}))

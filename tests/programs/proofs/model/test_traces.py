@@ -15,7 +15,7 @@ from tests.selection import first
 RUNS = scaled(10, least=3)
 
 
-@pytest.mark.parametrize("name", first(2, ["two writers, one dies", *CASTS]))
+@pytest.mark.parametrize("name", first(1, sorted(CASTS, key=lambda name: name != "two writers, one dies")))
 def test_traces_are_histories_of_the_model(tmp_path: Path, name: str) -> None:
     cast, _ = CASTS[name]
     traces = recorded(cast, tmp_path, range(RUNS))
