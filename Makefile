@@ -89,6 +89,7 @@ docs: venv  ## the documentation site in build/site, and the pages that are gene
 	$(PY) -m docs.settings_reference
 	$(PY) -m docs.python_reference
 	$(PY) -m docs.command_reference
+	$(PY) -m docs.json_schemas
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 format: venv  ## let ruff order imports and lay out the code
