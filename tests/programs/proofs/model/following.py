@@ -20,7 +20,7 @@ from tests.hudilake.actors.world import World
 from tests.hudilake.lake import SCHEMA, config, storage_at, upserts
 from tests.programs.proofs.model.case import Case
 from tests.programs.proofs.model.checking import ModelError, said
-from tests.programs.proofs.model.traces import Killed, Observer, Trace, Watched
+from tests.programs.proofs.model.traces import Killed, Life, Observer, Trace, Watched
 
 _NAME = "Recorded"
 #: Its own upkeep stays out of the way.
@@ -57,7 +57,8 @@ class TracedWorld(World):
         """Watched; a dead process's successor acts as itself."""
         at, lost = self.dying.get(owner, (None, False))
         inner = super().storage(owner)
-        return Watched(inner, owner.removeprefix("next "), self.observer, at, lost, lambda: self._died(owner))
+        life = Life(at, lost, lambda: self._died(owner))
+        return Watched(inner, owner.removeprefix("next "), self.observer, life)
 
     def _died(self, owner: str) -> None:
         """What is known of the dead at once here: its heartbeats and its lock are over."""

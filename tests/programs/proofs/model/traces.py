@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hudilake.format.files.names import parse_base_name, parse_log_name
 from hudilake.format.timeline.instant import TIMELINE_PATH, Instant, State, parse_name
 from hudilake.locking.file_lock import LOCK_PATH
 from hudilake.metadata.records.layout import METADATA_PATH
-from hudilake.storage.base import FileInfo, Files, Names, Storage
+from hudilake.storage.base import Storage
+from hudilake.storage.passing import PassingStorage
 from tests.programs.proofs.model.case import Value, tla
 
 #: Actions of the timeline in the model's words.
@@ -161,93 +162,81 @@ class Killed(BaseException):
 
 
 @dataclass
-class Watched:
-    """A storage whose calls an observer follows; the process dies before a call or right after it.
+class Life:
+    """How long a process lives.
 
     Args:
-        inner: the storage.
-        by: whose it is.
-        observer: sees the calls that change something.
-        dies_at: the number of that call, from 0; None for never.
-        lost: whether the process dies before it.
-        died: called when the process dies.
+        dies_at: the number of the changing call at which it dies, from 0; None for never.
+        lost: whether that call is not carried out.
+        died: called when it dies.
+        calls: how many it has made.
     """
 
-    inner: Storage
-    by: str
-    observer: Observer
     dies_at: int | None = None
     lost: bool = False
     died: Callable[[], None] = lambda: None
-    calls: list[int] = field(default_factory=lambda: [0])
+    calls: int = 0
+
+    def before(self) -> None:
+        """A changing call is to be made. Raises Killed."""
+        if self.dies_at is not None and (self.calls > self.dies_at or (self.lost and self.calls == self.dies_at)):
+            self._die()
+        self.calls += 1
+
+    def after(self) -> None:
+        """It was made. Raises Killed."""
+        if self.dies_at is not None and self.calls > self.dies_at:
+            self._die()
+
+    def _die(self) -> None:
+        self.died()
+        raise Killed
+
+
+@dataclass(frozen=True, slots=True)
+class Watched(PassingStorage):
+    """A storage whose changing calls an observer follows.
+
+    Args:
+        by: whose it is.
+        observer: sees the calls.
+        life: of the process.
+    """
+
+    by: str
+    observer: Observer
+    life: Life
     name: str = ""
 
-    @property
-    def uri(self) -> str:
-        return self.inner.uri
-
-    def read(self, path: str) -> bytes:
-        return self.inner.read(path)
-
-    def read_range(self, path: str, start: int, length: int) -> bytes:
-        return self.inner.read_range(path, start, length)
-
     def create(self, path: str, data: bytes) -> None:
-        self._changing()
+        """Seen if it was created."""
+        self.life.before()
         self.inner.create(path, data)
         self._made("create", path)
 
     def write(self, path: str, data: bytes) -> None:
-        self._changing()
+        """Seen."""
+        self.life.before()
         self.inner.write(path, data)
         self._made("write", path)
 
     def delete(self, path: str) -> bool:
-        self._changing()
+        """Seen."""
+        self.life.before()
         was_there = self.inner.delete(path)
         self._made("delete", path)
         return was_there
 
     def delete_tree(self, prefix: str) -> None:
-        self._changing()
+        """Seen."""
+        self.life.before()
         self.inner.delete_tree(prefix)
         self._made("delete_tree", prefix)
 
-    def stat(self, path: str) -> FileInfo | None:
-        return self.inner.stat(path)
-
-    def list(self, prefix: str, start_after: str | None = None) -> Files:
-        return self.inner.list(prefix, start_after)
-
-    def list_dirs(self, prefix: str) -> Names:
-        return self.inner.list_dirs(prefix)
-
-    def walk(self, prefix: str) -> Iterator[FileInfo]:
-        return self.inner.walk(prefix)
-
     def sub(self, path: str) -> Storage:
-        return Watched(
-            self.inner.sub(path),
-            self.by,
-            self.observer,
-            self.dies_at,
-            self.lost,
-            self.died,
-            self.calls,
-            f"{self.name}{path}/",
-        )
-
-    def _changing(self) -> None:
-        if self.dies_at is not None and self.calls[0] >= self.dies_at + (not self.lost):
-            self._die()
-        self.calls[0] += 1
+        """Of the same process."""
+        return Watched(self.inner.sub(path), self.by, self.observer, self.life, f"{self.name}{path}/")
 
     def _made(self, method: str, path: str) -> None:
         self.observer.made(self.by, method, self.name + path)
-        if self.dies_at is not None and self.calls[0] > self.dies_at:
-            self._die()
-
-    def _die(self) -> None:
-        self.dies_at = -1
-        self.died()
-        raise Killed
+        self.life.after()
