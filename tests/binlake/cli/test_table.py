@@ -63,7 +63,7 @@ def test_pause_and_resume(lake: FedLake) -> None:
 def test_names_that_nobody_knows(lake: FedLake, command: str) -> None:
     done = lake.run(f"table {command}", "shop.nothing")
     assert isinstance(done.exception, ConfigError)
-    assert "shop.a or shop.b" in done.exception.do_next
+    assert done.exception.do_next == "did you mean shop.b or shop.a?"
 
 
 def test_a_stream_without_a_ledger(lake: FedLake) -> None:
