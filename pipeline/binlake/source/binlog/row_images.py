@@ -113,7 +113,10 @@ def _text(length_bytes: int, column: LoggedColumn) -> ReadCell:
     def read_text(data: bytes, start: int) -> tuple[str, int]:
         first = start + length_bytes
         end = first + int.from_bytes(data[start:first], "little")
-        return _QUOTED(data[first:end].decode(codec)), end
+        try:
+            return _QUOTED(data[first:end].decode(codec)), end
+        except UnicodeDecodeError:  # no text of its character set: the object makes the row one that cannot be applied
+            return f'{{"bytes":"{data[first:end].hex()}"}}', end
 
     def read_bytes(data: bytes, start: int) -> tuple[str, int]:
         first = start + length_bytes
