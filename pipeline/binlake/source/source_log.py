@@ -13,7 +13,7 @@ from typing import Protocol
 
 from binlake.decode.changes import RawRecords
 from binlake.settings import Settings
-from binlake.source.binlog.places import PARTITION
+from binlake.source.binlog.places import PARTITION, BinlogServer
 from binlake.source.binlog.reading import BinlogSource
 from binlake.source.fetch import fetch
 from binlake.source.log_tail import partitions_of, watermarks
@@ -27,7 +27,8 @@ class SourceLog(Protocol):
     """Topic partitions that can be asked and read again. Every method may raise TransientError and ConfigError."""
 
     def ends(self, places: Offsets, timeout_s: float) -> Offsets:
-        """The next offset to be written of each of these partitions."""
+        """The next offset to be written of each of these partitions. Of a binlog it is the given offset, and as many
+        more as bytes are left: a difference of its offsets would count nothing."""
         ...
 
     def firsts(self, places: Offsets, timeout_s: float) -> Offsets:
@@ -92,6 +93,12 @@ class KafkaLog:
         return fetch(self._config, ranges, timeout_s=self.timeout_s, chunk_records=_CHUNK_RECORDS)
 
 
+def ends_by_bytes(server: BinlogServer, places: Offsets) -> Offsets:
+    """The offsets of a server's binlog, each with as many added as bytes are left behind it."""
+    mine = [(t, p, offset) for t, p, offset in places.places() if (t, p) == (server.topic, PARTITION)]
+    return Offsets.of_places((t, p, offset + server.left_after(offset)) for t, p, offset in mine)
+
+
 @dataclass(frozen=True)
 class BinlogLog:
     """The binlog of the stream's server. See SourceLog. What is asked of another server's binlog is not there."""
@@ -103,9 +110,8 @@ class BinlogLog:
         return BinlogSource.open(self.settings.source.database)
 
     def ends(self, places: Offsets, timeout_s: float) -> Offsets:
-        """The end of the newest file, from SHOW BINARY LOGS."""
-        server = self._source.now()
-        return Offsets({server.topic: {PARTITION: server.end}}).within(places)
+        """From the sizes of the files (SHOW BINARY LOGS)."""
+        return ends_by_bytes(self._source.now(), places)
 
     def firsts(self, places: Offsets, timeout_s: float) -> Offsets:
         """The beginning of the oldest file, from SHOW BINARY LOGS."""

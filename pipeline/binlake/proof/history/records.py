@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from binlake.decode.changes import RawRecords
+from binlake.source.binlog.places import is_binlog
 from binlake.source.offsets import OffsetRange, Ranges
 
 
@@ -38,18 +39,19 @@ class Reach:
 
 
 def reach(records: Records, ranges: Iterable[OffsetRange], most: int) -> Reach:
-    """Divide ranges, which may overlap. Of more than ``most`` records, each range gets its share of its newest ones."""
+    """Divide ranges, which may overlap. Of more than ``most`` records, each range gets its share of its newest ones;
+    offsets of a binlog count no records, and its ranges are read whole."""
     held: list[OffsetRange] = []
     gone: list[OffsetRange] = []
     for whole in merged(ranges):
         low, high = records.held(whole.topic, whole.partition)
         held += _some(whole, max(whole.start, low), min(whole.end, high))
         gone += _some(whole, whole.start, min(whole.end, low)) + _some(whole, max(whole.start, high), whole.end)
-    total = sum(map(len, held))
+    total = sum(len(one) for one in held if not is_binlog(one.topic))
     there: list[OffsetRange] = []
     left: list[OffsetRange] = []
     for one in held:
-        cut = one.start if total <= most else one.end - max(1, len(one) * most // total)
+        cut = one.start if total <= most or is_binlog(one.topic) else one.end - max(1, len(one) * most // total)
         left += _some(one, one.start, cut)
         there += _some(one, cut, one.end)
     return Reach(*(Ranges(sorted(some, key=_place)) for some in (there, gone, left)))

@@ -95,10 +95,11 @@ class BinlogServer:
         return offset_of(next(iter(self.files)), FIRST_POSITION)
 
     def left_after(self, offset: int) -> int:
-        """The bytes of the binlog from an offset on. Raises BadInputError as ``file_of``."""
+        """The bytes of the binlog from an offset on, as far as the server has them."""
         place = place_of(offset)
-        newer = sum(length for name, length in self.files.items() if file_number(name) > place.file)
-        return self.files[self.file_of(place)] - place.position + newer
+        sizes = {file_number(name): length for name, length in self.files.items()}
+        newer = sum(length for number, length in sizes.items() if number > place.file)
+        return max(0, sizes.get(place.file, 0) - place.position) + newer
 
     def file_of(self, place: BinlogPlace) -> str:
         """The name of the file that has a place. Raises BadInputError if the server does not have it."""

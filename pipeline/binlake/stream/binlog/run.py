@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -16,12 +17,13 @@ from binlake.source.binlog.feed import BinlogFeed, Portion
 from binlake.source.binlog.places import PARTITION
 from binlake.source.binlog.reading import BinlogSource
 from binlake.source.offsets import NO_OFFSETS, Offsets
+from binlake.source.source_log import ends_by_bytes
 from binlake.stream.batches.runner import BatchRunner
 from binlake.stream.binlog.beginning import begin, note_file
 from binlake.stream.binlog.engine import BinlogEngine
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.monitor import Monitor
-from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
+from binlake.stream.monitoring.progress import OnProgress, PartitionProgress, ProgressEvent
 from binlake.stream.recovery import open_known, recover
 from binlake.stream.tables.between_batches import BetweenBatches, complain_of_tables
 from binlake.tables.lake import Lake, locking
@@ -34,6 +36,8 @@ _log = logging.getLogger(__name__)
 
 _SETTLE_EVERY_S = 5.0
 _LOOK_S = 0.5
+#: How often the server is asked for the end of its binlog.
+_ASK_EVERY_S = 5.0
 _SERVICES_THREADS = 2
 T = TypeVar("T")
 R = TypeVar("R")
@@ -72,7 +76,7 @@ class BinlogStream:
         ledger = Ledger.load(state, settings.name) or recover(settings, root, lake)
         _log.info("asking %s:%d for its binlog", settings.source.database.host, settings.source.database.port)
         self._source = BinlogSource.open(settings.source.database)
-        self._ledger, self._state = ledger, state
+        self._ledger, self._server, self._asked_s = ledger, self._source.server, monotonic_s()
         begin(self._source, ledger, self._mysql.start)
         unopened = open_known(settings, lake, ledger)
         self._registry = SchemaRegistry(settings)
@@ -139,7 +143,17 @@ class BinlogStream:
             event = self._runner.run(self._ledger.batch, end, now_ms(), self._engine)
         finally:
             self._engine.release()
-        self._tell(event)
+        self._tell(dataclasses.replace(event, partitions=self._partitions()))
+
+    def _partitions(self) -> tuple[PartitionProgress, ...]:
+        """The position, and the end of the binlog as it was a few seconds ago at most."""
+        if monotonic_s() - self._asked_s >= _ASK_EVERY_S:
+            self._asked_s, self._server = monotonic_s(), self._source.now()
+        ends = ends_by_bytes(self._server, self._ledger.positions)
+        return tuple(
+            PartitionProgress(topic, partition, self._ledger.positions.at(topic, partition), end)
+            for topic, partition, end in ends.places()
+        )
 
     def _tell(self, event: ProgressEvent) -> None:
         if self._monitor is not None:
