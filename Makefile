@@ -2,10 +2,11 @@
 
 PYTHON ?= python3
 VENV := .venv
-VENV4 := .venv-spark4
 PY := $(VENV)/bin/python
-PY4 := $(VENV4)/bin/python
 PYTEST_ARGS ?=
+# The lines of Spark that make test-lines tries; 3.5 is the main one, which the other suites run on.
+LINES ?= 3.5 4.0 4.1 4.2 4.3
+TEST_PYTHON ?= 3.14
 # Processes that the tests run in; each may start a Spark session (1 GB of heap), a broker and an HDFS of its own.
 WORKERS ?= 2
 SOAK_ARGS ?=
@@ -26,7 +27,7 @@ TEST_MINUTES := 17
 REST_MINUTES := 20
 NIGHTLY_MINUTES := 45
 
-# Suites that start services or Spark; everything else is fast. A test marked spark4 too runs on both lines of Spark.
+# Suites that start services or Spark; everything else is fast. A test marked lines too runs on every line of Spark.
 SLOW := spark or kafka or database or hdfs or judge or cluster or hms or postgresql or hbase or packages
 
 # The definitions of the three distributions.
@@ -40,10 +41,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rest test-all test-nightly test-fast test-spark4 test-trino lint audit docs format soak fuzz mutants oracle proofs bench package image lock venv clean
+.PHONY: help demo test test-rest test-all test-nightly test-fast test-lines test-python test-trino lint audit docs format soak fuzz mutants oracle proofs bench package image-binlake image-test-broker lock venv clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-17s %s\n", $$1, $$2}' Makefile
 
 demo: venv  ## Kafka, recorded and live MySQL changes, the stream, its console, a verdict; KEEP=1 keeps the console up
 	$(PY) -m demo $(if $(KEEP),--stay)
@@ -66,13 +67,27 @@ test-nightly: venv  ## the same tests with all examples, seeds and rounds
 	$(PARALLEL) -m "not trino" --hypothesis-profile nightly $(PYTEST_ARGS)
 
 test-fast: venv  ## the tests that start nothing; minutes
-	$(PARALLEL) -m "not ($(SLOW) or spark4 or trino or full)" $(PYTEST_ARGS)
+	$(PARALLEL) -m "not ($(SLOW) or lines or trino or full)" $(PYTEST_ARGS)
 
 test-trino: venv  ## Trino's queries through the metastore; fetches Trino (821 MB) and its Java once
 	$(PY) -m pytest -m trino $(PYTEST_ARGS)
 
-test-spark4: $(VENV4)/.installed  ## the short suite on Spark 4, in a virtual environment of its own
-	$(PY4) -m pytest -m spark4 $(PYTEST_ARGS)
+test-lines: $(LINES:%=test-line-%)  ## the short suite on further lines of Spark, each with its own environment; LINES="4.1 4.3"
+
+test-line-3.5: venv
+	$(call line,$(PY))
+
+test-line-%: .venv-spark-%/.installed
+	$(call line,.venv-spark-$*/bin/python)
+
+# Runs the short suite with the Python $(1) and records the result: lines/results.json.
+define line
+	$(1) -m pytest -m lines --junitxml=build/$@.xml $(PYTEST_ARGS); status=$$?; \
+	  $(1) -m tests.line_results build/$@.xml && exit $$status
+endef
+
+test-python:  ## the short suite on another Python, in a container (needs Docker): TEST_PYTHON=3.14 LINES="4.3"
+	docker/test_python.sh $(TEST_PYTHON) "$(LINES)"
 
 lint: venv  ## ruff, mypy (strict), the import contracts, the rules of the house and the links of the documentation
 	$(VENV)/bin/ruff check .
@@ -90,6 +105,7 @@ docs: venv  ## the documentation site in build/site, and the pages that are gene
 	$(PY) -m docs.python_reference
 	$(PY) -m docs.command_reference
 	$(PY) -m docs.json_schemas
+	$(PY) -m docs.support_lines
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 format: venv  ## let ruff order imports and lay out the code
@@ -117,28 +133,34 @@ bench: venv  ## binlake beside Hudi, Delta and Paimon on this machine; BENCH_ARG
 package: venv  ## the wheels hudilake, lakemetastore and binlake, and dist/binlake.zip with all three for spark-submit
 	$(PY) -m distributions.build dist
 
-image: venv  ## build the container image of the test broker (needs Docker)
-	PYTHON=$(CURDIR)/$(PY) docker/build.sh
+image-binlake:  ## build the container image of binlake (needs Docker)
+	docker/build_binlake.sh
+
+image-test-broker: venv  ## build the container image of the test broker (needs Docker)
+	PYTHON=$(CURDIR)/$(PY) docker/build_test_broker.sh
 
 # One resolution for every supported Python and platform, each file with its hashes. UPGRADE=--upgrade takes newer ones.
 lock: venv  ## resolve the three pyproject.toml again into the requirements*.lock files
 	echo 'pyspark==3.5.7' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --all-extras pyproject.toml - -o requirements.lock
-	echo 'pyspark==4.0.2' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --extra demo --extra test --extra postgresql --extra glue pyproject.toml - -o requirements-spark4.lock
+	echo 'pyspark==3.5.7' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) pyproject.toml - -o requirements-binlake.lock
+	$(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --no-emit-package pyspark --no-emit-package py4j --extra demo --extra test --extra postgresql --extra glue pyproject.toml -o lines/requirements.lock
+	for line in $(filter-out 3.5,$(LINES)); do echo "pyspark==$$line.*" | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) --no-annotate $(UPGRADE) - -o lines/spark-$$line.lock; done
 	printf 'setuptools>=75,<83\nwheel\n' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) - -o requirements-build.lock
 
 venv: $(VENV)/.installed  ## the virtual environment in .venv, from the lock
 
 clean:  ## remove what was built here, the virtual environments too
-	rm -rf $(VENV) $(VENV4) build dist *.egg-info pipeline/*.egg-info distributions/*/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-spark-* build dist *.egg-info pipeline/*.egg-info distributions/*/build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf spark-warehouse metastore_db derby.log demo-lake
 
 # What a virtual environment takes: the locked build tools first, since pyspark comes as source and is built with them.
+# $(1) is the environment, $(2) its lock files.
 define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "binlake needs Python 3.11 or newer; try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(1)
 	$(1)/bin/python -m pip install --quiet --require-hashes -r requirements-build.lock
-	$(1)/bin/python -m pip install --quiet --require-hashes --no-build-isolation -r $(2)
+	$(1)/bin/python -m pip install --quiet --require-hashes --no-build-isolation $(addprefix -r ,$(2))
 	$(1)/bin/python -m pip install --quiet --no-deps --no-build-isolation \
 	  --editable distributions/hudilake --editable distributions/lakemetastore --editable .
 	@touch $@
@@ -147,5 +169,6 @@ endef
 $(VENV)/.installed: requirements.lock requirements-build.lock $(PROJECTS)
 	$(call install,$(VENV),requirements.lock)
 
-$(VENV4)/.installed: requirements-spark4.lock requirements-build.lock $(PROJECTS)
-	$(call install,$(VENV4),requirements-spark4.lock)
+.venv-spark-%/.installed: lines/requirements.lock lines/spark-%.lock requirements-build.lock $(PROJECTS)
+	$(call install,.venv-spark-$*,lines/requirements.lock lines/spark-$*.lock)
+.PRECIOUS: .venv-spark-%/.installed

@@ -108,7 +108,7 @@ def test_containers_of_binlake_run_under_the_script() -> None:
         assert service["restart"] == "unless-stopped"
     dockerfile = (ROOT / "docker/binlake.Dockerfile").read_text()
     assert "WORKDIR /opt/binlake\n" in dockerfile
-    assert f"COPY docker/{SCRIPT.name} ./\n" in dockerfile
+    assert f"COPY docker/{SCRIPT.name} /opt/binlake/{SCRIPT.name}\n" in dockerfile
 
 
 def test_the_unit_of_systemd() -> None:

@@ -17,7 +17,7 @@ from typing import Any, cast
 import pytest
 from _pytest.mark.expression import Expression
 
-from binlake.stream.spark.jars import KAFKA_CONNECTORS, spark_line
+from binlake.stream.spark.jars import connector_coordinate
 from embedded.jars import DEBEZIUM, ECLIPSE_COMPILER, HBASE, HDFS, HIVE_METASTORES, HUDI_BUNDLE, KAFKA_BROKER, MARIADB
 from embedded.mariadb_programs import INSIDE
 from tests.embedded.maven_repository import publish, repository_environment
@@ -57,7 +57,7 @@ def _takers(targets: Sequence[str], *marks: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("further", [(), ("spark",), ("kafka", "judge"), ("spark4",)], ids=" ".join)
+@pytest.mark.parametrize("further", [(), ("spark",), ("kafka", "judge"), ("lines",)], ids=" ".join)
 def test_every_test_but_trinos_is_in_make_test_or_in_make_test_rest(further: tuple[str, ...]) -> None:
     """Those of Trino, whose archive has 821 MB, are left to ``make test-trino``."""
     targets = ["test", "test-rest", "test-all", "test-trino"]
@@ -105,7 +105,8 @@ def test_no_test_decides_to_skip_while_it_runs() -> None:
 @pytest.fixture
 def maven(bare: dict[str, str], tmp_path: Path) -> dict[str, str]:
     """The bare machine, with a Maven repository in its reach and an empty cache."""
-    small = [*KAFKA_BROKER, *HDFS, *HBASE, *ECLIPSE_COMPILER, *DEBEZIUM, HUDI_BUNDLE, KAFKA_CONNECTORS[spark_line()]]
+    connectors = [coordinate] if (coordinate := connector_coordinate()) else []
+    small = [*KAFKA_BROKER, *HDFS, *HBASE, *ECLIPSE_COMPILER, *DEBEZIUM, HUDI_BUNDLE, *connectors]
     small += [coordinate for release in HIVE_METASTORES.values() for coordinate in release]
     for coordinate in dict.fromkeys(small):
         publish(tmp_path, coordinate)

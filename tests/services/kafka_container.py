@@ -1,4 +1,4 @@
-"""The test broker as a container, through testcontainers, from the image that ``docker/build.sh`` makes."""
+"""The test broker as a container, through testcontainers, from the image that ``docker/build_test_broker.sh`` makes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reads the offsets that Spark planned for a batch from the offset log of its checkpoint.
 
 Structured Streaming writes ``offsets/<batch id>`` before a batch runs: a version line, one line of JSON about the
-batch, one line of JSON of end offsets per source (Spark 3.5 and 4.0, ``OffsetSeqLog``).
+batch, one line of JSON of end offsets per source (Spark 3.5 to 4.3, ``OffsetSeqLog``).
 """
 
 from __future__ import annotations
@@ -26,8 +26,17 @@ class PlannedBatch:
 
 def last_finished(checkpoint: Storage) -> Offsets:
     """The end offsets of the last batch that Spark has recorded as finished; empty for a new checkpoint."""
-    finished = [int(name) for info in checkpoint.list("commits") if (name := info.path.rpartition("/")[2]).isdigit()]
-    planned = planned_batch(checkpoint, max(finished)) if finished else None
+    return _newest(checkpoint, "commits")
+
+
+def last_planned(checkpoint: Storage) -> Offsets:
+    """The end offsets of the last batch that Spark has planned; empty for a new checkpoint."""
+    return _newest(checkpoint, "offsets")
+
+
+def _newest(checkpoint: Storage, log: str) -> Offsets:
+    batches = [int(name) for info in checkpoint.list(log) if (name := info.path.rpartition("/")[2]).isdigit()]
+    planned = planned_batch(checkpoint, max(batches)) if batches else None
     return planned.end if planned else NO_OFFSETS
 
 
@@ -41,7 +50,7 @@ def planned_batch(checkpoint: Storage, batch_id: int) -> PlannedBatch | None:
     if len(lines) != 3 or lines[0] != "v1" or lines[2] == _NONE:
         raise UnsupportedError(
             "Spark's offset log has an unknown form",
-            do_next="use Spark 3.5 or 4.0, or kafka.fetch: spark",
+            do_next="use a line of Spark that docs/support.md names",
             path=f"{checkpoint.uri}/{path}",
         )
     return PlannedBatch(Offsets.from_text(lines[2]), int(json.loads(lines[1])["batchTimestampMs"]))

@@ -101,7 +101,8 @@ class KafkaSettings(Section):
     """Debezium's topic of BEGIN and END records (``<topic.prefix>.transaction``). ``batch.transaction_consistent``
     needs it."""
     fetch: Literal["direct", "spark"] = "direct"
-    """``direct``: tasks fetch their offset ranges themselves; ``spark``: Spark's Kafka source carries the records."""
+    """``direct``: tasks fetch their offset ranges themselves; ``spark``: Spark's Kafka source carries the records
+    (Spark 3.5 alone)."""
     start: Literal["earliest", "latest"] = "earliest"
     """Where to begin in partitions that neither a table nor the ledger knows."""
     properties: Options = Field(default_factory=dict)

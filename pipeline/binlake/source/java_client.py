@@ -1,8 +1,9 @@
 """Client properties under the names of Kafka's Java client, which Spark uses; the settings have librdkafka's names.
 
-Spark's Kafka source plans every batch, whichever way the records are fetched, so a property that it cannot take cannot
-be used at all. Certificates and keys are sent as text, because a path would have to exist on every executor. A property
-that matters for security and has no equivalent in Java is refused. One that only tunes librdkafka is left out.
+On Spark 3.5 its Kafka source plans every batch, whichever way the records are fetched, so a property that it cannot
+take cannot be used at all. Certificates and keys are sent as text, because a path would have to exist on every
+executor. A property that matters for security and has no equivalent in Java is refused. One that only tunes librdkafka
+is left out.
 """
 
 from __future__ import annotations

@@ -100,24 +100,26 @@ def starting_positions(
     return result
 
 
-def end_offsets(config: Mapping[str, str], places: Offsets, timeout_s: float) -> Offsets:
+def end_offsets(
+    config: Mapping[str, str], places: Offsets, timeout_s: float, admin: Administration | None = None
+) -> Offsets:
     """The next offset of every partition (of committed transactions), in one call.
 
-    Raises TransientError, ConfigError.
+    ``admin``: a client that is kept, for who asks again and again. Raises TransientError, ConfigError.
     """
-    return _listed(config, places, OffsetSpec.latest(), timeout_s)  # type: ignore[no-untyped-call]
+    return _listed(admin or Administration(config), places, OffsetSpec.latest(), timeout_s)  # type: ignore[no-untyped-call]
 
 
 def first_offsets(config: Mapping[str, str], places: Offsets, timeout_s: float) -> Offsets:
     """The first offset that Kafka still has of every partition, in one call. Raises TransientError, ConfigError."""
-    return _listed(config, places, OffsetSpec.earliest(), timeout_s)  # type: ignore[no-untyped-call]
+    return _listed(Administration(config), places, OffsetSpec.earliest(), timeout_s)  # type: ignore[no-untyped-call]
 
 
-def _listed(config: Mapping[str, str], places: Offsets, spec: OffsetSpec, timeout_s: float) -> Offsets:
+def _listed(kept: Administration, places: Offsets, spec: OffsetSpec, timeout_s: float) -> Offsets:
     wanted = {TopicPartition(topic, partition): spec for topic, partition, _ in places.places()}
     if not wanted:
         return NO_OFFSETS
-    with _admin(config, "Kafka does not tell offsets") as admin:
+    with kept.asking("Kafka does not tell offsets") as admin:
         asked = admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=timeout_s)
         return Offsets.of_places((p.topic, p.partition, answer.result().offset) for p, answer in asked.items())
 
@@ -129,7 +131,7 @@ def retention_ms(config: Mapping[str, str], topics: Sequence[str]) -> dict[str, 
     if not topics:
         return retentions
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-    with _admin(config, "Kafka does not tell the topics' retention") as admin:
+    with Administration(config).asking("Kafka does not tell the topics' retention") as admin:
         for resource, answer in admin.describe_configs(resources, request_timeout=_ASK_S).items():
             with contextlib.suppress(KafkaException):
                 kept = int(answer.result()["retention.ms"].value)
@@ -143,7 +145,7 @@ def topic_ids(config: Mapping[str, str], topics: Sequence[str]) -> TopicIds:
     ids: TopicIds = {}
     if not topics:
         return ids
-    with _admin(config, "Kafka does not describe the topics") as admin:
+    with Administration(config).asking("Kafka does not describe the topics") as admin:
         asked = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_ASK_S)
         for topic, answer in asked.items():
             try:
@@ -171,19 +173,27 @@ def check_topic_ids(remembered: Mapping[str, str], now: Mapping[str, str]) -> No
         )
 
 
-@contextmanager
-def _admin(config: Mapping[str, str], what: str) -> Iterator[AdminClient]:
-    """An administration client; its errors become binlake's own."""
-    complaints = Complaints()
-    try:
-        client = AdminClient({"log_level": 0, **config, "error_cb": complaints})  # type: ignore[dict-item]
+class Administration:
+    """Kafka's administration client. It is made when it is first used, and keeps its connections."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        self._config = config
+        self._complaints = Complaints()
+        self._client: AdminClient | None = None
+
+    @contextmanager
+    def asking(self, what: str) -> Iterator[AdminClient]:
+        """The client for a few calls; its errors become binlake's own, with ``what`` in front."""
         try:
-            yield client
-        except KafkaException:
-            client.poll(0)
-            raise
-    except KafkaException as error:
-        raise failure(config, error, complaints.take(), what) from None
+            if self._client is None:
+                self._client = AdminClient({"log_level": 0, **self._config, "error_cb": self._complaints})  # type: ignore[dict-item]
+            try:
+                yield self._client
+            except KafkaException:
+                self._client.poll(0)
+                raise
+        except KafkaException as error:
+            raise failure(self._config, error, self._complaints.take(), what) from None
 
 
 # Times in Kafka: the offset of a topic at a time, and the time of the newest record read.

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import tempfile
 import threading
 from functools import partial
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from binlake.position.checkpoint import last_finished, planned_batch
+from binlake.position.checkpoint import last_finished, last_planned, planned_batch
 from binlake.position.last_words import LastWords, leaving_last_words
 from binlake.position.lease import StreamLease
 from binlake.position.ledger import Ledger
 from binlake.position.topics import Topics
 from binlake.settings import Settings
 from binlake.source.client import secrets_of
-from binlake.source.positions import end_offsets, offset_at
+from binlake.source.offsets import NO_OFFSETS, Offsets
+from binlake.source.positions import Administration, end_offsets, offset_at
 from binlake.stream.batches.runner import BatchRunner
 from binlake.stream.definitions.ddl_topics import with_ddl_topics
 from binlake.stream.definitions.schemas import SchemaRegistry
@@ -29,7 +28,7 @@ from binlake.stream.monitoring.monitor import Monitor
 from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
 from binlake.stream.monitoring.steps import BatchSteps, StepTeller
 from binlake.stream.recovery import open_known, recover
-from binlake.stream.spark.kafka_source import kafka_source
+from binlake.stream.spark.planned_stream import planned_stream
 from binlake.stream.spark.tasks import cause_of, jvm_has_ended, service_tasks
 from binlake.stream.tables.between_batches import BetweenBatches, complain_of_tables
 from binlake.stream.tables.resync import SignalledConnector
@@ -116,7 +115,9 @@ class Stream:
         transactions = self._transactions(ledger)
         connector = SignalledConnector.of(settings)
         registry = SchemaRegistry(settings)
-        ends = partial(end_offsets, settings.kafka.client_properties(), timeout_s=_ASK_S)
+        kafka = settings.kafka.client_properties()
+        self._ends = ends = partial(end_offsets, kafka, timeout_s=_ASK_S, admin=Administration(kafka))
+        self._log_ends = NO_OFFSETS
         self._counts = tempfile.TemporaryDirectory(prefix="binlake-counts-", ignore_cleanup_errors=True)
         self._steps = BatchSteps(self._counts.name)
         self._runner = BatchRunner(
@@ -165,16 +166,16 @@ class Stream:
             self._run(once=once)
 
     def _run(self, *, once: bool) -> None:
-        source = kafka_source(self._spark, self._settings, self._start)
-        writer = source.writeStream.foreachBatch(self._on_batch)
+        known = last_planned(self._checkpoint)
+        planned = planned_stream(self._spark, self._settings, self._start, known, once=once)
+        writer = planned.frame.writeStream.foreachBatch(self._on_batch)
         writer = writer.option("checkpointLocation", self._checkpoint_dir).queryName(self._settings.name)
-        interval = f"{self._settings.batch.trigger_interval_ms} milliseconds"
-        writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=interval)
+        writer = writer.trigger(**planned.trigger)
         try:
             self._query = writer.start()
             _log.info("waiting for records of %d topics", len(self._start))
             with StepTeller(self._steps, _say_step):
-                self._watch(self._query)
+                self._watch(self._query, planned.until)
             if once and self._error is None and not self._stop.is_set():
                 self._settle(every_s=0.0)
                 self._between.finish()
@@ -186,11 +187,12 @@ class Stream:
             self._counts.cleanup()
             self._lease.give_back()
 
-    def _watch(self, query: StreamingQuery) -> None:
-        """Wait for the end of the query, or end it between two batches when a stop is requested."""
+    def _watch(self, query: StreamingQuery, until: Offsets | None) -> None:
+        """Wait for the end of the query, or end it between two batches when a stop is requested or the batch that ends
+        at ``until`` is finished."""
         try:
             while not query.awaitTermination(_LOOK_S):
-                if self._stop.is_set() and not self._busy:
+                if not self._busy and (self._stop.is_set() or self._is_through(until)):
                     query.stop()
                 for step in (partial(self._settle, _SETTLE_EVERY_S), self._tend_tables):
                     try:
@@ -216,6 +218,9 @@ class Stream:
                     do_next="see Spark's log; start again, and with binlake --debug if it comes again",
                     stream=self._settings.name,
                 ) from None
+
+    def _is_through(self, until: Offsets | None) -> bool:
+        return until is not None and not last_finished(self._checkpoint).short_of(until)
 
     def _on_batch(self, batch: DataFrame, batch_id: int) -> None:
         if self._stop.is_set():
@@ -274,14 +279,14 @@ class Stream:
             self._turn.release()
 
     def _with_lag(self, event: ProgressEvent) -> ProgressEvent:
-        """The event with the end offsets of the partitions as Spark last read them."""
-        progress: Any = self._query.lastProgress if self._query is not None else None
-        # Spark 4 gives an object whose offsets are not JSON, but its ``json`` is; Spark 3.5 gives a dictionary
-        document = json.loads(progress.json) if hasattr(progress, "json") else progress or {}
-        sources = document.get("sources") or [{}]
-        ends = sources[0].get("latestOffset") or {}
-        partitions = tuple(
-            dataclasses.replace(p, end=max(p.end, int(ends.get(p.topic, {}).get(str(p.partition), 0))))
-            for p in event.partitions
+        """The event with the end offsets of the partitions in Kafka; the last known ones, if it does not answer."""
+        places = Offsets.of_places((p.topic, p.partition, p.end) for p in event.partitions)
+        self._log_ends = self._log_ends.furthest(places)
+        try:
+            self._log_ends = self._log_ends.furthest(self._ends(places))
+        except TransientError as error:
+            _log.info("the ends of the topics are not known: %s", error, extra={"event": "ends_unknown"})
+        ends = self._log_ends
+        return dataclasses.replace(
+            event, partitions=tuple(dataclasses.replace(p, end=ends.at(p.topic, p.partition)) for p in event.partitions)
         )
-        return dataclasses.replace(event, partitions=partitions)

@@ -46,13 +46,13 @@ class Recording:
         return next((m for t, m in self.recorded.topics.items() if t.endswith(f".{table}")), [])
 
 
-def play(broker: Broker, database: str, variant: str) -> Recording:
+def play(broker: Broker, database: str, variant: str, *, shared: bool = True) -> Recording:
     """Put a recording into the broker, topic by topic, in recorded partitions and order.
 
-    Its topics get a prefix of their own: other tests share the broker.
+    Its topics get a prefix of their own: other tests share the broker. They share the topics too, if ``shared``.
     """
     place = (broker.bootstrap_servers, database, variant)
-    if place not in _played:
+    if place not in _played or not shared:
         recording = _renamed(database, variant, f"{database}_{variant}_{new_uuid()[:8]}")
         topics = recording.recorded.topics
         partitions = {t: max((m.partition for m in ms), default=0) + 1 for t, ms in topics.items()}
@@ -61,6 +61,8 @@ def play(broker: Broker, database: str, variant: str) -> Recording:
         for messages in topics.values():
             sender.send(messages)
         sender.flush()
+        if not shared:
+            return recording
         _played[place] = recording
     return _played[place]
 

@@ -119,7 +119,7 @@ STATEMENTS: tuple[tuple[str, list[list[object]]], ...] = (
 
 
 @pytest.mark.full
-@pytest.mark.spark4
+@pytest.mark.lines
 def test_spark_makes_changes_and_drops_tables(spark: SparkSql, place: Path) -> None:
     warehouse = place / "warehouse"
     for statement, wanted in STATEMENTS:

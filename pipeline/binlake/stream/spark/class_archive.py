@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from binlake.stream.spark.cache import cache_entry, cached
 from binlake.stream.spark.jars import pyspark_jars
 from binlake.stream.spark.java import find_java, java_environment
+from hudilake.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
@@ -37,11 +38,16 @@ def archive_options() -> str:
 
 
 def make_archive() -> None:
-    """Make the archive unless it exists. A failure is logged and not tried again: Spark works without the archive.
+    """Make the archive unless it exists. A failure is logged, and not tried again where the cache can be written: Spark
+    works without the archive.
 
-    Raises ConfigError if there is no Java, or the cache cannot be written.
+    Raises ConfigError if there is no Java.
     """
-    cached(_name(), _make)
+    name = _name()
+    try:
+        cached(name, _make)
+    except (ConfigError, OSError) as error:
+        _log.warning("Spark's classes cannot be kept, so it starts more slowly: %s", error)
 
 
 def _name() -> str:

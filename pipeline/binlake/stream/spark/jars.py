@@ -22,10 +22,18 @@ from binlake.stream.spark.cache import cached
 from binlake.stream.spark.java import find_java
 from hudilake.errors import ConfigError, TransientError, UnsupportedError
 
-#: The newest connector of each line whose token provider was published with it everywhere (measured).
-KAFKA_CONNECTORS = {
+_log = logging.getLogger(__name__)
+
+# The lines of Spark that binlake runs on. Spark 3.5 plans batches by its Kafka connector, a set of jars. Spark 4 has
+# data sources in Python, so there binlake plans them itself (``offset_source.py``) and needs no jars.
+
+#: Line -> its Kafka connector, the newest whose token provider was published with it everywhere (measured).
+KAFKA_CONNECTORS: dict[str, str | None] = {
     "3.5": "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7",
-    "4.0": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+    "4.0": None,
+    "4.1": None,
+    "4.2": None,
+    "4.3": None,
 }
 
 
@@ -34,11 +42,24 @@ def spark_line() -> str:
     version = importlib.metadata.version("pyspark")
     line = ".".join(version.split(".")[:2])
     if line not in KAFKA_CONNECTORS:
-        raise UnsupportedError(f"Spark {version} is not supported", do_next="install pyspark 3.5.7 or 4.0.2")
+        lines = ", ".join(KAFKA_CONNECTORS)
+        raise UnsupportedError(f"Spark {version} is not supported", do_next=f"install a pyspark of the lines {lines}")
     return line
 
 
-_log = logging.getLogger(__name__)
+def connector_coordinate() -> str | None:
+    """The Kafka connector of the installed PySpark; None if it needs none. Raises as ``spark_line``."""
+    return KAFKA_CONNECTORS[spark_line()]
+
+
+def check_fetch(fetch: str) -> None:
+    """Raise ConfigError where ``kafka.fetch`` wants Spark's Kafka source and the installed line has none."""
+    if fetch == "spark" and connector_coordinate() is None:
+        raise ConfigError(
+            f"kafka.fetch: spark needs Spark 3.5; this is {spark_line()}, where tasks fetch by themselves",
+            do_next="leave out kafka.fetch",
+        )
+
 
 # Spark has these on its class path already; a second copy is 50 MB of download and a version conflict.
 SPARK_PROVIDES = (
@@ -91,14 +112,14 @@ def resolve_archive(coordinate: str, name: str) -> Path:
 
 
 def kafka_connector() -> list[Path]:
-    """Jars for ``binlake.stream.spark.jars`` with which the installed PySpark reads Kafka.
+    """Jars with which the installed PySpark plans batches of Kafka; none where it needs none.
 
     Raises:
-        UnsupportedError: no connector is known for this line of Spark.
+        UnsupportedError: this line of Spark is not known.
         TransientError, ConfigError: as for :func:`resolve`.
     """
-    line = spark_line()
-    return resolve([KAFKA_CONNECTORS[line]], f"spark-kafka-{line}", exclude=SPARK_PROVIDES)
+    coordinate = connector_coordinate()
+    return resolve([coordinate], f"spark-kafka-{spark_line()}", exclude=SPARK_PROVIDES) if coordinate else []
 
 
 def pyspark_jars() -> Path:

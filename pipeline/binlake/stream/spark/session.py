@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from binlake.settings import Settings
 from binlake.stream.spark.cache import log_file
 from binlake.stream.spark.class_archive import archive_options, make_archive
-from binlake.stream.spark.jars import KAFKA_CONNECTORS, kafka_connector, spark_line
+from binlake.stream.spark.jars import connector_coordinate, kafka_connector
 from binlake.stream.spark.java import java_environment
 from hudilake.errors import ConfigError
 
@@ -120,11 +120,13 @@ def _defaults(settings: Settings) -> dict[str, str]:
 
 
 def _connector(settings: Settings) -> dict[str, str]:
-    """The Kafka connector: jars that are resolved once. The settings of jars and repositories take precedence."""
-    if settings.spark.brings_jars:
+    """The Kafka connector, where Spark needs one: jars that are resolved once. The settings of jars and repositories
+    take precedence."""
+    coordinate = connector_coordinate()
+    if settings.spark.brings_jars or coordinate is None:
         return {}
     if not _needs_connector(settings):
-        return {"spark.jars.packages": KAFKA_CONNECTORS[spark_line()]}
+        return {"spark.jars.packages": coordinate}
     return {"spark.jars": ",".join(map(str, kafka_connector()))}
 
 

@@ -38,7 +38,7 @@ def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in frame.collect()), key=repr)
 
 
-@pytest.mark.spark4
+@pytest.mark.lines
 def test_joins_shuffle_nothing(spark: SparkSession, lake: Path) -> None:
     left, right = TableScan(str(lake / "l")), TableScan(str(lake / "r"))
     tables = everything(lake / "l"), everything(lake / "r")

@@ -22,7 +22,7 @@ def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.full
 @pytest.mark.spark
-@pytest.mark.spark4
+@pytest.mark.lines
 def test_a_jvm_takes_the_classes_of_spark_from_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert archive_options() == ""
     make_archive()

@@ -35,7 +35,7 @@ def keys(rows: list[Any]) -> list[int]:
     return sorted(row["id"] for row in rows)
 
 
-@pytest.mark.spark4
+@pytest.mark.lines
 def test_every_row_and_type(spark: SparkSession, lake: Path) -> None:
     frame = read_dataframe(spark, str(lake), columns=ALL)
     assert frame.columns == ALL
@@ -92,7 +92,7 @@ def test_the_index_is_read_in_tasks(spark: SparkSession, lake: Path) -> None:
     assert keys(rows) == sorted(r["id"] for r in everything(lake) if r["id"] in (1, 5, 9) and (r["n"] or 0) > 2)
 
 
-@pytest.mark.spark4
+@pytest.mark.lines
 def test_the_session_says_when_the_index_is_read_in_tasks(spark: SparkSession, lake: Path) -> None:
     jobs = []
     for limit in ("0", "100000"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from binlake.stream.spark import jars
-from binlake.stream.spark.jars import pyspark_jars, resolve
+from binlake.stream.spark.jars import KAFKA_CONNECTORS, kafka_connector, pyspark_jars, resolve, spark_line
 from embedded.jars import spark_packages
 from hudilake.errors import ConfigError, TransientError, UnsupportedError
 from tests.embedded.maven_repository import publish, repository_environment
@@ -101,8 +101,9 @@ def test_a_coordinate_has_three_parts(repository: Path) -> None:
 
 def test_a_spark_without_a_known_connector_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.9.1")
-    with pytest.raises(UnsupportedError, match=r"Spark 9\.9\.1"):
+    with pytest.raises(UnsupportedError, match=r"Spark 9\.9\.1") as raised:
         spark_packages()
+    assert ", ".join(KAFKA_CONNECTORS) in str(raised.value)
 
 
 def test_a_cache_that_cannot_be_made_is_told(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,15 +114,17 @@ def test_a_cache_that_cannot_be_made_is_told(repository: Path, tmp_path: Path, m
 
 
 @pytest.mark.spark
-@pytest.mark.spark4
+@pytest.mark.lines
 def test_the_connector_is_of_sparks_line_and_brings_nothing_that_spark_has() -> None:
-    line = ".".join(importlib.metadata.version("pyspark").split(".")[:2])
+    line = spark_line()
 
     def artifact(path: Path) -> str:
         return path.name.rsplit("-", 1)[0]
 
-    found = spark_packages()
-    assert any(path.name.startswith("spark-sql-kafka-0-10") and f"-{line}." in path.name for path in found)
+    found = kafka_connector()
+    connectors = [path for path in found if path.name.startswith("spark-sql-kafka-0-10") and f"-{line}." in path.name]
+    assert len(connectors) == (1 if KAFKA_CONNECTORS[line] else 0)
+    assert bool(found) == bool(connectors)
     assert {artifact(path) for path in found}.isdisjoint(artifact(path) for path in pyspark_jars().glob("*.jar"))
 
 

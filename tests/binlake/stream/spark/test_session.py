@@ -13,7 +13,7 @@ import pytest
 
 from binlake.settings import Settings
 from binlake.stream.spark import jars
-from binlake.stream.spark.jars import KAFKA_CONNECTORS, spark_line
+from binlake.stream.spark.jars import connector_coordinate
 from binlake.stream.spark.session import session_properties
 from tests.embedded.maven_repository import publish
 from tests.paths import ROOT
@@ -34,8 +34,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository that holds no more than the connector of this Spark, and an empty cache."""
     monkeypatch.setenv("BINLAKE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("BINLAKE_MAVEN_REPOSITORY", (tmp_path / "repository").as_uri() + "/")
-    group, artifact, version = KAFKA_CONNECTORS[spark_line()].split(":")
-    publish(tmp_path, f"{group}:{artifact}:{version}")
+    publish(tmp_path, str(connector_coordinate()))
     return tmp_path
 
 
@@ -62,7 +61,7 @@ def test_where_the_settings_name_a_repository_spark_resolves(
 ) -> None:
     monkeypatch.setenv("BINLAKE_CACHE", str(tmp_path / "cache"))
     given = properties(conf={named: "theirs"})
-    assert given["spark.jars.packages"] == KAFKA_CONNECTORS[spark_line()]
+    assert given["spark.jars.packages"] == connector_coordinate()
     assert "spark.jars" not in given
     assert not (tmp_path / "cache/jars").exists()
 

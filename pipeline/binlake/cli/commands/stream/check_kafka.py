@@ -16,6 +16,7 @@ from binlake.decode.changes import RawRecords
 from binlake.settings import KafkaSettings
 from binlake.source.client import Complaints, failure, make_consumer
 from binlake.source.java_client import java_properties
+from binlake.stream.spark.jars import check_fetch, connector_coordinate
 from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError, LakeError, TransientError
 
@@ -57,7 +58,9 @@ class KafkaProbe:
 
     def _reach(self) -> str:
         config = self.kafka.client_properties()
-        java_properties(config)  # whether Spark's client can be given them
+        check_fetch(self.kafka.fetch)
+        if connector_coordinate():
+            java_properties(config)  # whether Spark's client can be given them
         ours = {
             "enable.auto.commit": False,
             "auto.offset.reset": "error",

@@ -1,12 +1,15 @@
-"""Spark's Kafka source for a stream: it triggers and plans the batches, and with ``kafka.fetch: spark`` brings records.
+"""The streaming DataFrame that plans a stream's batches, in the way of the installed line of Spark.
 
-Its options hold secrets and decrypted keys; ``session.REDACTED`` makes Spark hide them by their names.
+On Spark 3.5 that is its Kafka source, which with ``kafka.fetch: spark`` brings the records, too.
+
+Options hold secrets and decrypted keys; ``session.REDACTED`` makes Spark hide them by their names.
 """
 
 from __future__ import annotations
 
 import base64
 import re
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,7 +21,55 @@ from binlake.settings import Settings
 from binlake.source.client import GROUP
 from binlake.source.java_client import java_properties
 from binlake.source.offsets import Offsets
+from binlake.source.planner import PlannedTopics
+from binlake.source.positions import end_offsets
+from binlake.stream.spark.jars import check_fetch, connector_coordinate
 from hudilake.errors import ConfigError
+
+_ASK_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStream:
+    """A stream of batches.
+
+    Args:
+        frame: what Spark runs; its batches have the planned offsets.
+        trigger: the arguments of ``DataStreamWriter.trigger``.
+        until: the offsets at which the query is to be stopped; None where Spark ends it by itself, or it has no end.
+    """
+
+    frame: DataFrame
+    trigger: dict[str, Any]
+    until: Offsets | None = None
+
+
+def planned_stream(
+    spark: SparkSession, settings: Settings, start: Offsets, known: Offsets, *, once: bool
+) -> PlannedStream:
+    """The stream's batches from ``start`` on.
+
+    Args:
+        start: where a query without a checkpoint begins.
+        known: the end of the last batch in the checkpoint; empty for a new one.
+        once: until the records that exist now are planned.
+
+    Raises:
+        ConfigError: properties that Spark's client does not take, no access to Kafka, and as ``check_fetch``.
+        TransientError: Kafka does not answer.
+    """
+    endless = {"processingTime": f"{settings.batch.trigger_interval_ms} milliseconds"}
+    if connector_coordinate() is not None:
+        return PlannedStream(kafka_source(spark, settings, start), {"availableNow": True} if once else endless)
+    check_fetch(settings.kafka.fetch)
+    from binlake.stream.spark.offset_source import offset_frame  # Spark 3.5 has no data sources in Python
+
+    kafka = settings.kafka
+    config, position = kafka.client_properties(), start.furthest(known)
+    until = end_offsets(config, position, _ASK_S) if once else None
+    most = settings.batch.max_events
+    planned = PlannedTopics(config, kafka.read_topics, kafka.read_pattern, position, most, until)
+    return PlannedStream(offset_frame(spark, planned), endless, until)
 
 
 def kafka_source(spark: SparkSession, settings: Settings, start: Offsets) -> DataFrame:
