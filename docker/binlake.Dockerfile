@@ -48,7 +48,7 @@ ENV PATH=/opt/binlake/venv/bin:/opt/java/bin:$PATH JAVA_HOME=/opt/java SPARK_HOM
     LANG=C.UTF-8 PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/tmp/binlake-numba
 # This Java cannot keep Spark's classes, since it has no archive of its own (100 MB); the entry says so, and nothing tries.
 RUN python -B -c "from binlake.stream.spark.session import prepare_spark; prepare_spark()" 2> /dev/null \
- && chown -R 185:0 /opt/binlake/cache && chmod -R g=u /opt/binlake/cache
+ && find /opt/binlake/cache -user root -exec chown 185:0 {} + -exec chmod g=u {} +
 WORKDIR /opt/binlake/work
 USER 185
 VOLUME /lake
