@@ -19,8 +19,6 @@ PICTURES = Path(__file__).parent / "pictures"
 PAGES: dict[str, tuple[str, Literal["light", "dark"]]] = {
     "console-lake": ("/", "light"),
     "console-table": ("/table?stream=shop&table=shop.orders", "light"),
-    "console-query": ("/query?table=shop.orders&key=5&run=1&sql=select+*+from+shop.orders+where+id+%3C+4", "dark"),
-    "console-lineage": ("/lineage?stream=shop&table=shop.orders", "dark"),
 }
 
 
@@ -35,6 +33,7 @@ def main() -> None:
         with watched(settings, ask_kafka=False) as site, served(site, "127.0.0.1", 0) as address, browser() as opened:
             for name, (path, scheme) in PAGES.items():
                 page = opened.new_page(viewport={"width": 1180, "height": 620}, color_scheme=scheme)
+                page.set_default_navigation_timeout(120_000)
                 page.goto(address.rstrip("/") + "/")
                 page.locator("a.row").first.wait_for()
                 page.goto(address.rstrip("/") + path)
