@@ -61,7 +61,7 @@ def running(name: str, arguments: Sequence[str], *options: str, log: Path) -> It
         docker("rm", "--force", name)
 
 
-def wait_for_words(name: str, words: str, timeout_s: float = 90) -> None:
+def wait_for_words(name: str, words: str, timeout_s: float = 180) -> None:
     """Wait until a container has said something. Raises TimeoutError, or RuntimeError if it ended before."""
     deadline = clock.monotonic_s() + timeout_s
     while True:
