@@ -60,7 +60,7 @@ def test_the_image_has_what_users_need_and_no_more(problem: str | None) -> None:
     assert size_mb < _MOST_MB
     assert run(["--version"]).stdout.strip().endswith(importlib.metadata.version("binlake"))
     listed = run(["-c", _LIST], "--entrypoint", "python").stdout
-    packages = {name.lower() for name in listed.split()}
+    packages = {name.lower().replace("_", "-") for name in listed.split()}
     assert {"binlake", "hudilake", "lakemetastore", "pyspark", "duckdb"} <= packages
     assert packages.isdisjoint(_NOT_FOR_USERS)
     locked = re.findall(r"^([\w.-]+)==", (ROOT / "requirements-binlake.lock").read_text(), re.MULTILINE)
