@@ -16,7 +16,7 @@ say() { echo "docker/test_python.sh: $*"; }
 have_base "${BASE_IMAGE:-debian:forky-slim}" binlake/debian:forky ca-certificates forky
 docker build --network host -t binlake/pythons:forky - > "$work/build.log" 2>&1 << DOCKERFILE || { tail -n 30 "$work/build.log" >&2; exit 1; }
 FROM $base
-RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates make procps python3.13-venv python3.14-venv
+RUN apt-get -o Acquire::Check-Valid-Until=false update && apt-get install -y --no-install-recommends ca-certificates make procps python3.13-venv python3.14-venv
 DOCKERFILE
 
 mkdir -p "$work/tree" "$HOME/.cache"
