@@ -1,0 +1,1 @@
+"""Dumps of an hour replayed and audited, hour by hour, by Airflow or Dagster."""
