@@ -150,6 +150,12 @@ COMMANDS = (
         "time. SIGTERM and Ctrl-C finish the portion in hand, then stop.",
     ),
     Lazy(
+        "load",
+        "binlake.cli.commands.loads.load",
+        "load",
+        "Load tables straight from the source's server, in chunks at one position; the stream goes on from there.",
+    ),
+    Lazy(
         "backfill",
         "binlake.cli.commands.loads.backfill",
         "backfill",

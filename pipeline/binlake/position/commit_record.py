@@ -16,6 +16,7 @@ from binlake.position.record_reader import RecordKey, RecordReader
 from binlake.position.recorded import (
     DumpHours,
     RecordedBackfill,
+    RecordedLoad,
     RecordedPortion,
     RecordedRepair,
     RecordedTransactions,
@@ -49,6 +50,7 @@ class CommitNotes:
         key: the record key fields that the table has since this commit, and the commit's requested time.
         backfill: the portion of a backfill that the commit holds.
         derived: how far a wide table follows its table of cells.
+        load: how far the table is loaded from the source's server.
     """
 
     skipped: Ranges = NO_RANGES
@@ -64,6 +66,7 @@ class CommitNotes:
     key: tuple[tuple[str, ...], str] | None = None
     backfill: RecordedBackfill | None = None
     derived: DerivedPosition | None = None
+    load: RecordedLoad | None = None
 
     def to_extra(self) -> dict[str, str]:
         """The notes as extra metadata."""
@@ -82,6 +85,7 @@ class CommitNotes:
             RecordKey.REPAIRED: self.repaired.to_text() if self.repaired is not None else None,
             RecordKey.BACKFILL: self.backfill.to_text() if self.backfill is not None else None,
             RecordKey.DERIVED: self.derived.to_text() if self.derived is not None else None,
+            RecordKey.LOAD: self.load.to_text() if self.load is not None else None,
         }
         return {str(key): text for key, text in texts.items() if text is not None}
 
@@ -203,6 +207,7 @@ class CommitRecord:
                 reader.key,
                 reader.backfill,
                 reader.derived,
+                reader.load,
             ),
             reader.snapshots,
             reader.heights if RecordKey.HEIGHTS in extra else None,

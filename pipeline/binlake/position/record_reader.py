@@ -15,6 +15,7 @@ from binlake.position.derived_position import DerivedPosition
 from binlake.position.recorded import (
     DumpHours,
     RecordedBackfill,
+    RecordedLoad,
     RecordedPortion,
     RecordedRepair,
     RecordedTransactions,
@@ -63,6 +64,7 @@ class RecordKey(StrEnum):
     SNAPSHOTS = "binlake.snapshots"
     REVERTS = "binlake.reverts"
     KEY = "binlake.key"
+    LOAD = "binlake.load"
 
 
 class NewestValues(Protocol):
@@ -171,6 +173,12 @@ class RecordReader:
         """The portion of a backfill that the commit holds."""
         text = self._text(RecordKey.BACKFILL)
         return RecordedBackfill.from_text(text) if text is not None else None
+
+    @property
+    def load(self) -> RecordedLoad | None:
+        """How far the table is loaded from the source's server; None for a table that was not."""
+        text = self._text(RecordKey.LOAD)
+        return RecordedLoad.from_text(text) if text is not None else None
 
     @property
     def derived(self) -> DerivedPosition | None:

@@ -1,4 +1,4 @@
-"""Values that commits record besides offsets: the last transaction, portions of dumps and backfills, reverts."""
+"""Values that commits record besides offsets: the last transaction, portions of dumps and backfills, loads, reverts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from binlake.decode.changes import SourceTable
+from binlake.source.database.snapshot import SourcePosition
 from binlake.source.dump_layout import DumpFile
+from hudilake.errors import ConfigError
 
 #: Root of a dump -> ranges of hours that were replayed; the end of a range is exclusive.
 DumpHours = Mapping[str, list[tuple[int, int]]]
@@ -174,6 +176,51 @@ class RecordedBackfill:
         """The reverse of ``to_text``. Raises ValueError, KeyError, TypeError."""
         data = json.loads(text)
         return RecordedBackfill(**{**data, "columns": tuple(data["columns"])})
+
+
+def load_stream(name: str) -> str:
+    """The stream name in the commits of a load. No stream of the settings can have this name."""
+    return f"{name}.load"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLoad:
+    """How far a table is loaded.
+
+    Args:
+        position: the oldest one at which rows were read. The table has all changes up to there; rows that a later run
+            read may have later ones too.
+        definition: a digest of the columns and the key at the source.
+        rows: how many were loaded so far.
+        after: all rows whose first key column is less than this value are loaded, as the server spells it; None: none,
+            or all.
+        done: whether all rows are loaded.
+    """
+
+    position: SourcePosition
+    definition: str
+    rows: int = 0
+    after: str | None = None
+    done: bool = False
+
+    def interrupted(self, path: str) -> ConfigError:
+        """What a table says that has some of the source's rows only. ``path``: of the table."""
+        return ConfigError(
+            f"the first load of the table was interrupted after {self.rows:,} rows",
+            do_next="run binlake load again: it goes on from there",
+            path=path,
+        )
+
+    def to_text(self) -> str:
+        """Returns a JSON object of all fields by their names."""
+        data = {name: getattr(self, name) for name in self.__slots__} | {"position": self.position.to_json()}
+        return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+
+    @staticmethod
+    def from_text(text: str) -> RecordedLoad:
+        """The reverse of ``to_text``. Raises ValueError, KeyError, TypeError."""
+        data = json.loads(text)
+        return RecordedLoad(**{**data, "position": SourcePosition.from_json(data["position"])})
 
 
 def _pairs(tables: tuple[SourceTable, ...]) -> list[list[str]]:

@@ -1,13 +1,15 @@
-"""Derives a stream's position from the commit records of the tables when its ledger is lost."""
+"""Derives a stream's position from the commit records of the tables: when its ledger is lost, or after a first load."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from binlake.decode.changes import SourceTable
+from binlake.decode.order import file_number
 from binlake.position.ledger import Ledger
 from binlake.position.record_reader import RecordReader
 from binlake.position.recorded import NO_TRANSACTIONS
+from binlake.source.database.snapshot import SourcePosition
 from binlake.source.offsets import NO_OFFSETS, Offsets
 
 
@@ -42,3 +44,15 @@ def newest_start(record: RecordReader, stream: str) -> Offsets:
     """The start offsets of a table's newest commit; for partitions that it did not cover, the stream's position."""
     standing = record.positions_of(stream)
     return standing.earliest(record.ranges.starts().within(standing))  # another stream's commit may be ahead
+
+
+def oldest_position(tables: Iterable[RecordReader]) -> SourcePosition | None:
+    """The position from which the changes of all loaded tables go on; None if no table was loaded.
+
+    Tables may be loaded at several positions: each leaves out the changes up to its own. Positions are compared by the
+    number of the binlog's file, then by the place in it.
+
+    ``tables``: the newest values of the commit records of every table.
+    """
+    positions = [load.position for record in tables if (load := record.load) is not None]
+    return min(positions, key=lambda one: (file_number(one.file), one.position), default=None)

@@ -1,4 +1,4 @@
-"""The source's database itself, which ``binlake verify`` reads, and its binlog."""
+"""The source's database itself, which ``binlake load`` and ``binlake verify`` read, and its binlog."""
 
 from __future__ import annotations
 
@@ -35,6 +35,18 @@ class MysqlSettings(Section):
         return self.server_id or 1 << 30 | zlib.crc32(stream.encode()) & ((1 << 30) - 1)
 
 
+class LoadSettings(Section):
+    """How ``binlake load`` reads tables, and how much of the server it takes."""
+
+    connections: Count = 2
+    """How many sessions read side by side."""
+    chunk_rows: Count = 50_000
+    """Rows of one query, approximately. A table without a key is one query."""
+    commit_rows: Count = 1_000_000
+    """Rows of one commit, approximately. An interrupted load reads at most so many rows again, and holds so many in
+    memory."""
+
+
 class DatabaseSettings(Section):
     """How to reach the MySQL or MariaDB server whose changes the stream carries."""
 
@@ -57,3 +69,5 @@ class DatabaseSettings(Section):
     """A replica that is read instead. Positions are then those of its primary, whose binlog the stream carries."""
     rows_per_second: Count | None = None
     """The most rows that are read a second; null for no limit."""
+    load: LoadSettings = Field(default_factory=LoadSettings)
+    """The first load of tables, ``binlake load``."""

@@ -237,7 +237,7 @@ class SourceSettings(Section):
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     """Where the schemas of Avro messages are."""
     database: DatabaseSettings = Field(default_factory=DatabaseSettings)
-    """The database itself, which ``binlake verify`` reads; a stream that reads Kafka does not need it."""
+    """The database itself, which ``binlake load`` and ``binlake verify`` read; a stream of Kafka does not need it."""
     mysql: MysqlSettings | None = None
     """With it the stream reads the binlog of ``database`` itself, and there is no section ``kafka``."""
     schemas: Mapping[Text, SchemaSettings] = Field(default_factory=dict)

@@ -40,6 +40,7 @@ class Lake:
         registrar: is given the completed instants.
         ends: whether the stream ends: its tables are compacted inline then, for nothing waits for a later compaction.
         base_from_rows: as in ``WriteContext``.
+        loads: whether the tables that are being loaded may be opened; no other writer may write to them.
     """
 
     def __init__(
@@ -50,10 +51,11 @@ class Lake:
         *,
         ends: bool = False,
         base_from_rows: int | None = None,
+        loads: bool = False,
     ) -> None:
         self.root = root
         self.registrar = registrar
-        self._ends, self._base_from_rows = ends, base_from_rows
+        self._ends, self._base_from_rows, self._loads = ends, base_from_rows, loads
         self._locking = locking
         self._open: dict[str, LakeTable] = {}
         self._known: dict[str, KnownTable] = {}
@@ -85,7 +87,15 @@ class Lake:
                 opened = self._kept(rules, LakeTable.open(storage, rules, self._locking, known))
             except StorageNotFoundError as error:
                 raise judged(storage, error) from error
+            self._refuse_half(opened)
         return opened
+
+    def _refuse_half(self, table: LakeTable) -> None:
+        """Raise ConfigError for a table whose load was interrupted: it has some of the source's rows."""
+        if table.load is None or table.load.done or self._loads:
+            return
+        self.forget(table.rules.path)
+        raise table.load.interrupted(table.storage.uri)
 
     def judged(self, rules: TableRules, error: LakeError) -> LakeError:
         """An error of the table at the rules' path, as ``presence.judged``."""

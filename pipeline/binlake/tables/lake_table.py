@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from binlake.decode.changes import SourceTable, TableSchema
 from binlake.position.commit_record import CommitRecord
 from binlake.position.record_reader import RecordReader
+from binlake.position.recorded import RecordedLoad
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.plain_deletes import keep_plain_deletes
 from binlake.rows.tasks.plan import TaskTableReport
@@ -73,7 +74,8 @@ class LakeTable:
 
     ``base_from_rows``: as in ``WriteContext``. ``heights``: how far its facts are counted. ``rows``: places and writes
     its rows, as its kind does. ``ddl``: the statements that its commits record. ``snapshots``: the places at
-    which its snapshot rows were read. ``registrar``: is given the completed instants.
+    which its snapshot rows were read. ``load``: how far it is loaded from the source's server. ``registrar``: is given
+    the completed instants.
     """
 
     storage: Storage
@@ -88,6 +90,7 @@ class LakeTable:
     keyless: KeylessState | None = None
     ddl: tuple[DdlEntry, ...] = ()
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
+    load: RecordedLoad | None = None
     _seen: int = 0
     registrar: Registrar = NO_REGISTRAR
     rows: TableRows = field(init=False)
@@ -144,6 +147,7 @@ class LakeTable:
         self.ddl = recorded.ddl or ()
         self.snapshots = recorded.snapshots
         self.heights = recorded.heights
+        self.load = recorded.load
         if is_keyless(table.config):
             self.keyless = recorded.keyless or KeylessState()
         self.rows.load()
@@ -326,6 +330,7 @@ class LakeTable:
         self.keyless = record.keyless if record.keyless is not None else self.keyless
         self.ddl = record.notes.ddl if record.notes.ddl is not None else self.ddl
         self.snapshots = record.snapshots if record.snapshots.runs else self.snapshots
+        self.load = record.notes.load if record.notes.load is not None else self.load
         self.heights = record.heights if record.heights is not None else self.heights
         self.registrar.completed(self.storage.uri, context.instant)
         return completed

@@ -62,6 +62,8 @@ def resync_request(
     standing = recorded.positions_of(settings.name) if recorded is not None else ledger.applied(table)
     prefix = debezium.topic_prefix or _prefix(origin.names, list(standing))
     newest = _newest_order(settings, ledger, origin.first, opened)
+    if recorded is not None:
+        newest = max(newest, recorded.truncates.whole)  # rows up to there do not come back
     order = max(newest, earlier.order + 1) if earlier is not None else newest  # its rows have the next value
     return ResyncRequest(new_uuid(), origin.known(), prefix, order, newest, now_ms())
 

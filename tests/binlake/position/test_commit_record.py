@@ -21,6 +21,7 @@ from binlake.position.record_reader import VERSION, RecordKey, RecordReader
 from binlake.position.recorded import (
     PassedTransactions,
     RecordedBackfill,
+    RecordedLoad,
     RecordedPortion,
     RecordedTransactions,
     Revert,
@@ -31,6 +32,7 @@ from binlake.rows.upsert.truncates import Truncates
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.judged import ClauseVerdict, Ruling
 from binlake.schema.rules.row_places import SnapshotPlaces
+from binlake.source.database.snapshot import SourcePosition
 from binlake.source.dump_layout import DumpFile
 from binlake.source.offsets import OffsetRange, Offsets, Ranges
 from hudilake.errors import UnsupportedError
@@ -129,6 +131,7 @@ def test_a_record_of_before_is_read_to_the_same_value_and_written_to_the_same_te
         "binlake.derived",
         "binlake.heights",
         "binlake.repeated",
+        "binlake.load",
     }
     assert {key.value for key in RecordKey} - WRITTEN_BEFORE.keys() == new
     assert CommitRecord.from_extra(WRITTEN_BEFORE) == RECORD
@@ -173,6 +176,15 @@ NOTES = st.builds(
     portion_table=st.none() | TABLES,
     backfill=st.none()
     | st.builds(RecordedBackfill, NAMES, NAMES, NAMES, SMALL, SMALL, NAMES, st.lists(NAMES, max_size=2).map(tuple)),
+    load=st.none()
+    | st.builds(
+        RecordedLoad,
+        st.builds(SourcePosition, NAMES, SMALL, SMALL, st.none() | NAMES),
+        NAMES,
+        SMALL,
+        st.none() | NAMES,
+        st.booleans(),
+    ),
     derived=st.none()
     | st.builds(DerivedPosition, st.none() | MOMENTS, NAMES, SMALL, SMALL, st.none() | SMALL, SMALL, WORKERS),
     reverts=st.lists(st.builds(Revert, NAMES, NAMES, st.lists(NAMES).map(tuple), SMALL, SMALL, NAMES)).map(tuple),

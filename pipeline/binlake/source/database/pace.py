@@ -5,6 +5,7 @@ It stands alone: the run makes one for all its tables, and the reads of rows kee
 
 from __future__ import annotations
 
+import threading
 import time
 
 from hudilake.clock import monotonic_s
@@ -17,14 +18,16 @@ class Pace:
         self._rate = rows_per_second
         self._began_s: float | None = None
         self._rows = 0
+        self._lock = threading.Lock()
 
     def passed(self, rows: int) -> None:
-        """Note rows that were read, and wait until so many are due."""
+        """Note rows that were read, and wait until so many are due. Several threads may call it."""
         if self._rate is None:
             return
-        if self._began_s is None:
-            self._began_s = monotonic_s()
-        self._rows += rows
-        ahead_s = self._rows / self._rate - (monotonic_s() - self._began_s)
+        with self._lock:
+            if self._began_s is None:
+                self._began_s = monotonic_s()
+            self._rows += rows
+            ahead_s = self._rows / self._rate - (monotonic_s() - self._began_s)
         if ahead_s > 0:
             time.sleep(ahead_s)

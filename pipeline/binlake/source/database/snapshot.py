@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from binlake.decode.order import binlog_order
 from binlake.settings import SourceSettings
@@ -22,6 +22,7 @@ from hudilake.errors import ConfigError, LakeError, TransientError
 #: So long after its place in the binlog a transaction is visible.
 _VISIBLE_AFTER_S = 1.0
 _BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+_LOCK, _UNLOCK = "FLUSH TABLES WITH READ LOCK", "UNLOCK TABLES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,14 @@ class SourcePosition:
         position: in it; all transactions that end at or before it are in the snapshot.
         server_id: of the server that wrote the binlog.
         gtid: the transactions up to there, where the server names them; for people.
+        exact: whether the snapshot shows no later change.
     """
 
     file: str
     position: int
     server_id: int
     gtid: str | None = None
+    exact: bool = field(default=True, compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.position}" + (f" ({self.gtid})" if self.gtid else "")
@@ -81,28 +84,68 @@ def snapshot(connection: SourceConnection, *, replica: bool) -> Iterator[SourceP
     try:
         yield position
     finally:
-        with contextlib.suppress(LakeError):
-            connection.rows("ROLLBACK")
+        _end(connection)
+
+
+@contextlib.contextmanager
+def snapshots(connections: Sequence[SourceConnection], *, replica: bool) -> Iterator[list[SourcePosition]]:
+    """A snapshot in each of several sessions, for the length of the ``with`` block: all at one position if the server
+    grants the lock for it, else each at its own. Other arguments and errors as ``snapshot``.
+    """
+    with contextlib.ExitStack() as stack:
+        for connection in connections:
+            stack.callback(_end, connection)
+        yield _begin_all(connections, replica=replica)
+
+
+def _begin_all(connections: Sequence[SourceConnection], *, replica: bool) -> list[SourcePosition]:
+    first = connections[0]
+    try:
+        if len(connections) > 1:
+            first.rows(_LOCK)
+    except (ConfigError, TransientError):
+        return [_begin(connection, replica=replica) for connection in connections]
+    if len(connections) == 1:
+        return [_begin(first, replica=replica)]
+    try:
+        for connection in connections:
+            connection.rows(_BEGIN)
+        own = None if replica else _of_snapshot(first)
+        return [own or _stands(first, replica=replica)] * len(connections)
+    finally:
+        first.rows(_UNLOCK)
+
+
+def _end(connection: SourceConnection) -> None:
+    with contextlib.suppress(LakeError):
+        connection.rows("ROLLBACK")
 
 
 def _begin(connection: SourceConnection, *, replica: bool) -> SourcePosition:
     if not replica:
         connection.rows(_BEGIN)
-        shown = connection.rows("SHOW STATUS LIKE 'binlog_snapshot_%'")
-        status = {str(name).lower(): str(value or "") for name, value in shown}
-        if status.get("binlog_snapshot_file"):
-            file, place = status["binlog_snapshot_file"], int(status["binlog_snapshot_position"])
-            return SourcePosition(file, place, _server_id(connection), _gtid(connection, file, place))
+        if (own := _of_snapshot(connection)) is not None:
+            return own
         connection.rows("ROLLBACK")
     try:
-        connection.rows("FLUSH TABLES WITH READ LOCK")
+        connection.rows(_LOCK)
     except (ConfigError, TransientError):
         return _begin_after(connection, replica=replica)
     try:
         connection.rows(_BEGIN)
         return _stands(connection, replica=replica)
     finally:
-        connection.rows("UNLOCK TABLES")
+        connection.rows(_UNLOCK)
+
+
+def _of_snapshot(connection: SourceConnection) -> SourcePosition | None:
+    """The position of the session's snapshot as MariaDB tells it; None for another server."""
+    shown = connection.rows("SHOW STATUS LIKE 'binlog_snapshot_%'")
+    status = {str(name).lower(): str(value or "") for name, value in shown}
+    if not status.get("binlog_snapshot_file"):
+        return None
+    file, place = status["binlog_snapshot_file"], int(status["binlog_snapshot_position"])
+    return SourcePosition(file, place, _server_id(connection), _gtid(connection, file, place))
 
 
 def _begin_after(connection: SourceConnection, *, replica: bool) -> SourcePosition:
@@ -110,7 +153,7 @@ def _begin_after(connection: SourceConnection, *, replica: bool) -> SourcePositi
     position = _stands(connection, replica=replica)
     time.sleep(_VISIBLE_AFTER_S)
     connection.rows(_BEGIN)
-    return position
+    return replace(position, exact=False)
 
 
 def _stands(connection: SourceConnection, *, replica: bool) -> SourcePosition:

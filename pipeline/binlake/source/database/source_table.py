@@ -22,7 +22,7 @@ _KEYS = (
     "WHERE s.table_schema = %s AND s.table_name = %s AND s.non_unique = 0 "
     "ORDER BY s.index_name <> 'PRIMARY', s.index_name, s.seq_in_index"
 )
-_ROWS = "SELECT table_rows FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
+_ROWS = "SELECT table_rows, engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 _TABLES = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
 
 
@@ -56,12 +56,14 @@ class DescribedTable:
         columns: all of them, generated and invisible ones too, in the server's order.
         key: the primary key, else the first unique key without nullable columns; empty for a table without either.
         rows: the server's estimate.
+        engine: what stores it (``InnoDB``); empty for a view.
     """
 
     name: SourceTable
     columns: tuple[SourceColumn, ...]
     key: tuple[str, ...]
     rows: int
+    engine: str = ""
 
     @property
     def sql_name(self) -> str:
@@ -83,12 +85,12 @@ def describe(connection: SourceConnection, name: SourceTable) -> DescribedTable:
     if not columns:
         raise ConfigError(
             "the source has no such table, or its user may not see it",
-            do_next="if the table was dropped or renamed, name the tables to verify; else grant SELECT on it",
+            do_next="if the table was dropped or renamed, name the tables that there are; else grant SELECT on it",
             table=str(name),
             server=connection.place,
         )
-    [[rows]] = connection.rows(_ROWS, where)
-    return DescribedTable(name, columns, _key(connection.rows(_KEYS, where)), int(rows or 0))
+    [[rows, engine]] = connection.rows(_ROWS, where)
+    return DescribedTable(name, columns, _key(connection.rows(_KEYS, where)), int(rows or 0), engine or "")
 
 
 def tables_of(connection: SourceConnection) -> list[SourceTable]:

@@ -6,6 +6,7 @@ The conversions are those for Canal, whose values are MySQL's own texts (``binla
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,6 +32,8 @@ _WIRES = {
 }
 _ZERO_DATE = r"^[0-9]{4}-(00-[0-9]{2}|[0-9]{2}-00)"
 _SECOND = 1_000_000
+#: A string of JSON, or blanks outside of one.
+_BLANKS = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 
 
 @dataclass
@@ -123,6 +126,13 @@ def _normalised(text: str) -> str:
         return msgspec.json.encode(msgspec.json.decode(text), order="sorted").decode()
     except (msgspec.MsgspecError, RecursionError):
         return text
+
+
+def compact_json(texts: pa.Array) -> pa.Array:
+    """JSON texts without blanks between their parts, members and numbers as they are: so a connector writes them."""
+    coded = texts.dictionary_encode()
+    known = [None if text is None else _BLANKS.sub(r"\1", text) for text in coded.dictionary.to_pylist()]
+    return pa.array(known, pa.string()).take(coded.indices)
 
 
 def sql_literal(value: object, kind: MysqlType, quote: Callable[[str], str]) -> str:

@@ -52,6 +52,7 @@ class StreamPolicy:
         self._settings, self._lake, self._state = settings, lake, state
         self._transactions = transactions
         self._by_topic: dict[str, set[SourceTable]] = {}
+        self._anywhere: set[SourceTable] = set()
         for source in ledger.tables:
             table = self._opened(source)
             if table is not None:
@@ -59,8 +60,9 @@ class StreamPolicy:
             self.notice_restore(source)
 
     def tables_of(self, topics: Iterable[str]) -> set[SourceTable]:
-        """Only the tables that the batch can touch."""
-        return set().union(*(self._by_topic.get(topic, set()) for topic in topics))
+        """Only the tables that the batch can touch. A table that was loaded from the source's server may have any topic
+        until records of it have come."""
+        return self._anywhere.union(*(self._by_topic.get(topic, set()) for topic in topics))
 
     def table_state(self, source: SourceTable, table: LakeTable | None, batch: Batch) -> TableState:
         """By its commits; a table whose positions are the start of the batch needs no ``applied_until``."""
@@ -144,8 +146,13 @@ class StreamPolicy:
         return self._lake.opened(self._settings.table_rules(source).path)
 
     def _note_topics(self, source: SourceTable, table: LakeTable) -> None:
-        for topic in table.topics(self._settings.name):
+        topics = table.topics(self._settings.name)
+        for topic in topics:
             self._by_topic.setdefault(topic, set()).add(source)
+        if topics:
+            self._anywhere.discard(source)
+        else:
+            self._anywhere.add(source)
 
     def _note_behind(self, batch: Batch, outcome: Outcome, failed: Mapping[SourceTable, LakeError]) -> None:
         report = outcome.report

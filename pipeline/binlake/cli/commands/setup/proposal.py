@@ -151,7 +151,7 @@ def _source(one: Proposal) -> list[str]:
         lines += ["  registry:", "    url: http://127.0.0.1:8081   # of the schema registry: correct it"]
     if one.host is not None:
         lines += [
-            "  # binlake verify and binlake table resync read the source itself."
+            "  # binlake load, binlake verify and binlake table resync read the source itself."
             if one.servers
             else "  # The user needs SELECT, REPLICATION SLAVE and REPLICATION CLIENT on *.*.",
             "  database:",

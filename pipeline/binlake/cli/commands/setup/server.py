@@ -100,10 +100,10 @@ _VARIABLES = (
 )
 #: Right -> the reason. The connector's user needs them on *.*.
 _RIGHTS: Mapping[str, str] = {
-    "SELECT": "the snapshot and binlake verify read rows",
+    "SELECT": "the snapshot, binlake load and binlake verify read rows",
     "REPLICATION SLAVE": "the connector reads the binlog",
-    "REPLICATION CLIENT": "the connector and binlake verify ask for the binlog's position",
-    "RELOAD": "the snapshot locks tables for moments",
+    "REPLICATION CLIENT": "the connector, binlake load and binlake verify ask for the binlog's position",
+    "RELOAD": "the snapshot and binlake load lock tables for moments",
 }
 #: MariaDB 10.5 and later name REPLICATION CLIENT anew.
 _OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
