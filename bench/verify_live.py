@@ -203,7 +203,7 @@ def live_run(seconds: float, per_second: int, rows: int, bootstrap: str, place: 
     with contextlib.ExitStack() as stack:
         data = stack.enter_context(tempfile.TemporaryDirectory(prefix="db"))
         database = stack.enter_context(EmbeddedMariaDB(Path(data)))
-        _fill(database, rows)
+        fill(database, rows)
         connectors = {"live": connector(database, bootstrap)}
         stack.enter_context(EmbeddedConnect(place / "connect", bootstrap, connectors))
         conf = settings_file(place, database, bootstrap)
@@ -230,7 +230,8 @@ def live_run(seconds: float, per_second: int, rows: int, bootstrap: str, place: 
     return report
 
 
-def _fill(database: EmbeddedMariaDB, rows: int) -> None:
+def fill(database: EmbeddedMariaDB, rows: int) -> None:
+    """The tables, filled."""
     database.execute(_SETUP)
     for table, count in (("items", rows), ("hot", HOT_ROWS)):
         values = _VALUES.format(n="seq")

@@ -1,0 +1,131 @@
+"""``binlake load`` beside Debezium's snapshot of the same table: ``python -m bench.first_load --rows 500000``.
+
+MariaDB holds one table of 22 columns of all kinds. It is loaded several times, and goes the other way once: Debezium's
+snapshot into Kafka, then ``binlake run --once``. A line of JSON a run says the rows a second and the seconds of CPU for
+a million rows: of our processes from ``getrusage``, of Kafka, Kafka Connect and the server from ``/proc``. The server's
+is beside the sum, because both ways need it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+
+from bench.kafka_load import topic_ends
+from bench.verify_live import DATABASE, PASSWORD, PREFIX, USER, connector, fill
+from embedded.connect import EmbeddedConnect
+from embedded.kafka import EmbeddedKafka
+from embedded.mariadb import EmbeddedMariaDB
+
+TABLE = "items"
+TOPIC = f"{PREFIX}.{DATABASE}.{TABLE}"
+
+
+def settings_file(place: Path, database: EmbeddedMariaDB, bootstrap: str) -> Path:
+    """The settings of both ways: one topic, one table."""
+    place.mkdir(parents=True)
+    document: dict[str, Any] = {
+        "name": "load",
+        "lake": {"uri": str(place / "lake"), "options": {"fsync": "false"}},
+        "kafka": {"bootstrap_servers": bootstrap, "topics": [TOPIC], "ddl_topics": [PREFIX]},
+        "source": {"database": {"host": database.host, "port": database.port, "user": USER, "password": PASSWORD}},
+        "tables": {"include": [f"{DATABASE}.{TABLE}"], "defaults": {"buckets": 4, "compaction": {"mode": "off"}}},
+    }
+    conf = place / "conf.yaml"
+    conf.write_text(json.dumps(document))
+    return conf
+
+
+def command(*arguments: str) -> tuple[float, float]:
+    """Run binlake; seconds of time, and of CPU with its children's."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run([sys.executable, "-m", "binlake.cli", *arguments], check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.monotonic() - started, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def cpu_of(*pids: int | None) -> float:
+    """Seconds of CPU that processes have taken so far."""
+    return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids if pid is not None)
+
+
+def line(way: str, rows: int, seconds: float, cpu: dict[str, float]) -> str:
+    """The figures of a run."""
+    server = cpu.pop("server")
+    per_million = 1_000_000 / rows
+    figures = {
+        "way": way,
+        "rows": rows,
+        "seconds": round(seconds, 1),
+        "rows a second": round(rows / seconds),
+        "CPU s per million rows": round(sum(cpu.values()) * per_million, 2),
+        **{f"of which {name}": round(value * per_million, 2) for name, value in cpu.items() if len(cpu) > 1},
+        "the server's besides": round(server * per_million, 2),
+    }
+    return json.dumps(figures)
+
+
+def load(database: EmbeddedMariaDB, place: Path, rows: int, options: list[str]) -> str:
+    """One load. The time is that of the command, with the start of its process."""
+    conf, before = settings_file(place, database, "127.0.0.1:1"), cpu_of(database.pid)
+    seconds, cpu = command("load", str(conf), "--no-connector-check", "--json", *options)
+    server = cpu_of(database.pid) - before
+    return line("binlake load", rows, seconds, {"load": cpu, "server": server})
+
+
+def by_snapshot(database: EmbeddedMariaDB, place: Path, rows: int) -> str:
+    """Debezium's snapshot, then the stream; the start of Kafka and of Connect without a connector is not counted."""
+    with contextlib.ExitStack() as stack:
+        kafka = stack.enter_context(EmbeddedKafka(place / "kafka"))
+        conf = settings_file(place / "stream", database, kafka.bootstrap_servers)
+        connect = stack.enter_context(EmbeddedConnect(place / "connect", kafka.bootstrap_servers, {}, heap_mb=512))
+        before = {"connect": cpu_of(connect.pid), "kafka": cpu_of(kafka.pid), "server": cpu_of(database.pid)}
+        started = time.monotonic()
+        wanted = {"table.include.list": f"{DATABASE}.{TABLE}"}
+        connect.add("live", connector(database, kafka.bootstrap_servers) | wanted)
+        while not _has(kafka.bootstrap_servers, rows):
+            time.sleep(0.5)
+        snapshot_s = time.monotonic() - started
+        connect.remove("live")
+        run_s, run = command("run", str(conf), "--once")
+        after = {"connect": cpu_of(connect.pid), "kafka": cpu_of(kafka.pid), "server": cpu_of(database.pid)}
+        spent = {name: after[name] - before[name] for name in before} | {"run": run}
+        return line("Debezium, then binlake run", rows, snapshot_s + run_s, spent)
+
+
+def _has(bootstrap: str, rows: int) -> bool:
+    with contextlib.suppress(Exception):
+        return topic_ends(bootstrap, [TOPIC]).total >= rows
+    return False
+
+
+def main() -> None:
+    """Load, then go the other way."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=3, help="of the load")
+    parser.add_argument("--no-debezium", action="store_true")
+    parser.add_argument("--connections", type=int, default=2)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="db") as data, EmbeddedMariaDB(Path(data)) as database:
+        fill(database, given.rows - 1)  # and the control
+        with tempfile.TemporaryDirectory(prefix="load") as place:
+            options = ["--connections", str(given.connections)]
+            for number in range(given.rounds):
+                print(load(database, Path(place) / str(number), given.rows, options), flush=True)
+            if not given.no_debezium:
+                print(by_snapshot(database, Path(place) / "debezium", given.rows), flush=True)
+
+
+if __name__ == "__main__":
+    main()
