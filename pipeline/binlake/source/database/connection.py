@@ -67,6 +67,11 @@ class SourceConnection:
                 raise
             self.rows(_OLD_SESSION)  # MariaDB before 11.1 has the older name only
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the session lives, as far as it is known."""
+        return bool(self._connection.open)
+
     def revive(self) -> None:
         """Begin a new session if the connection was lost. Raises TransientError."""
         if not self._connection.open:
