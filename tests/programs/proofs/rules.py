@@ -36,6 +36,11 @@ RULES = (
         "operations.md",
         "the record's schema cannot be stored in its table, which accepts others",
     ),
+    Rule(
+        r"bad_value: column COLUMN \(char\(N\) character set binary\) cannot take",
+        "operations.md",
+        "a type or value has no exact form in the lake",
+    ),
     Rule("quarantined: null_key", "limits.md", "a row that has null there goes to quarantine (`null_key`)"),
     Rule("cannot be part of a record key", "limits.md", "cannot be part of a key, so the table is refused whole"),
     Rule(

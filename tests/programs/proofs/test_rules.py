@@ -21,4 +21,4 @@ def test_each_refusal_on_the_page_has_a_rule() -> None:
 
 
 def test_another_refusal_has_none() -> None:
-    assert rule_of("quarantined: bad_value: no exact form") is None
+    assert rule_of("broke: KeyError in upsert.py:run") is None

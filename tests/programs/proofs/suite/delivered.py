@@ -22,6 +22,7 @@ ALTERED_DATES = "dates with a 0 or a day too many, and years below 100, come as 
 ALTERED_TEXTS = "text is decoded with another character set than its table's"
 ALTERED_BOOLEANS = "a column declared as BOOL comes as true and false, whatever number it holds"
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(.*)")
+_SCALED = re.compile(r"\(\d+,(\d+)\)")
 _REPLACEMENT = "\ufffd"
 _EPOCH = "1970-01-01"
 #: What latin1 of MariaDB has beyond cp1252.
@@ -34,7 +35,7 @@ def as_delivered(recording: Recording) -> tuple[Recording, Counter[str]]:
     """The recording with its tables as they come, and how many cells the connector alters, by reason."""
     altered: Counter[str] = Counter()
     booleans, texts = _booleans(recording), _texts(recording)
-    tables = tuple(_table(table, booleans, texts, altered) for table in recording.truth)
+    tables = tuple(_in_full(_table(table, booleans, texts, altered), recording) for table in recording.truth)
     return replace(recording, truth=tables), +altered
 
 
@@ -55,6 +56,28 @@ def _table(
                 cells.append(_moment(column, cell))
                 altered[ALTERED_DATES] += cells[-1] != cell
         rows.append(tuple(cells))
+    return replace(truth, rows=rows)
+
+
+def _in_full(truth: TruthTable, recording: Recording) -> TruthTable:
+    """The table with its DOUBLE(m,d) as they are stored, where the topic has one value that is printed so."""
+    digits = {column.name: _SCALED.search(column.type) for column in truth.columns if column.data_type == "double"}
+    scales = {name: int(match[1]) for name, match in digits.items() if match is not None}
+    sent: dict[tuple[str, str], set[str]] = {}
+    for record in recording.records if scales else ():
+        payload = json.loads(record.value)["payload"] if record.topic is not None and record.value is not None else {}
+        if payload and f"{payload['source']['db']}.{payload['source']['table']}" == str(truth):
+            cells = {name: (payload.get("after") or {}).get(name) for name in scales}
+            for name, value in cells.items():
+                if isinstance(value, float):
+                    sent.setdefault((name, f"{value:.{scales[name]}f}"), set()).add(repr(value))
+    rows = [
+        tuple(
+            min(values) if len(values := sent.get((column.name, str(cell)), ())) == 1 else cell
+            for column, cell in zip(truth.columns, row, strict=True)
+        )
+        for row in truth.rows
+    ]
     return replace(truth, rows=rows)
 
 

@@ -30,7 +30,7 @@ _KEPT_BACK = re.compile(
     r"\s*(?:/\*.*?\*/\s*)*(?:"
     r"set\b.*\b(sql_log_bin|binlog_format|binlog_row_image|binlog_row_metadata|binlog_legacy|skip_replication|read_only|"
     r"log_bin_compress|server_id|gtid_domain_id|innodb_force|max_connections|innodb_log_file|tmpdir|password|"
-    r"innodb_buffer_pool_size|secure_timestamp|binlog_commit_wait|rpl_semi|wsrep|encrypt|debug|timeout)|"
+    r"event_scheduler|innodb_buffer_pool_size|secure_timestamp|binlog_commit_wait|rpl_semi|wsrep|encrypt|debug|timeout)|"
     r"reset\s+(master|slave|replica)|purge\b|shutdown\b|flush\s+tables\s+with\s+read|flush\s+(binary\s+)?logs|"
     r"change\s+master|(start|stop)\s+(all\s+)?(slave|replica)|binlog\b|(un)?install\b|backup\b|"
     r"(delete|insert|update|replace|drop|truncate|alter|rename|create|lock)\b[^;']*\bmysql\s*\.|use\s+`?mysql\b|"

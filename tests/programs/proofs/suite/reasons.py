@@ -29,6 +29,7 @@ _ROLLED_BACK = (
 _OTHERWISE = "the newest image of the row in the topic has another value than the server"
 _XA = "rows of a prepared XA transaction that is rolled back come as if they were committed"
 _LOGGED = "the topic has a row that the server has not, and nothing that deletes it"
+_REAL = "a column declared as REAL, which is a DOUBLE, comes with 32 bits"
 _MERGED = "rows that are written through a table of the engine MERGE come under its name, or not at all"
 _EXCUSES = {
     CHARSET.name: (Outcome.LOST, CHARSET.reason),
@@ -117,6 +118,9 @@ def _reason(
         return Outcome.LOST, _MERGED
     if failure.kind.startswith("rows missing and extra") and failure.table in replaced_in(recording):
         return Outcome.LOST, CHARSET.reason
+    single = re.fullmatch(r"column (\w+): double is float in the lake", failure.detail)
+    if single and (failure.table, single[1]) in _reals(recording):
+        return Outcome.LOST, _REAL
     extra = re.match(r"\{'missing': 0, 'extra': (\d+), 'duplicate': 0\}", failure.detail)
     if extra and logged_alone(recording)[failure.table] >= int(extra[1]):
         return Outcome.LOST, _LOGGED
@@ -125,6 +129,17 @@ def _reason(
         return Outcome.LOST, _OTHERWISE
     told = [other for other in failures if other.kind.startswith(_TOLD) and other.table in ("", failure.table)]
     return (Outcome.REFUSED, told[0].kind) if told else (Outcome.WRONG, failure.kind)
+
+
+def _reals(recording: Recording) -> set[tuple[str, str]]:
+    """The tables and columns that the connector's definitions call REAL."""
+    columns: set[tuple[str, str]] = set()
+    for record in recording.records:
+        payload = json.loads(record.value)["payload"] if record.value is not None else {}
+        for change in payload.get("tableChanges") or ():
+            definitions = (change.get("table") or {}).get("columns", ())
+            columns |= {(change["id"].replace('"', ""), c["name"]) for c in definitions if c["typeName"] == "REAL"}
+    return columns
 
 
 def _merged(recording: Recording) -> set[str]:
