@@ -48,7 +48,7 @@ class PlannedTopics:
         """The value of ``to_text``."""
         config, topics, pattern, position, max_records, until = json.loads(text)
         end = None if until is None else Offsets.from_json(until)
-        return PlannedTopics(config, topics, pattern, Offsets.from_json(position), max_records, end)
+        return PlannedTopics(config, tuple(topics), pattern, Offsets.from_json(position), max_records, end)
 
 
 class OffsetPlanner:
