@@ -65,7 +65,7 @@ RUNS: dict[str, list[tuple[list[str], str]]] = {
     "config-schema": [([], "Settings")],
     **{
         name: [(["[/bold].yaml"], "[/bold].yaml")]
-        for name in ("run", "load", "verify", "replay", "dump", "derive", "revert", "console")
+        for name in ("run", "load", "verify", "replay", "dump", "derive", "revert", "console", "top")
     },
     "metastore": [(["check", "[/bold].yaml"], "[/bold].yaml")],
 }
