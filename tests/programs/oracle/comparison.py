@@ -96,14 +96,14 @@ def _differences(stream: Stream, excuses: Excuses, read: Reader) -> Iterator[Fai
     ever = stream.recording.columns_ever()
     homes: dict[Path, str] = {}
     for truth in stream.recording.truth:
-        home = stream.place / home_of(stream, SourceTable(truth.database, truth.table))
-        if home in homes:
+        home = home_of(stream, SourceTable(truth.database, truth.table))
+        if home is not None and home in homes:
             yield Failure("two tables in one place", str(truth), f"{truth} and {homes[home]} are both at {home.name}")
-        homes[home] = str(truth)
-        if not (home / ".hoodie" / "hoodie.properties").exists():
+        if home is None or not (home / ".hoodie" / "hoodie.properties").exists():
             if truth.rows:
                 yield Failure("table missing", str(truth), f"{len(truth.rows)} rows, and no lake table")
             continue
+        homes[home] = str(truth)
         rows = read(home)
         if not rows.num_rows:  # a reader gives no columns then
             if truth.rows:
@@ -131,10 +131,15 @@ def undetermined(stream: Stream, home: Path) -> tuple[set[str], set[str]]:
     return columns
 
 
-def home_of(stream: Stream, source: SourceTable) -> str:
-    """Where the lake keeps a table that the source calls so now, by the names that the stream has written."""
-    found = TableNames.load(open_storage(str(stream.place)), STREAM).called(source)
-    return found.path if found is not None else stream.settings().table_rules(source).path
+def home_of(stream: Stream, source: SourceTable) -> Path | None:
+    """Where the lake keeps a table that the source calls so now, by the names that the stream has written; None if the
+    place by its name is another table's: one that had the name before, while this one never had a row."""
+    names = TableNames.load(open_storage(str(stream.place)), STREAM)
+    found, path = names.called(source), stream.settings().table_rules(source).path
+    if found is not None:
+        return stream.place / found.path
+    there = names.at(path)
+    return stream.place / path if there is None or there.now == source else None
 
 
 def _is_null(truth: TruthTable, column: str) -> bool:

@@ -53,8 +53,8 @@ def named(stream: Stream) -> dict[str, dict[str, str]]:
     """What the lake cannot account for, as it says: table -> column (``WHOLE_ROWS`` for rows) -> words for its kind."""
     words: dict[str, dict[str, str]] = defaultdict(dict)
     for truth in stream.recording.truth:
-        home = stream.place / home_of(stream, SourceTable(truth.database, truth.table))
-        if (home / ".hoodie" / "hoodie.properties").exists():
+        home = home_of(stream, SourceTable(truth.database, truth.table))
+        if home is not None and (home / ".hoodie" / "hoodie.properties").exists():
             recorded = RecordReader.newest_of(HudiTable.open(open_storage(str(home))))
             rulings = [ruling for entry in recorded.ddl or () for ruling in entry.rulings]
             if any(ruling.verdict is ClauseVerdict.REFUSE for ruling in rulings):
