@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from binlake.decode.changes import SourceTable
 from binlake.position.record_reader import RecordReader
@@ -30,6 +31,10 @@ _OTHERWISE = "the newest image of the row in the topic has another value than th
 _XA = "rows of a prepared XA transaction that is rolled back come as if they were committed"
 _LOGGED = "the topic has a row that the server has not, and nothing that deletes it"
 _REAL = "a column declared as REAL, which is a DOUBLE, comes with 32 bits"
+_ENUM = "the connector's definition of an ENUM or SET column has other values than the server's"
+_FORMER = (
+    "the connector does not take in CREATE OR REPLACE TABLE, and names columns by the former definition"
+)
 _MERGED = "rows that are written through a table of the engine MERGE come under its name, or not at all"
 _EXCUSES = {
     CHARSET.name: (Outcome.LOST, CHARSET.reason),
@@ -40,6 +45,7 @@ _EXCUSES = {
 #: Beginnings of the kinds of failures that binlake tells itself.
 _TOLD = ("quarantined:", "behind:", "not carried out:", "UnsupportedError", "ConfigError", "CorruptDataError")
 _XA_ROLLBACK = re.compile(r"\s*XA\s+ROLLBACK\b", re.IGNORECASE)
+_REPLACED = re.compile(r"\s*CREATE\s+OR\s+REPLACE\s+TABLE\s+`?(\w+)`?", re.IGNORECASE)
 _UNION = re.compile(r"\bUNION\s*=\s*\(([^)]*)\)", re.IGNORECASE)
 _UNMATCHED = "found no row of their content"
 
@@ -118,9 +124,13 @@ def _reason(
         return Outcome.LOST, _MERGED
     if failure.kind.startswith("rows missing and extra") and failure.table in replaced_in(recording):
         return Outcome.LOST, CHARSET.reason
-    single = re.fullmatch(r"column (\w+): double is float in the lake", failure.detail)
+    single = re.fullmatch(r"column (\w+): double(?: unsigned)?(?: zerofill)? is float in the lake", failure.detail)
     if single and (failure.table, single[1]) in _reals(recording):
         return Outcome.LOST, _REAL
+    if failure.table in _other_values(recording):
+        return Outcome.LOST, _ENUM
+    if failure.table in _formerly_named(recording):
+        return Outcome.LOST, _FORMER
     extra = re.match(r"\{'missing': 0, 'extra': (\d+), 'duplicate': 0\}", failure.detail)
     if extra and logged_alone(recording)[failure.table] >= int(extra[1]):
         return Outcome.LOST, _LOGGED
@@ -131,15 +141,50 @@ def _reason(
     return (Outcome.REFUSED, told[0].kind) if told else (Outcome.WRONG, failure.kind)
 
 
+def _other_values(recording: Recording) -> set[str]:
+    """The tables with an ENUM or SET column whose values are others in the connector's newest definition: it reads the
+    text of a statement as UTF-8, whatever the session's character set was."""
+    known = {
+        (table, column["name"]): [value.strip("'") for value in column.get("enumValues") or ()]
+        for table, column in _definitions(recording)
+    }
+    return {
+        str(truth)
+        for truth in recording.truth
+        for column in truth.columns
+        if (values := known.get((str(truth), column.name)))
+        and values != re.findall(r"'((?:[^']|'')*)'", column.type.partition("(")[2])
+    }
+
+
+def _formerly_named(recording: Recording) -> set[str]:
+    """The tables that were replaced by a statement without a definition in the topic, and have rows since."""
+    replaced: set[str] = set()
+    named: set[str] = set()
+    for record in recording.records:
+        payload = json.loads(record.value)["payload"] if record.value is not None else {}
+        statement = _REPLACED.match(payload.get("ddl") or "")
+        if statement and not payload.get("tableChanges"):
+            replaced.add(f"{payload['databaseName']}.{statement[1]}")
+        if payload.get("after"):
+            named |= replaced & {f"{payload['source']['db']}.{payload['source']['table']}"}
+    return named
+
+
 def _reals(recording: Recording) -> set[tuple[str, str]]:
-    """The tables and columns that the connector's definitions call REAL."""
-    columns: set[tuple[str, str]] = set()
+    """The tables and columns that the connector's definitions call REAL, UNSIGNED and ZEROFILL or not."""
+    return {
+        (table, column["name"]) for table, column in _definitions(recording) if column["typeName"].split()[0] == "REAL"
+    }
+
+
+def _definitions(recording: Recording) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The columns of the connector's definitions, each with its table, as they come."""
     for record in recording.records:
         payload = json.loads(record.value)["payload"] if record.value is not None else {}
         for change in payload.get("tableChanges") or ():
-            definitions = (change.get("table") or {}).get("columns", ())
-            columns |= {(change["id"].replace('"', ""), c["name"]) for c in definitions if c["typeName"] == "REAL"}
-    return columns
+            for column in (change.get("table") or {}).get("columns", ()):
+                yield change["id"].replace('"', ""), column
 
 
 def _merged(recording: Recording) -> set[str]:
