@@ -32,9 +32,7 @@ _XA = "rows of a prepared XA transaction that is rolled back come as if they wer
 _LOGGED = "the topic has a row that the server has not, and nothing that deletes it"
 _REAL = "a column declared as REAL, which is a DOUBLE, comes with 32 bits"
 _ENUM = "the connector's definition of an ENUM or SET column has other values than the server's"
-_FORMER = (
-    "the connector does not take in CREATE OR REPLACE TABLE, and names columns by the former definition"
-)
+_FORMER = "the connector does not take in CREATE OR REPLACE TABLE, and names columns by the former definition"
 _MERGED = "rows that are written through a table of the engine MERGE come under its name, or not at all"
 _EXCUSES = {
     CHARSET.name: (Outcome.LOST, CHARSET.reason),
