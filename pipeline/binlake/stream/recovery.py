@@ -10,8 +10,9 @@ from binlake.decode.changes import SourceTable
 from binlake.position.held_tables import needs_a_person
 from binlake.position.ledger import Ledger
 from binlake.position.record_reader import RecordReader
-from binlake.position.recovery import recovered
+from binlake.position.recovery import oldest_position, recovered
 from binlake.settings import Settings
+from binlake.source.database.snapshot import SourcePosition
 from binlake.tables.catalog import catalog_table_at, table_paths
 from binlake.tables.lake import Lake
 from binlake.tables.presence import known_tables
@@ -29,6 +30,14 @@ def recover(settings: Settings, root: Storage, lake: Lake) -> Ledger:
         text = "stream %s: the ledger is lost; its positions were taken from %d tables"
         _log.warning(text, ledger.stream, len(ledger.tables), extra=fields)
     return ledger
+
+
+def loaded_position(settings: Settings, root: Storage, lake: Lake) -> SourcePosition | None:
+    """Where a stream goes on that has no position yet, as ``oldest_position``: behind its first load.
+
+    Raises ConfigError for a table whose load has not ended, CorruptDataError, StorageError.
+    """
+    return oldest_position(record for _, record in _records(settings, root, lake))
 
 
 def _records(settings: Settings, root: Storage, lake: Lake) -> Iterator[tuple[str, RecordReader]]:

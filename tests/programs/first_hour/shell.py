@@ -53,9 +53,10 @@ class Shell:
         """Type a line and wait for its end; exit code and output. Raises TimeoutError."""
         self._typed += 1
         mark, first = f"--- {self._typed} ended with ", len(self.printed)
-        self._type(f'{line}\necho "{mark}$?"')
+        # A line of its own, after an output that does not end its last line, as curl's.
+        self._type(f"{line}\nprintf '\\n%s%s\\n' '{mark}' \"$?\"")
         end = self.wait_for(mark, first)
-        return int(self.printed[end].removeprefix(mark)), self.printed[first:end]
+        return int(self.printed[end].removeprefix(mark)), [text for text in self.printed[first:end] if text]
 
     def start(self, line: str) -> int:
         """Type a command that goes on beside those that follow; its process id."""

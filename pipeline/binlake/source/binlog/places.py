@@ -57,6 +57,11 @@ def is_binlog(topic: str) -> bool:
     return topic.startswith(_TOPIC)
 
 
+def topic_of(identity: str | int) -> str:
+    """The topic of the server with a ``server_uuid``, of a MariaDB with a ``server_id``."""
+    return f"{_TOPIC}{identity}"
+
+
 @dataclass(frozen=True)
 class BinlogServer:
     """What a server says of itself and its binlog.
@@ -81,7 +86,7 @@ class BinlogServer:
         rows = connection.rows("SHOW BINARY LOGS")
         if not rows:
             raise ConfigError("the server writes no binlog", do_next="turn log_bin on", server=connection.place)
-        return BinlogServer(_TOPIC + identity, mariadb, {str(row[0]): int(str(row[1])) for row in rows})
+        return BinlogServer(topic_of(identity), mariadb, {str(row[0]): int(str(row[1])) for row in rows})
 
     @property
     def end(self) -> int:

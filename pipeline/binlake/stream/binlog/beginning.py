@@ -1,5 +1,5 @@
-"""Where a stream of a binlog begins: at its own position, if the binlog is still the one that it read; else where the
-settings say.
+"""Where a stream of a binlog begins: at its own position, if the binlog is still the one that it read; else behind the
+first load of its tables; else where the settings say.
 
 An offset means a file's number and a position, so another binlog must not pass for the one that was read. The topic
 names the server. The ledger keeps, as the topic's id, the file of its position and when the server began that file: a
@@ -8,21 +8,25 @@ binlog that was reset and has grown since has files of the same names, but not o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from binlake.position.ledger import Ledger
-from binlake.source.binlog.places import PARTITION, BinlogServer, is_binlog, offset_of, place_of
+from binlake.source.binlog.places import PARTITION, BinlogServer, is_binlog, offset_of, place_of, topic_of
 from binlake.source.binlog.reading import BinlogSource
+from binlake.source.database.snapshot import SourcePosition
 from hudilake.errors import BadInputError
 
 _ANEW = "give the stream a new name and a new lake path, and load the tables"
 
 
-def begin(source: BinlogSource, ledger: Ledger, start: str) -> int:
+def begin(source: BinlogSource, ledger: Ledger, start: str, loaded: Callable[[], SourcePosition | None]) -> int:
     """Set the ledger's position, and return it.
 
     Args:
         source: the binlog.
         ledger: of the stream.
-        start: as ``source.mysql.start``, for a stream without a position.
+        start: as ``source.mysql.start``, for a stream without a position whose tables were not loaded.
+        loaded: the oldest position at which a table was loaded; asked for a stream without a position.
 
     Raises BadInputError where the server no longer has the position, or another binlog answers; ConfigError,
     TransientError.
@@ -33,7 +37,8 @@ def begin(source: BinlogSource, ledger: Ledger, start: str) -> int:
         offset = positions.at(server.topic, PARTITION)
         _check_file(source, ledger, server.file_of(place_of(offset)))
     else:
-        offset = first_offset(server, start)
+        position = loaded()
+        offset = first_offset(server, start) if position is None else _offset_behind(server, position)
         note_file(source, ledger, server.file_of(place_of(offset)))
     ledger.begin_at({server.topic: {PARTITION: offset}})
     return offset
@@ -56,6 +61,19 @@ def first_offset(server: BinlogServer, start: str) -> int:
         return server.start
     file, _, position = start.rpartition(":")
     offset = offset_of(file, int(position))
+    server.file_of(place_of(offset))
+    return offset
+
+
+def _offset_behind(server: BinlogServer, loaded: SourcePosition) -> int:
+    if server.mariadb and server.topic != topic_of(loaded.server_id):
+        raise BadInputError(
+            f"the tables were loaded from server {loaded.server_id}, and {server.topic} answers now: its binlog has "
+            "other positions",
+            do_next="correct source.database, or load the tables again (binlake load --replace)",
+            topic=server.topic,
+        )
+    offset = offset_of(loaded.file, loaded.position)
     server.file_of(place_of(offset))
     return offset
 

@@ -24,7 +24,7 @@ from binlake.stream.binlog.engine import BinlogEngine
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.monitor import Monitor
 from binlake.stream.monitoring.progress import OnProgress, PartitionProgress, ProgressEvent
-from binlake.stream.recovery import open_known, recover
+from binlake.stream.recovery import loaded_position, open_known, recover
 from binlake.stream.tables.between_batches import BetweenBatches, complain_of_tables
 from binlake.tables.lake import Lake, locking
 from binlake.tables.services.table_services import TableServices
@@ -77,7 +77,7 @@ class BinlogStream:
         _log.info("asking %s:%d for its binlog", settings.source.database.host, settings.source.database.port)
         self._source = BinlogSource.open(settings.source.database)
         self._ledger, self._server, self._asked_s = ledger, self._source.server, monotonic_s()
-        begin(self._source, ledger, self._mysql.start)
+        begin(self._source, ledger, self._mysql.start, lambda: loaded_position(settings, root, lake))
         unopened = open_known(settings, lake, ledger)
         self._registry = SchemaRegistry(settings)
         self._registry.refresh()

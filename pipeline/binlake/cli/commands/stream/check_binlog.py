@@ -14,7 +14,7 @@ from binlake.source.binlog.places import PARTITION, place_of
 from binlake.source.binlog.reading import BinlogSource
 from binlake.source.database.connection import SourceConnection, TextRow, connect
 from binlake.stream.binlog.beginning import begin
-from binlake.stream.recovery import recover
+from binlake.stream.recovery import loaded_position, recover
 from binlake.tables.lake import Lake
 from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
@@ -95,10 +95,11 @@ def _position(settings: Settings, mysql: MysqlSettings) -> str:
     """Raises BadInputError where the server no longer has what the stream would read, or is another one."""
     saved = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
-    ledger = saved or recover(settings, root, Lake(root))
+    lake = Lake(root)
+    ledger = saved or recover(settings, root, lake)
     source = BinlogSource.open(settings.source.database)
     is_new = not ledger.positions.knows(source.topic, PARTITION)
-    offset = begin(source, ledger, mysql.start)
+    offset = begin(source, ledger, mysql.start, lambda: loaded_position(settings, root, lake))
     if is_new:
         return f"a new stream; it begins at {place_of(offset)} of {source.topic}"
     left = size(source.server.left_after(offset))
