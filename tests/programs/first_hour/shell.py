@@ -60,7 +60,7 @@ class Shell:
 
     def start(self, line: str) -> int:
         """Type a command that goes on beside those that follow; its process id."""
-        code, printed = self.run(f'{line} & echo "pid $!"')
+        code, printed = self.run(f'( exec {line}\n) & echo "pid $!"')  # the line may end with a comment
         assert code == 0
         return int(next(text for text in printed if text.startswith("pid ")).removeprefix("pid "))
 
