@@ -32,9 +32,14 @@ class AnyVariable(dict[str, str]):
 
 
 def settings_of(text: str) -> Settings:
-    """The settings of a snippet; what it does not give comes from the minimal settings. Raises SettingsError."""
+    """The settings of a snippet; what it does not give comes from the minimal settings, but Kafka's section where it
+    names another source. Raises SettingsError."""
     assert parse(text, Path(), AnyVariable()).problems == []
-    return Settings.parse(yaml.safe_dump(merged(MINIMAL, yaml.safe_load(text))), environ=AnyVariable())
+    given = yaml.safe_load(text)
+    whole = merged(MINIMAL, given)
+    if "mysql" in given.get("source", {}):
+        del whole["kafka"]
+    return Settings.parse(yaml.safe_dump(whole), environ=AnyVariable())
 
 
 def merged(whole: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:

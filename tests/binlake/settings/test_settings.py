@@ -265,7 +265,9 @@ def test_settings_survive_a_pickle_with_their_references() -> None:
     assert again.kafka.client_properties() == settings.kafka.client_properties()
 
 
-STREAMS = sorted(file for file in CONF.glob("*.yaml") if file.name != "metastore.yaml")
+#: Those of the metastore, and rules of Prometheus.
+OTHERS = ("alerts.yaml", "metastore.yaml")
+STREAMS = sorted(file for file in CONF.glob("*.yaml") if file.name not in OTHERS)
 
 
 @pytest.mark.parametrize("file", STREAMS, ids=lambda p: p.name)

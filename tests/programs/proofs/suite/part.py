@@ -34,7 +34,7 @@ JUDGED = """The statements of each file run at an embedded MariaDB that Debezium
 tables are read. What Debezium wrote is played into binlake from a backlog, live or with a storage that dies, in one of
 the three forms, and hudi-rs must show the server's rows. A file is as its worst *segment*, the statements from a moment
 without tables to the next one. What asks for a second server, another start of the server or a shell is left out; so
-are settings that take row events out of the log. `--option suite=drawn` takes the files of main, rpl, innodb, parts,
+are settings that take row events out of the log. The option `suite=drawn` takes the files of main, rpl, innodb, parts,
 engines and binlog in an order that a fixed seed has drawn, so that each beginning of it is a sample."""
 
 

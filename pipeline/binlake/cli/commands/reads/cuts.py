@@ -30,8 +30,7 @@ def cuts(
     conf: LakeConf,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every cut.")] = False,
 ) -> None:
-    """List the places between two source transactions at which all tables can be read, the newest last. Changes
-    nothing."""
+    """List the places between two source transactions at which all tables can be read. Changes nothing."""
     settings = Settings.load(conf)
     declared = stream_cuts(settings)
     if as_json:
