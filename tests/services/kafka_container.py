@@ -23,7 +23,7 @@ from tests.paths import ROOT
 IMAGE = "binlake/kafka:3.9.1"
 PORT = 9092
 _STARTED = b"Kafka Server started"
-_BUILD = ROOT / "docker" / "build.sh"
+_BUILD = ROOT / "docker" / "build_test_broker.sh"
 
 
 def daemon_problem() -> str | None:

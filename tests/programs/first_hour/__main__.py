@@ -9,8 +9,11 @@ from pathlib import Path
 from tests.programs.first_hour.follow import FirstHour, PageFailed, reader, sources
 
 
-def follow(say: bool = True) -> FirstHour:
-    """Follow the pages; the times. Raises PageFailed at the first line that does not do what its page says."""
+def follow(say: bool = True, *, whole: bool = True) -> FirstHour:
+    """Follow the pages; the times. Raises PageFailed at the first line that does not do what its page says.
+
+    ``whole``: go on after the first rows, with the README's quick start and the life of tables.
+    """
     # a short path: sockets do not take a long one
     with tempfile.TemporaryDirectory(prefix="fh", ignore_cleanup_errors=True) as name:
         place = Path(name)
@@ -20,8 +23,9 @@ def follow(say: bool = True) -> FirstHour:
             rows = sum(one.seconds for one in hour.done)
             typed = sum(bool(one.step.language) for one in hour.done)
             print(f"{rows:7.1f} s  from nothing to the first rows; {typed} lines typed", flush=True)
-            hour.quick_start()
-            hour.table_life()
+            if whole:
+                hour.quick_start()
+                hour.table_life()
     return hour
 
 

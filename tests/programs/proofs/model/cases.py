@@ -120,7 +120,6 @@ GUARDS: Mapping[str, Case] = {
     for guard, name in {
         "lock": "lapse",
         "fence": "lapse",
-        "heartbeat-check": "dying",
         "heartbeat-respect": "dying",
         "completion-check": "compactors",
         "inflight-check": "eager",

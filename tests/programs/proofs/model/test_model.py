@@ -39,11 +39,15 @@ def test_locks(lock: object) -> None:
         assert breaks(lock, guard, "it").outcome is Outcome.EQUAL, guard  # type: ignore[arg-type]
 
 
+#: In the model, but nothing breaks without it: the page says what stands in for it.
+SECOND_LINE = "heartbeat-check"
+
+
 def test_every_guard_of_the_table_is_in_the_model_or_named_on_the_page() -> None:
     names = [mutant.name for mutant in MUTANTS]
     table = set(names[: names.index(_LAST) + 3]) | {"uncommitted-files", "create-if-absent", "dedupe"}
     modelled = set(GUARDS) | {guard for lock in LOCKS for guard in lock.guards}
     assert modelled - OWN <= set(names)
-    assert table == (modelled - OWN) | NOT_MODELLED
+    assert table == (modelled - OWN) | NOT_MODELLED | {SECOND_LINE}
     text = PAGE.read_text()
-    assert [guard for guard in sorted(modelled | NOT_MODELLED) if f"`{guard}`" not in text] == []
+    assert [guard for guard in sorted(modelled | NOT_MODELLED | {SECOND_LINE}) if f"`{guard}`" not in text] == []
