@@ -17,7 +17,7 @@ from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.timeline.instant import REPLACE_COMMIT, Instant
 from hudilake.query.changes.differences import Differences, differences
 from hudilake.query.changes.position import ChangePosition
-from hudilake.query.samples.moments import Moments, TableMoment, value_schema
+from hudilake.query.samples.moments import Moments, TableMoment, refuse_changed, value_schema
 from hudilake.query.samples.position import LastRow
 from hudilake.query.samples.steps import GroupName, SampleStep, last_completion, next_step, refuse_archived
 from hudilake.storage.base import StorageNotFoundError
@@ -173,13 +173,7 @@ class ChangeFeed:
             if not self.table.refresh():
                 continue
             self._moments.refreshed()
-            present = {one.name: one.type for one in self.table.schema}
-            if gone := [one.name for one in self.values if present.get(one.name) != one.type]:
-                raise UnsupportedError(
-                    f"columns of the feed are gone or have other types: {gone}",
-                    do_next="open the feed anew at the last position, with the columns of now",
-                    table=self.table.config.name,
-                )
+            refuse_changed(self.table, self.values, "feed")
             self.position.check_kept(self.table.timeline)
             refuse_archived(self.table.timeline, self.position.completed, whole=False)
             return True

@@ -84,3 +84,17 @@ def value_schema(table: HudiTable, columns: Sequence[str] | None) -> pa.Schema:
             f"the table has no columns {unknown}", do_next="correct the column names", table=table.config.name
         )
     return pa.schema([table.schema.field(name) for name in names])
+
+
+def refuse_changed(table: HudiTable, values: pa.Schema, whose: str) -> None:
+    """Raise UnsupportedError if the table lacks one of the columns ``values`` now, or has it in another type.
+
+    ``whose``: what is read, for the error.
+    """
+    present = {one.name: one.type for one in table.schema}
+    if gone := [one.name for one in values if present.get(one.name) != one.type]:
+        raise UnsupportedError(
+            f"columns of the {whose} are gone or have other types: {gone}",
+            do_next=f"open the {whose} anew at the last position, with the columns of now",
+            table=table.config.name,
+        )

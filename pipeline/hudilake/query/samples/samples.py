@@ -22,10 +22,10 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hudilake.errors import ConfigError, TransientError, UnsupportedError
+from hudilake.errors import ConfigError, TransientError
 from hudilake.query.samples.batches import Batches, GroupSamples, SampleBatch
 from hudilake.query.samples.completeness import Completeness
-from hudilake.query.samples.moments import value_schema
+from hudilake.query.samples.moments import refuse_changed, value_schema
 from hudilake.query.samples.position import LastRow, SamplePosition, Shard, ShuffleState
 from hudilake.query.samples.shuffle import ShuffleBuffer
 from hudilake.query.samples.states import States
@@ -237,12 +237,5 @@ class Samples:
     def _refresh(self) -> bool:
         changed = self._table.refresh()
         self._states.moments.refreshed()
-        present = {f.name: f.type for f in self._table.schema}
-        gone = [field.name for field in self.schema if present.get(field.name) != field.type]
-        if gone:
-            raise UnsupportedError(
-                f"columns of the samples are gone or have other types: {gone}",
-                do_next="open the samples anew at the last position, with the columns of now",
-                table=self._table.config.name,
-            )
+        refuse_changed(self._table, self.schema, "samples")
         return changed
