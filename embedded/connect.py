@@ -184,6 +184,8 @@ class EmbeddedConnect(EmbeddedService):
         log = "-Dorg.slf4j.simpleLogger"
         levels = [f"{log}.showDateTime=true", f"{log}.defaultLogLevel=warn", f"{log}.log.io.debezium=info"]
         heap = ["-Xms64m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        # Debezium reads the text of DDL statements in the charset of its process: "?" for "é" under LC_ALL=C.
+        heap.append("-Dfile.encoding=UTF-8")
         classes = f"{resolve(DEBEZIUM, 'debezium')[0].parent}/*"
         return [str(find_java().command), *heap, *levels, "-cp", classes, *arguments]
 

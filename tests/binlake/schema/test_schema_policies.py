@@ -40,6 +40,47 @@ def test_a_default_that_is_no_constant_leaves_null_and_says_so(tmp_path: Path, d
     assert {row["x"] for row in follower.stored("t").values()} == {None}
 
 
+@pytest.mark.parametrize(("text", "values"), [("caf\ufffd\ufffd", {None}), ("café", {"café"})])
+def test_a_default_that_the_connector_could_not_read_leaves_null_and_says_so(
+    tmp_path: Path, text: str, values: set[str | None]
+) -> None:
+    """The second is the control."""
+    source, follower = started(tmp_path)
+    source.execute(f"ALTER TABLE t ADD x varchar(9) NOT NULL DEFAULT '{text}'", "t", COLUMNS | {"x": "varchar(9)"})
+    follower.run()
+    assert {row["x"] for row in follower.stored("t").values()} == values
+    why = [["x", f"the connector could not read the characters of {text!r}"]]
+    assert recorded(tmp_path)[-1].get("undetermined", []) == (why if values == {None} else [])
+
+
+@pytest.mark.parametrize("sign", ["\ufffd", "é"])
+@pytest.mark.parametrize(
+    "statement", ["ALTER TABLE t ADD x {}", "ALTER TABLE t MODIFY name {}", "CREATE TABLE t2 ({})"]
+)
+def test_rows_of_an_enum_that_the_connector_could_not_read_are_refused(
+    tmp_path: Path, statement: str, sign: str
+) -> None:
+    """Debezium takes the values of ENUM columns from their definition. The other sign is the control."""
+    source, follower = started(tmp_path)
+    follower.run()
+    kind = f"enum('a','caf{sign}')"
+    column = "name" if "MODIFY" in statement else "x"
+    table = "t2" if "t2" in statement else "t"
+    if table == "t2":
+        source.create("t2", {"id": "int", "x": kind}, snapshot=False)
+    else:
+        source.execute(statement.format(kind), "t", COLUMNS | {column: kind})
+    source.put(table, 1, **{column: f"caf{sign}"})
+    follower.run()
+    if sign == "é":
+        assert (follower.quarantined(), follower.stored(table)[1][column]) == ([], "café")
+        return
+    [(reason, detail)] = set(follower.quarantined())
+    assert reason == "ddl_refused"
+    assert f"the connector could not read the characters of {column} {kind}" in detail
+    assert "-Dfile.encoding=UTF-8" in detail
+
+
 def test_a_dropped_column_keeps_its_values_and_is_null_in_new_rows(tmp_path: Path) -> None:
     source, follower = started(tmp_path)
     source.drop("t", "qty")

@@ -15,6 +15,8 @@ from hudilake.errors import UnsupportedError
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool")
 _TEXTS = ("char", "varchar", "text", "json", "set", "uuid")
 _BYTES = ("binary", "varbinary", "blob")
+#: What a connector's process writes for characters that its charset lacks: Java reads a statement's text so.
+UNREAD = "\ufffd"
 #: Of a number that is looked at: 1e999999999 would be one of a billion digits.
 _MOST_DIGITS = 400
 
@@ -24,8 +26,9 @@ def constant_of(column: ColumnDefinition) -> pa.Scalar:
 
     This is the column's default. Without a default it is NULL, or for NOT NULL the value that MySQL uses for the type.
 
-    Raises UnsupportedError, with the reason, where the constant is unknown: the default is computed, or a TIMESTAMP's
-    text is without an offset, so that it depends on a session's time zone.
+    Raises UnsupportedError, with the reason, where the constant is unknown: the default is computed, its text
+    has characters that the connector could not read, or a TIMESTAMP's text is without an offset, so that it depends on
+    a session's time zone.
     """
     kind = column.type
     if kind is None:
@@ -47,6 +50,8 @@ def _scalar(value: Any, kind: MysqlType, said: str) -> pa.Scalar:  # noqa: ANN40
 
 
 def _value(kind: MysqlType, literal: str, as_bytes: bool) -> Any:  # noqa: ANN401 - any lake type
+    if UNREAD in literal:
+        raise UnsupportedError(f"the connector could not read the characters of {literal!r}")
     try:
         if as_bytes:
             return _of_bytes(kind, literal)

@@ -17,7 +17,7 @@ from binlake.schema.rules.restatement import Refusal, SourceDdl
 from binlake.schema.rules.row_places import has_binlog_place
 from binlake.schema.rules.steps import Step
 from binlake.schema.rules.undetermined import UndeterminedEffect
-from binlake.schema.rules.verdicts import define, judge_clauses, judge_definition
+from binlake.schema.rules.verdicts import define, judge_clauses, judge_definition, refuse_unread
 from hudilake.format.definition.column_names import lake_name
 
 _SHOWN = 160
@@ -204,6 +204,8 @@ def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judgement, tupl
     for clause in effect.clauses if effect.action is Action.CREATE else ():
         if isinstance(clause, Cascade):
             note_cascade(clause, judged)
+    if effect.action is Action.CREATE:
+        refuse_unread(effect.clauses, order, state, judged)
     return judged, None
 
 

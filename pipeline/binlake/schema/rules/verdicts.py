@@ -18,7 +18,7 @@ from binlake.decode.ddl.clauses import (
     UnloggedChange,
 )
 from binlake.decode.ddl.columns import ColumnDefinition
-from binlake.decode.ddl.constants import constant_of
+from binlake.decode.ddl.constants import UNREAD, constant_of
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.schema.rules.judged import (
@@ -95,7 +95,22 @@ def judge_clauses(
         new = clause.new if isinstance(clause, RenameColumn) else None
         new = clause.column.name if isinstance(clause, AddColumn) else new
         state.gone.discard(known_column(new, state) or "" if new is not None else "")
+    refuse_unread(clauses, order, state, judged)
     return judged
+
+
+def refuse_unread(clauses: Sequence[Clause], order: int, state: TableSchemaState, judged: Judgement) -> None:
+    """Refuse rows of ENUM and SET columns whose definition the connector could not read: their values come from it."""
+    for clause in clauses:
+        column = clause.column if isinstance(clause, AddColumn | ModifyColumn | RenameColumn) else None
+        if column is None or column.type is None or why_left_out(column.name, state) is not None:
+            continue
+        if any(UNREAD in option for option in column.type.options):
+            why = (
+                f"the connector could not read the characters of {column.name} {column.type_text}: run Kafka Connect "
+                "with -Dfile.encoding=UTF-8, let it take its snapshot again, and resync the table"
+            )
+            refuse(known_column(column.name, state) or lake_name(column.name), why, order, state, judged)
 
 
 def _judge_key(
@@ -147,6 +162,7 @@ def judge_definition(clauses: Sequence[Clause], order: int, state: TableSchemaSt
         state.unfilled = frozenset()
         if state.rules.kind == "upsert":
             change_key(key or ChangeKey(()), state.key, order, state, judged)
+    refuse_unread(clauses, order, state, judged)
     if judged.rewrite is not None:
         judged.rewrite = replace(judged.rewrite, held=state.rules.schema_changes.recreate_table == "keep")
     judged.rulings = [r for r in judged.rulings if r.verdict in (ClauseVerdict.REFUSE, ClauseVerdict.REWRITE)]
