@@ -143,7 +143,7 @@ image-test-broker: venv  ## build the container image of the test broker (needs 
 lock: venv  ## resolve the three pyproject.toml again into the requirements*.lock files
 	echo 'pyspark==3.5.7' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --all-extras pyproject.toml - -o requirements.lock
 	echo 'pyspark==3.5.7' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) pyproject.toml - -o requirements-binlake.lock
-	$(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --no-emit-package pyspark --no-emit-package py4j --extra demo --extra test --extra postgresql --extra glue pyproject.toml -o lines/requirements.lock
+	$(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --no-emit-package pyspark --no-emit-package py4j --extra console --extra demo --extra test --extra postgresql --extra glue pyproject.toml -o lines/requirements.lock
 	for line in $(filter-out 3.5,$(LINES)); do echo "pyspark==$$line.*" | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) --no-annotate $(UPGRADE) - -o lines/spark-$$line.lock; done
 	printf 'setuptools>=75,<83\nwheel\n' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) - -o requirements-build.lock
 

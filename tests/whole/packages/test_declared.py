@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.metadata
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 
 from distributions.build import PLACES
 from tests.paths import ROOT
+from tests.whole.packages.imports import imported_with, imports
 
 #: Modules that a library brings with another one, or calls by another name.
 _LIBRARY = {
@@ -68,26 +68,10 @@ def _name(requirement: str) -> str:
     return re.split(r"[^\w-]", requirement)[0].lower().replace("_", "-")
 
 
-def _imports(file: Path) -> Iterator[tuple[str, bool]]:
-    """Top-level modules that a file imports, and whether it does so as soon as it is imported itself."""
-
-    def walk(node: ast.AST, *, at_once: bool) -> Iterator[tuple[str, bool]]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-                continue
-            if isinstance(child, ast.Import):
-                yield from ((alias.name.partition(".")[0], at_once) for alias in child.names)
-            elif isinstance(child, ast.ImportFrom):
-                yield str(child.module).partition(".")[0], at_once
-            else:
-                yield from walk(child, at_once=at_once and not isinstance(child, ast.FunctionDef))
-
-    return walk(ast.parse(file.read_text()), at_once=True)
-
-
 def _libraries(package: str) -> set[str]:
     """The distributions whose modules a package imports, those of this repository too."""
-    modules = {module for file in (ROOT / "pipeline" / package).rglob("*.py") for module, _ in _imports(file)}
+    files = (ROOT / "pipeline" / package).rglob("*.py")
+    modules = {name.partition(".")[0] for file in files for name, _ in imports(file)}
     others = modules - set(sys.stdlib_module_names) - {package}
     return {_LIBRARY.get(module, module).lower().replace("_", "-") for module in others}
 
@@ -102,7 +86,7 @@ def test_what_is_imported_is_declared_and_nothing_else(place: str) -> None:
 def test_the_walk_over_imports_sees_a_library_that_is_not_declared(tmp_path: Path) -> None:
     file = tmp_path / "module.py"
     file.write_text("import requests\ndef f():\n    from flask import x\nif TYPE_CHECKING:\n    import django\n")
-    assert set(_imports(file)) == {("requests", True), ("flask", False)}
+    assert set(imports(file)) == {("requests", True), ("flask.x", False)}
 
 
 def test_versions_of_the_three_are_one() -> None:
@@ -116,7 +100,7 @@ def test_versions_of_the_three_are_one() -> None:
 
 
 def test_the_locks_hold_hashes_and_no_addresses() -> None:
-    for lock in ROOT.glob("requirements*.lock"):
+    for lock in [*ROOT.glob("requirements*.lock"), *ROOT.glob("lines/*.lock")]:
         text = lock.read_text()
         packages = re.findall(r"^[\w.-]+==\S+", text, re.MULTILINE)
         assert packages, lock
@@ -128,3 +112,32 @@ def test_the_locks_hold_hashes_and_no_addresses() -> None:
 def test_binlake_gives_the_metastore_its_naming() -> None:
     (point,) = importlib.metadata.entry_points(group="lakemetastore.naming")
     assert point.load().__class__.__module__ == "binlake.tables.metastore_naming"
+
+
+def test_what_tests_import_is_in_the_locks_of_each_line_of_spark() -> None:
+    """``make test-lines`` imports every test; a missing package stops it before a test runs."""
+    needed = _installed_for_tests()
+    for spark in (ROOT / "lines").glob("spark-*.lock"):
+        locked = _locked(ROOT / "lines/requirements.lock") | _locked(spark)
+        assert {name: str(file) for name, file in needed.items() if name not in locked} == {}, spark.name
+        assert needed.keys() - (locked - {"textual"}) == {"textual"}, "the control: a lock without an extra"
+
+
+def _installed_for_tests() -> Mapping[str, Path]:
+    """Distributions that are imported with the tests, each with a file that imports it.
+
+    What is not installed here is left out: a test that does without it (PyTorch).
+    """
+    files = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "tests").rglob("conftest.py")]
+    own = {"binlake", "hudilake", "lakemetastore"}
+    brought_by = importlib.metadata.packages_distributions()
+    return {
+        _name(name): file.relative_to(ROOT)
+        for package, file in imported_with(files, [ROOT, ROOT / "pipeline"]).items()
+        for name in brought_by.get(package, ())
+        if name not in own
+    }
+
+
+def _locked(lock: Path) -> set[str]:
+    return {_name(name) for name in re.findall(r"^([\w.-]+)==", lock.read_text(), re.MULTILINE)}
