@@ -101,7 +101,7 @@ def counted(name: str, commits: int, delay_s: float) -> dict[str, object]:
         "version": version,
         "medians": medians(each),
         "commits": [asdict(one) for one in each],
-        "last": [[depth, one.kind, one.path] for depth, one in zip(chain, last, strict=True)],
+        "last": [f"{depth} {one.kind} {one.path}" for depth, one in zip(chain, last, strict=True)],
     }
 
 

@@ -218,13 +218,15 @@ class LakeTable:
         """The newest value of each key in the table's commit records."""
         return RecordReader.newest_of(self.hudi)
 
-    def refresh(self, stream: str) -> None:
+    def refresh(self, stream: str, *, begins: bool = False) -> None:
         """Load commits of other writers; if there are any, read the commit records again.
+
+        ``begins``: an instant begins next.
 
         Raises LostOwnershipError if another run of ``stream`` has committed, ConfigError if another writer wrote to
         other buckets.
         """
-        self.hudi.refresh()
+        self.hudi.refresh(begins=begins)
         self._follow(stream)
 
     def _follow(self, stream: str) -> None:

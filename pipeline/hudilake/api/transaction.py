@@ -175,7 +175,7 @@ class Transaction:
 
     def _begin(self) -> str:
         if self._instant is None:
-            self._table.refresh()
+            self._table.refresh(begins=True)
             self._instant = self._table.begin()
         return self._instant
 

@@ -185,9 +185,9 @@ class HudiTable:
         ``TableState.exclusively``."""
         return self.state.exclusively()
 
-    def refresh(self) -> bool:
-        """Take in what others have committed. Returns and raises as ``TableState.refresh``."""
-        return self.state.refresh()
+    def refresh(self, *, begins: bool = False) -> bool:
+        """Take in what others have committed. Arguments, result and errors as ``TableState.refresh``."""
+        return self.state.refresh(begins=begins)
 
     def file_slices(self, partitions: Collection[str] | None = None) -> list[FileSlice]:
         """The newest file slice of every file group. Arguments as ``TableState.file_slices``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
@@ -80,6 +81,8 @@ class TableState:
         self._settled = counted == config
         self.config = self._rings.taken_in(counted, timeline)
         self._properties = properties
+        #: ``hoodie.properties`` as the last refresh before a begin saw them, once.
+        self._looked_at: tuple[FileInfo | None] | None = None
         #: The settings of the metadata table.
         self.metadata_config = metadata
         self._index: MetadataTable | None = None
@@ -185,11 +188,21 @@ class TableState:
         listed = index.reader.listed(sorted(known if partitions is None else known.intersection(partitions)))
         return [s for path, files in listed.items() for s in slices_of_partition(path, files, self.timeline)]
 
-    def refresh(self) -> bool:
+    def refresh(self, *, begins: bool = False) -> bool:
         """List the end of the timeline. True if another writer has written, or the newest commit is gone, as when an
-        older copy of the table was put in its place: file slices and schema may have changed."""
+        older copy of the table was put in its place: file slices and schema may have changed.
+
+        ``begins``: an instant begins next. What ``check_config`` looks at is asked for at the same time.
+        """
         last = self.timeline.last_completed()
-        changed = self.timeline.refresh()
+        self._looked_at = None
+        if begins:
+            with ThreadPoolExecutor(1) as pool:
+                properties = pool.submit(self.storage.stat, PROPERTIES_PATH)
+                changed = self.timeline.refresh()
+            self._looked_at = (properties.result(),)
+        else:
+            changed = self.timeline.refresh()
         taken_back = not changed and self.timeline.last_completed() != last
         self._observe_times()
         if late := commits_after_rollback(self.storage, self.timeline, changed):
@@ -304,7 +317,7 @@ class TableState:
 
     def note_properties(self) -> None:
         """Take ``hoodie.properties`` as they are for those of this object, which has changed them."""
-        self._properties = self.storage.stat(PROPERTIES_PATH)
+        self._properties, self._looked_at = self.storage.stat(PROPERTIES_PATH), None
         self._index = None
 
     def forget_index(self) -> None:
@@ -314,7 +327,8 @@ class TableState:
     def check_config(self) -> None:
         """Load the configuration again if another process changed it. Raises ConfigError for another table's,
         CorruptDataError, StorageError."""
-        properties = self.storage.stat(PROPERTIES_PATH)
+        looked_at, self._looked_at = self._looked_at, None
+        properties = self.storage.stat(PROPERTIES_PATH) if looked_at is None else looked_at[0]
         if properties is not None and properties == self._properties:
             return
         config, self._properties = load_config(self.storage)

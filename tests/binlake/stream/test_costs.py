@@ -170,7 +170,7 @@ def test_a_call_more_is_noticed(tmp_path: Path, dearer: type[Costs]) -> None:
 
 #: Calls of a commit one after the other, from the look at the timeline to the ledger, and up to the file that makes it
 #: visible: docs/object-stores.md says what each is for.
-IN_SERIES, UNTIL_VISIBLE = 13, 11
+IN_SERIES, UNTIL_VISIBLE = 12, 10
 
 
 @dataclass

@@ -17,6 +17,7 @@ from hudilake.locking.choose import LockConfig
 from hudilake.locking.heartbeat import HEARTBEAT_PATH
 from hudilake.locking.ownership import Locking
 from hudilake.metadata.config import MetadataConfig
+from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.services.compaction import CompactionConfig, abandoned, due, resume, run, schedule
 from hudilake.services.fsck import fsck
 from hudilake.table.table import HudiTable
@@ -47,6 +48,21 @@ def healthy(path: Path, model: lake.Model) -> None:
     assert [f for f in fsck(lake.storage_at(path)).findings if f.severity != "info"] == []
     assert beating(path) == set()
     assert not (path / ".hoodie/lock").exists()
+
+
+def test_the_look_of_a_refresh_serves_one_begin(tmp_path: Path) -> None:
+    """The next begin looks by itself, and sees that another writer has dropped and made the metadata table."""
+    lake.new_table(tmp_path, MetadataConfig())
+    a, b, model = writer(tmp_path, "a"), writer(tmp_path, "b"), lake.Model()
+    a.refresh(begins=True)
+    a.state.check_config()  # as begin does
+    for order, metadata in enumerate((None, MetadataConfig()), start=1):
+        assert b.keep_metadata(metadata)
+        changes = lake.upserts(range(8), order)
+        lake.commit(a, changes)
+        model.apply(changes)
+        healthy(tmp_path, model)
+        assert bool(a.config.metadata_partitions) == (tmp_path / METADATA_PATH).exists() == (metadata is not None)
 
 
 def test_a_living_writers_instant_is_left_alone(path: Path) -> None:

@@ -121,7 +121,7 @@ class Planner:
             table = self._lake.opened(self._settings.table_rules(source).path)
             if table is not None and table.keyless is None and table.rows.written_by_tasks(shuffled=all_kinds):
                 try:
-                    table.refresh(self._settings.name)
+                    table.refresh(self._settings.name, begins=True)
                     context = table.begin(table.hudi.schema)
                     with table.undone_on_error(context.instant):
                         writer = table.rows.task_writer(context, table.heights)

@@ -330,7 +330,7 @@ class BatchSequence:
             notes = dataclasses.replace(table_input.notes, ddl=fresh.entries)
             table_input = dataclasses.replace(table_input, notes=notes)
         if table_input.context is None:
-            table.refresh(stream)
+            table.refresh(stream, begins=True)
         if not report.target.config.record_key_fields:
             _refuse_added(table, table_input, stream)
         tell = partial(self._steps.tables, [source], "commits")
