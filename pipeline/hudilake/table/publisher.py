@@ -130,6 +130,7 @@ class Publisher:
     def _check_not_overtaken(self, mine: Intent, begun: Begun) -> None:
         check_completed(self.state, mine, begun)
         check_compactions(self.state, mine, begun)
+        self.state.check_others()
 
     def inflight(self, instant: str) -> Instant:
         """A pending instant. Raises LostOwnershipError if it is pending no more."""

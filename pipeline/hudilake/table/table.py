@@ -226,8 +226,9 @@ class HudiTable:
 
         Except under the policy ``queue``, an intent is checked against other writers first (``overtaking``). Raises
         OvertakenError for a conflict; nothing is left of the instant then. Raises ConfigError if ``hoodie.properties``
-        now has another table's identity or the clock is far behind the timeline, UnsupportedError for a table that
-        binlake cannot write to, ForeignActionError while an action of Hudi on its file groups is pending.
+        now has another table's identity, the clock is far behind the timeline or another writer has put rows where they
+        do not belong (``OthersWrites.check``), UnsupportedError for a table that binlake cannot write to,
+        ForeignActionError while an action of Hudi on its file groups is pending.
         """
         self._check_may_begin()
         self.state.begun.forget_foreign_writes()
@@ -273,6 +274,7 @@ class HudiTable:
         self.state.check_config()
         self.state.check_writable()
         self.state.refuse_foreign()
+        self.state.check_others()
         check_clock(self.timeline, self.config.name)
 
     def rebase(self, instant: str, *, whole: bool = True) -> None:
@@ -332,9 +334,9 @@ class HudiTable:
             replaced: of a replacecommit, the ids of the file groups that it replaces, by partition path.
 
         The metadata table records the files first. Raises OvertakenError if what another writer has committed since
-        ``begin`` conflicts under the table's policy, LockHeldError, LostOwnershipError, CommitUnknownError,
-        StorageError as ``commit.apply_commit`` says, UnsupportedError for a schema the old files cannot be read under,
-        CorruptDataError for a metadata table that cannot be read.
+        ``begin`` conflicts under the table's policy, ConfigError as ``begin``, LockHeldError, LostOwnershipError,
+        CommitUnknownError, StorageError as ``commit.apply_commit`` says, UnsupportedError for a schema the old files
+        cannot be read under, CorruptDataError for a metadata table that cannot be read.
         """
         files = list(results)
         try:

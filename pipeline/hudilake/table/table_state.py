@@ -32,6 +32,7 @@ from hudilake.policies import Conflicts
 from hudilake.storage.base import FileInfo, Storage
 from hudilake.table.begun import Begun, BegunInstants
 from hudilake.table.bucket_counts import with_buckets_of
+from hudilake.table.others_writes import OthersWrites
 from hudilake.table.rings import Rings
 
 #: Actions that may overtake a commit if another writer completes one after its begin, besides that of commits of rows.
@@ -94,6 +95,7 @@ class TableState:
         #: The pending instants of this writer.
         self.begun = BegunInstants()
         self._clusterings = PlannedClusterings(self.storage)
+        self._others = OthersWrites()
         self._observe_times()
         self._read_only_type: str | None = None
         self.schema = self._read_schema() if avro_schema is None else value_schema(arrow_schema(avro_schema))
@@ -163,6 +165,10 @@ class TableState:
     def refuse_foreign(self) -> None:
         """Raise ForeignActionError while an action is pending beside which no commit may be made."""
         refuse_foreign(self.storage, self.timeline, self.planned(), computed=self.config.kind.computed)
+
+    def check_others(self) -> None:
+        """Check what others have written. Errors as ``OthersWrites.check``."""
+        self._others.check(self.storage, self.config, self.timeline)
 
     @property
     def metadata_table(self) -> MetadataTable | None:

@@ -9,6 +9,7 @@ from tests.programs.proofs.statements import StatementsPart
 from tests.programs.proofs.suite.part import SUITE, FilesPart
 from tests.programs.proofs.suite.tiflow import tiflow_home
 from tests.programs.proofs.tables import ForeignTables
+from tests.programs.proofs.turns.part import Turns
 from tests.programs.simulation.part import SimulationPart
 from tests.programs.tpcc.part import TpccPart
 
@@ -19,6 +20,7 @@ _READ = """Each statement goes through binlake's reader of statements; a file is
 PARTS: tuple[Part, ...] = (
     ForeignTables(),
     Fixtures(),
+    Turns(),
     SUITE,
     FilesPart(
         "tiflow",

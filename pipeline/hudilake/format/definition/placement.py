@@ -14,6 +14,7 @@ import pyarrow as pa
 from hudilake.format.definition.bucketing import (
     Bucketing,
     BucketRows,
+    bucket_or_none,
     bucketing_of,
     split_by_bucket,
     split_by_partition,
@@ -49,6 +50,10 @@ class Placement:
         """The buckets of a table. ``number``, ``rules`` and ``rings`` as in ``TableConfig``."""
         return bucketing_of(number, rules)
 
+    def bucket_of(self, bucketing: Bucketing, partition_path: str, file_id: str) -> int | None:
+        """The bucket whose rows alone a file group may hold; None if it may hold any row."""
+        return None
+
     def split(
         self, keys: pa.Array | pa.ChunkedArray, partition_paths: pa.Array, bucketing: Bucketing, fields: Sequence[str]
     ) -> BucketRows:
@@ -79,6 +84,10 @@ class InBuckets(Placement):
     """The bucket is computed from the key; the bucket counts change by a rebucket alone."""
 
     computed = True
+
+    def bucket_of(self, bucketing: Bucketing, partition_path: str, file_id: str) -> int | None:
+        """Also None for a file group of no bucket."""
+        return bucket_or_none(bucketing, partition_path, file_id)
 
     def refusal(self, operation: TableOperation, index: str) -> KindRefusal | None:
         """Its buckets can be counted anew."""

@@ -280,7 +280,7 @@ class Timeline:
     def _window_start(self) -> str | None:
         if not self._latest:
             return None
-        starts = [_earlier(self._listed_to, LOOKBACK_MS)] + [identity[0] for identity in self._pending]
+        starts = [earlier(self._listed_to, LOOKBACK_MS)] + [identity[0] for identity in self._pending]
         return min(starts) or None
 
     def _first_write(self) -> str | None:
@@ -293,7 +293,7 @@ def _progress(instant: Instant) -> tuple[int, str]:
     return ("requested", "inflight", "completed").index(instant.state.value), instant.completion_time or ""
 
 
-def _earlier(instant: str, by_ms: int) -> str:
+def earlier(instant: str, by_ms: int) -> str:
     """An instant earlier by that much; "" for a time that is not a date (the metadata table starts at 000...0)."""
     try:
         return format_instant(max(parse_instant(instant) - by_ms, 0))
