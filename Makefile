@@ -41,7 +41,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rest test-all test-nightly test-fast test-lines test-python test-trino lint audit docs format soak fuzz mutants oracle proofs bench package image-binlake image-test-broker lock venv clean
+.PHONY: help demo test test-rest test-all test-nightly test-fast test-lines test-python test-trino test-mysql lint audit docs format soak fuzz mutants oracle proofs bench package image-binlake image-test-broker lock venv clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-17s %s\n", $$1, $$2}' Makefile
@@ -52,25 +52,28 @@ demo: venv  ## Kafka, recorded and live MySQL changes, the stream, its console, 
 test: venv  ## every promise of docs/guarantees.md, with real services; says at its start how long it takes
 	@echo "make test: every promise, with Spark, Kafka, HDFS, S3, MariaDB, PostgreSQL, Hive Metastores, HBase and Hudi's own readers."
 	@echo "make test: $(WORKERS) processes; about $(TEST_MINUTES) minutes on 2 cores. make test-rest has what it leaves out."
-	$(PARALLEL) -m "not full and not trino" $(PYTEST_ARGS)
+	$(PARALLEL) -m "not full and not trino and not mysql" $(PYTEST_ARGS)
 
 test-rest: venv  ## what make test leaves out: full matrices, further histories and services
 	@echo "make test-rest: $(WORKERS) processes; about $(REST_MINUTES) minutes on 2 cores."
-	$(PARALLEL) -m "full and not trino" $(PYTEST_ARGS)
+	$(PARALLEL) -m "full and not trino and not mysql" $(PYTEST_ARGS)
 
-test-all: venv  ## every test but Trino's on the main line of Spark: make test and make test-rest in one run
+test-all: venv  ## every test but Trino's and MySQL's on the main line of Spark: make test and make test-rest in one run
 	@echo "make test-all: $(WORKERS) processes; about $$(($(TEST_MINUTES) + $(REST_MINUTES))) minutes on 2 cores."
-	$(PARALLEL) -m "not trino" $(PYTEST_ARGS)
+	$(PARALLEL) -m "not trino and not mysql" $(PYTEST_ARGS)
 
 test-nightly: venv  ## the same tests with all examples, seeds and rounds
 	@echo "make test-nightly: $(WORKERS) processes; about $(NIGHTLY_MINUTES) minutes on 2 cores."
-	$(PARALLEL) -m "not trino" --hypothesis-profile nightly $(PYTEST_ARGS)
+	$(PARALLEL) -m "not trino and not mysql" --hypothesis-profile nightly $(PYTEST_ARGS)
 
 test-fast: venv  ## the tests that start nothing; minutes
-	$(PARALLEL) -m "not ($(SLOW) or lines or trino or full)" $(PYTEST_ARGS)
+	$(PARALLEL) -m "not ($(SLOW) or lines or trino or mysql or full)" $(PYTEST_ARGS)
 
 test-trino: venv  ## Trino's queries through the metastore; fetches Trino (821 MB) and its Java once
 	$(PY) -m pytest -m trino $(PYTEST_ARGS)
+
+test-mysql: venv  ## source.mysql and load on MySQL of today; fetches it (65 MB) from Debian's unstable suite once
+	$(PY) -m pytest -m mysql $(PYTEST_ARGS)
 
 test-lines: $(LINES:%=test-line-%)  ## the short suite on further lines of Spark, each with its own environment; LINES="4.1 4.3"
 

@@ -72,6 +72,10 @@ class EmbeddedMariaDB(EmbeddedService):
     def _home(self) -> Path:
         return mariadb_home()
 
+    def binlog_place(self) -> str:
+        """Where the binlog ends: file and position. Raises as ``execute``."""
+        return ":".join(self.execute("SHOW MASTER STATUS")[0].split("\t")[:2])
+
     def client_command(self, *options: str) -> list[str]:
         """The command of the server's own client as root, which reads statements from its standard input.
 

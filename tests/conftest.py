@@ -19,7 +19,9 @@ from tests.spark_session import hudi_spark, spark  # noqa: F401 - fixtures
 
 BUCKET = "lake"
 #: Marks of the tests with services.
-SERVICES = frozenset({"spark", "kafka", "database", "hdfs", "judge", "cluster", "hms", "postgresql", "hbase", "trino"})
+SERVICES = frozenset(
+    {"spark", "kafka", "database", "hdfs", "judge", "cluster", "hms", "postgresql", "hbase", "trino", "mysql"}
+)
 #: What the services of pytest-xdist's workers ran in.
 worker_services: list[str] = []
 

@@ -21,7 +21,8 @@ from binlake.source.binlog.places import FIRST_POSITION
 from binlake.source.database.connection import SourceConnection
 from hudilake.errors import BadInputError, ConfigError, CorruptDataError, LakeError
 
-_HEADER = struct.Struct("<IBIIIH")
+#: Of each event: seconds, type, server, size, end, flags.
+HEADER = struct.Struct("<IBIIIH")
 _DUMP = struct.Struct("<IHI")
 _CHECKSUM_BYTES = 4
 _CRC32 = 1
@@ -94,6 +95,7 @@ class BinlogEvent:
         file: the name of the binlog file.
         start, end: the position of the event in the file, and of the next one.
         body: all after the header, without the checksum.
+        packed: whether it is one of a compressed transaction, and ``start`` and ``end`` are those of the whole.
     """
 
     type: EventType
@@ -103,6 +105,7 @@ class BinlogEvent:
     start: int
     end: int
     body: bytes
+    packed: bool = False
 
     @property
     def place(self) -> str:
@@ -168,7 +171,7 @@ class _EventPlaces:
     def events(self, connection: SourceConnection) -> Iterator[BinlogEvent | None]:
         """The events that are in the file. Raises as ``binlog_events``."""
         for packet in connection.dump_packets():
-            seconds, number, server_id, size, end, flags = _HEADER.unpack_from(packet)
+            seconds, number, server_id, size, end, flags = HEADER.unpack_from(packet)
             if number in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2):
                 yield None
                 continue
@@ -218,13 +221,13 @@ class _EventPlaces:
 
     def _body(self, packet: bytes, number: int) -> bytes:
         if number == EventType.FORMAT:
-            return packet[_HEADER.size : -_CHECKSUM_BYTES]
+            return packet[HEADER.size : -_CHECKSUM_BYTES]
         is_right = zlib.crc32(packet[:-_CHECKSUM_BYTES]) == int.from_bytes(packet[-_CHECKSUM_BYTES:], "little")
         if self._checksums and not is_right:
             raise self._corrupt("the checksum of an event is wrong")
         # a ROTATE that the server makes up comes before the event that says whether there are checksums
         return packet[
-            _HEADER.size : -_CHECKSUM_BYTES if self._checksums or (number == EventType.ROTATE and is_right) else None
+            HEADER.size : -_CHECKSUM_BYTES if self._checksums or (number == EventType.ROTATE and is_right) else None
         ]
 
     def _turn(self, body: bytes) -> None:

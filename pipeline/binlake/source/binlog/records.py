@@ -3,7 +3,7 @@ envelopes; and the statements and definitions of tables, in the form of its sche
 
 Rows of one transaction follow each other, and their transaction is over at its XID, COMMIT or ROLLBACK. What a record
 cannot say is refused: changes that a session wrote as statements, rows with missing columns, XA transactions (their
-rows are in the binlog before they are committed), transactions that the server compressed.
+rows are in the binlog before they are committed).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from json.encoder import encode_basestring
 
 from binlake.decode.changes import SourceTable
 from binlake.source.binlog.charsets import Charset
+from binlake.source.binlog.compression import events_of, inflated, packed_number
 from binlake.source.binlog.definitions import StatementPlace, definition_record, statement_record
 from binlake.source.binlog.dump import BinlogEvent, EventType
-from binlake.source.binlog.places import offset_of
+from binlake.source.binlog.places import ROW_BITS, offset_of
 from binlake.source.binlog.row_images import RowImages
 from binlake.source.binlog.statements import LoggedStatement, StatementKind, statement_of
 from binlake.source.binlog.table_map import LoggedTable, definition_of, table_of
@@ -60,7 +61,6 @@ _STANDALONE = 1
 _REFUSED = {
     EventType.XA_PREPARE: "an XA transaction, whose rows are not committed yet",
     EventType.PARTIAL_UPDATE: "an update of a part of a JSON document (binlog_row_value_options)",
-    EventType.TRANSACTION_PAYLOAD: "a compressed transaction (binlog_transaction_compression)",
     EventType.INCIDENT: "an incident: the server says that events are missing",
     EventType.EXECUTE_LOAD: "a LOAD DATA that was written as a statement",
 }
@@ -128,6 +128,8 @@ class RecordMaker:
         self._gtid: str | None = None
         self._inside = self._standalone = False
         self._began = False
+        #: The number of the next row of an event; the events of a compressed transaction number on.
+        self._row = 0
 
     def pieces(self, events: Iterable[BinlogEvent | None]) -> Iterator[RecordPiece | None]:
         """The records of events; None where the server had nothing to send for a while.
@@ -142,18 +144,27 @@ class RecordMaker:
             if not event.end:  # the format of the file, sent again
                 continue
             try:
-                self._take(event)
-            except (struct.error, IndexError, ValueError, KeyError, zlib.error) as error:
+                self._row = 0
+                for one in events_of(event):
+                    self._take(one)
+                    if (piece := self._ended_piece(one)) is not None:
+                        yield piece
+            except (struct.error, IndexError, ValueError, KeyError, OSError, zlib.error) as error:
                 raise CorruptDataError(
                     f"the {event.type.name} event at {event.place} of the binlog cannot be read: {error}",
                     do_next="read this server through Debezium and Kafka, and report what mysqlbinlog -vv shows there",
                 ) from error
-            piece = self._piece
-            piece.file, piece.whole = event.file, not self._inside
-            piece.end = offset_of(event.file, event.end)
-            if piece.whole or len(piece.values) >= _PIECE_RECORDS:
-                self._piece = RecordPiece()
-                yield piece
+
+    def _ended_piece(self, event: BinlogEvent) -> RecordPiece | None:
+        """The piece that ends with an event; None if it goes on."""
+        piece = self._piece
+        piece.file, piece.whole = event.file, not self._inside
+        within = event.packed and not piece.whole
+        piece.end = offset_of(event.file, event.start) + self._row if within else offset_of(event.file, event.end)
+        if not piece.whole and len(piece.values) < _PIECE_RECORDS:
+            return None
+        self._piece = RecordPiece()
+        return piece
 
     def _take(self, event: BinlogEvent) -> None:
         kind = event.type
@@ -200,7 +211,7 @@ class RecordMaker:
         body = event.body
         if event.type is EventType.QUERY_COMPRESSED:
             head = 13 + int.from_bytes(body[11:13], "little") + body[8] + 1
-            body = body[:head] + _inflated(body[head:])
+            body = body[:head] + inflated(body[head:])
         statement = statement_of(body, self._charsets)
         kind = statement.kind
         if kind is StatementKind.XA:
@@ -212,6 +223,11 @@ class RecordMaker:
             self._refuse_rows(statement, event)
         if kind is StatementKind.BEGIN:
             return
+        if kind in (StatementKind.DDL, StatementKind.EMPTIED) and event.packed:
+            raise UnsupportedError(
+                f"a compressed transaction at {event.place} of the binlog has the statement {statement.text[:80]}",
+                do_next="read this server through Debezium and Kafka",
+            )
         if kind in (StatementKind.DDL, StatementKind.EMPTIED, StatementKind.ROLLBACK):
             self._note_statement(statement, kind, event)
         ends = kind in (StatementKind.COMMIT, StatementKind.ROLLBACK)
@@ -267,17 +283,17 @@ class RecordMaker:
 
     def _add_rows(self, event: BinlogEvent, reading: _ImageReader, op: str, start: int, *, compressed: bool) -> None:
         images, body, first = reading.images, event.body, offset_of(event.file, event.start)
-        width, start = _number(body, start)
+        width, start = packed_number(body, start)
         if width != images.width:
             raise ValueError(f"rows of {width} columns where the table has {images.width}")
         start = _whole_image(body, start, width, event)
         if op == "u":
             start = _whole_image(body, start, width, event)
         if compressed:  # the rows alone are
-            body, start = _inflated(body[start:]), 0
+            body, start = inflated(body[start:]), 0
         size, millis, wanted = len(body), event.seconds * 1000, self._start
         head, tail = self._ends_of(event, reading.names, op)
-        read, row = images.read, 0
+        read, row = images.read, self._row
         offsets, times, values = self._piece.offsets, self._piece.millis, self._piece.values
         while start < size:
             image, start = read(body, start)
@@ -293,6 +309,8 @@ class RecordMaker:
                 times.append(millis)
                 values.append(text.encode())
             row += 1
+        if event.packed:  # no offset within it looks like that of an event
+            self._row = row + (row % (1 << ROW_BITS) == 0)
 
     def _learn(self, mapped: BinlogEvent) -> _ImageReader:
         """What reads the rows of a table; a definition that is new is noted."""
@@ -349,15 +367,6 @@ def _goes_on(text: str) -> bool:
     return text.rstrip().upper().endswith("START TRANSACTION")
 
 
-def _number(data: bytes, start: int) -> tuple[int, int]:
-    """A number of variable length, and the place after it."""
-    first = data[start]
-    if first < 0xFB:
-        return first, start + 1
-    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
-    return int.from_bytes(data[start + 1 : start + 1 + size], "little"), start + 1 + size
-
-
 def _whole_image(body: bytes, start: int, width: int, event: BinlogEvent) -> int:
     """The place after the bitmap of the columns that an image has. Raises BadInputError unless it has all."""
     size = (width + 7) // 8
@@ -368,13 +377,3 @@ def _whole_image(body: bytes, start: int, width: int, event: BinlogEvent) -> int
             do_next="SET GLOBAL binlog_row_image = FULL, and load the table anew; or read this server through Debezium",
         )
     return start + size
-
-
-def _inflated(data: bytes) -> bytes:
-    """What MariaDB compressed: a byte with the number of bytes of the size, the size, zlib's data."""
-    width = data[0] & 0x07
-    size = int.from_bytes(data[1 : 1 + width], "big")
-    inflated = zlib.decompress(data[1 + width :], bufsize=size)
-    if len(inflated) != size:
-        raise ValueError(f"{len(inflated)} bytes where {size} were compressed")
-    return inflated
