@@ -13,6 +13,10 @@ trap 'rm -rf "$work"' EXIT
 say() { echo "docker/test_python.sh: $*"; }
 . "$here/base_image.sh"
 
+case $python in
+  3.13 | 3.14) ;;
+  *) say "Debian's next release has Python 3.13 and 3.14, not $python; where $python is installed: make test-lines PYTHON=python$python" >&2; exit 2 ;;
+esac
 have_base "${BASE_IMAGE:-debian:forky-slim}" binlake/debian:forky ca-certificates forky
 docker build --network host -t binlake/pythons:forky - > "$work/build.log" 2>&1 << DOCKERFILE || { tail -n 30 "$work/build.log" >&2; exit 1; }
 FROM $base

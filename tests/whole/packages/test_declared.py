@@ -115,7 +115,7 @@ def test_binlake_gives_the_metastore_its_naming() -> None:
 
 
 def test_what_tests_import_is_in_the_locks_of_each_line_of_spark() -> None:
-    """``make test-lines`` imports every test; a missing package stops it before a test runs."""
+    """Each test may get the mark lines. A package that the environment lacks stops ``make test-lines`` at its start."""
     needed = _installed_for_tests()
     for spark in (ROOT / "lines").glob("spark-*.lock"):
         locked = _locked(ROOT / "lines/requirements.lock") | _locked(spark)
