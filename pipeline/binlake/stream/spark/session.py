@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from binlake.settings import Settings
 from binlake.stream.spark.cache import log_file
 from binlake.stream.spark.class_archive import archive_options, make_archive
-from binlake.stream.spark.jars import connector_coordinate, kafka_connector
-from binlake.stream.spark.java import java_environment
+from binlake.stream.spark.jars import connector_coordinate, kafka_connector, spark_line
+from binlake.stream.spark.java import find_java_of, java_environment
 from hudilake.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -36,6 +36,8 @@ def spark_session(settings: Settings) -> SparkSession:
 
     Raises ConfigError when no session can be made, and TransientError when the Kafka connector cannot be fetched.
     """
+    if settings.spark.master:  # under spark-submit a JVM exists already
+        find_java_of(spark_line())
     if _needs_connector(settings):
         prepare_spark()
     conf = session_properties(settings)
@@ -81,7 +83,7 @@ def session_properties(settings: Settings) -> dict[str, str]:
 def _prepare_environment(settings: Settings) -> None:
     """Set the Java of the driver; in local mode also set this Python for the workers, instead of ``python3`` on the
     path."""
-    if settings.spark.master:  # under spark-submit a JVM exists already
+    if settings.spark.master:
         os.environ.update(java_environment())
     if (settings.spark.master or "").startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

