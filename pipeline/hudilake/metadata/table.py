@@ -22,6 +22,7 @@ import pyarrow as pa
 from hudilake.clock import InstantClock
 from hudilake.commit.commit import publish
 from hudilake.commit.preconditions import is_time
+from hudilake.commit.rollback import RollbackPlan
 from hudilake.errors import LostOwnershipError
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.kind import TableKind
@@ -29,7 +30,7 @@ from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.files.column_stats import ColumnRange
 from hudilake.format.files.names import parse_base_name, parse_log_name
 from hudilake.format.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
-from hudilake.format.timeline.instant import DELTA_COMMIT, Instant, State
+from hudilake.format.timeline.instant import DELTA_COMMIT, ROLLBACK, Instant, State
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.indexed_columns import IndexedColumns
@@ -221,16 +222,25 @@ class MetadataTable:
     ) -> None:
         if not any(by_partition.values()) and not further:
             return
+        version = self._version(instant)
         logs = [
             log
             for partition, group in by_partition.items()
             if group
-            for log in encode_logs(instant, partition, self.reader.groups[partition], group)
+            for log in encode_logs(instant, partition, self.reader.groups[partition], group, version)
         ]
         logs += further
         self._commit(instant, logs)
         for log in logs:
             log.keep(log)
+
+    def _version(self, instant: str) -> int:
+        """Of the log files of an action's entries: one more after each attempt that was taken back. A store may carry
+        out a deletion late or twice, and would take away what has the same name since."""
+        later = [i for i in self.timeline.completed_actions((ROLLBACK,)) if i.requested_time > instant]
+        plans = (i.in_state(State.REQUESTED).path for i in later)
+        targets = [RollbackPlan.from_bytes(self.storage.read(path), path).target_time for path in plans]
+        return 1 + targets.count(instant)
 
     def schema_without(self, instant: str) -> pa.Schema:
         """The table's columns if that instant is undone."""

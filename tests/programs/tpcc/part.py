@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from itertools import count, islice
@@ -42,7 +43,7 @@ source (`live`). A recorded run is played with a storage that dies at random cal
         if "recorded" not in task.options:
             for number in [n for n in range(1, _LIVE + 1) if f"live {n}" not in task.judged][:left]:
                 left -= 1
-                yield _live(number)
+                yield _live(number, task.place)
         recording = TpccRecording.load(RECORDING)
         seeds = (seed for seed in count(task.start) if f"seed {seed}" not in task.judged)
         for seed in islice(seeds, left):
@@ -59,14 +60,19 @@ def played(recording: TpccRecording, seed: int) -> Verdict:
         return _verdict(f"seed {seed}", reader.broken(cuts), f"{len(cuts)} cuts, {stream.deaths} deaths")
 
 
-def _live(number: int) -> Verdict:
+def _live(number: int, place: Path) -> Verdict:
+    """One run. What it leaves stays at the place if it is wrong: logs, lake, and the records of all topics."""
     cache = Path(os.environ.get("BINLAKE_CACHE", Path.home() / ".cache/binlake")) / "go-tpc"
     try:
         go_tpc = program(cache)
     except (ConfigError, TransientError) as error:
         return Verdict(f"live {number}", Outcome.SKIPPED, "go-tpc cannot be built", str(error))
-    with tempfile.TemporaryDirectory(prefix="tl") as directory:
-        wrong, done = judged(cache, go_tpc, Path(directory), number)
+    directory = place / f"live-{number}"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    wrong, done = judged(cache, go_tpc, directory, number)
+    if not wrong:
+        shutil.rmtree(directory)
     return _verdict(f"live {number}", wrong, done)
 
 

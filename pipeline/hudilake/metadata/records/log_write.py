@@ -64,9 +64,9 @@ class GroupLog:
 
 
 def encode_logs(
-    instant: str, partition: MetadataPartition, groups: list[FileGroup], records: KeyedRecords
+    instant: str, partition: MetadataPartition, groups: list[FileGroup], records: KeyedRecords, version: int
 ) -> list[GroupLog]:
-    """The log files of a partition's records, one for each file group touched."""
+    """The log files of a partition's records, one for each file group touched; ``version``: of their names."""
     logs = []
     for index, keys in split_by_group(groups, list(records)).items():
         group = groups[index]
@@ -75,7 +75,7 @@ def encode_logs(
         deleted = sum(value is None for value in group_records.values())
         changed = len(group_records) - deleted
         keep = partial(_keep, group_records)
-        logs.append(GroupLog(group, LogFileName(group.file_id, instant), data, changed, deleted, keep))
+        logs.append(GroupLog(group, LogFileName(group.file_id, instant, version), data, changed, deleted, keep))
     return logs
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -25,17 +26,33 @@ from hudilake.services.compaction import (
 )
 from hudilake.services.fsck import Repair, fsck
 from hudilake.storage.base import Storage
+from hudilake.storage.passing import PassingStorage
 from hudilake.table.table import HudiTable
 from tests.hudilake.failing_storage import Killed, sides
 from tests.hudilake.lake import SCHEMA, Model, check, commit, config, deletes, storage_at, upserts
 from tests.hudilake.metadata.below import Counting, Dying
-from tests.hudilake.services.compaction.steps import serially
+from tests.hudilake.services.compaction.steps import die_before_publishing, serially
 from tests.hypothesis_profile import usually
 
 CONFIG = CompactionConfig(after_commits=1, tombstone_retention_hours=1)
 HISTORY = [upserts(range(6), 100), upserts([1, 2], 200, "new") + deletes([3, 4], 200)]
 AFTER = upserts([3], 150, "too late") + upserts([4], 300, "back") + upserts([9], 300)
 Step = Callable[[HudiTable], object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Deleting(PassingStorage):
+    """Notes what it deletes."""
+
+    deleted: list[str] = field(default_factory=list)
+    name: str = ""
+
+    def delete(self, path: str) -> bool:
+        self.deleted.append(self.name + path)
+        return self.inner.delete(path)
+
+    def sub(self, path: str) -> Storage:
+        return _Deleting(self.inner.sub(path), self.deleted, f"{self.name}{path}/")
 
 
 def right_order(table: HudiTable) -> None:
@@ -127,6 +144,21 @@ def test_death_at_every_call(tmp_path: Path, indexed: bool) -> None:
 
 def test_control_a_wrong_order_is_found(tmp_path: Path) -> None:
     assert failing_points(tmp_path, publish_before_files, False) != []
+
+
+def test_deletions_of_a_recovery_that_are_carried_out_twice_take_nothing_of_what_came_after(tmp_path: Path) -> None:
+    """The compaction dies as it publishes; the recovery takes back its entries of the index, and makes them again."""
+    build(tmp_path / "table", True)
+    table = HudiTable.open(storage_at(tmp_path / "table"))
+    requested = schedule(table, CONFIG)
+    assert requested is not None
+    die_before_publishing(table, prepare(table, requested, CONFIG))
+    deleting = _Deleting(storage_at(tmp_path / "table"))
+    recover(deleting)
+    assert any(".log." in path for path in deleting.deleted)
+    for path in deleting.deleted:
+        storage_at(tmp_path / "table").delete(path)
+    verify(tmp_path / "table")
 
 
 @pytest.mark.full

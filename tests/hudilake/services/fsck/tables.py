@@ -108,7 +108,7 @@ def put_records(path: Path, partition: MetadataPartition, records: Mapping[str, 
             instant = metadata.clock.next()
             groups = metadata.reader.groups[partition]
             with ProcessLock(metadata.data_storage.uri):
-                metadata._commit(instant, encode_logs(instant, partition, groups, dict(batch)))
+                metadata._commit(instant, encode_logs(instant, partition, groups, dict(batch), 1))
     age(path)
 
 
