@@ -89,7 +89,7 @@ class Transactions:
         consumed = {table for mark in survey.marks for table in mark.counts or {} if self._consumes(table, planned)}
         ledger = self._ledger
         if not ledger.transactions.ms and survey.marks:
-            ledger.note_transactions(replace(ledger.transactions, ms=min(mark.timestamp_ms for mark in survey.marks)))
+            ledger.note_transactions(replace(ledger.transactions, ms=self._first_ms(survey, planned)))
         before = ledger.transactions
         passed = TransactionProgress(before.ms, frozenset(before.ended), frozenset(before.torn))
         made = boundary(
@@ -107,6 +107,15 @@ class Transactions:
             raise self._overdue_error(*made.waiting, planned)
         self._waits_for = None
         return self._taken(Boundary(list(planned), None, made.waiting, split=True), survey)
+
+    def _first_ms(self, survey: Survey, planned: Sequence[OffsetRange]) -> int:
+        """The time (ms) of the first record of the transaction topic; 0 while a partition of it has an older one that
+        is not planned yet."""
+        first = min(mark.timestamp_ms for mark in survey.marks)
+        seen = {mark.partition for mark in survey.marks}
+        starts = self._ledger.positions.merge(Ranges(planned).starts()).get(self._topic, {})
+        others = [(p, start) for p, start in starts.items() if p not in seen]
+        return 0 if any(self._offset_at(self._topic, p, first) > start for p, start in others) else first
 
     def _reached(self, planned: Sequence[OffsetRange], time_ms: int) -> bool:
         """Whether all data records older than a time (ms since the epoch) lie below the ends of the planned ranges."""

@@ -50,8 +50,11 @@ class LiveRun:
     stream: Victim | None = None
     starts: int = 0
 
-    def play(self) -> None:
-        """All rounds. The connector's snapshot is read before the first. Raises TransientError."""
+    def play(self) -> str:
+        """All rounds; what is wrong with the stream then, or "". The connector's snapshot is read before the first.
+
+        Raises TransientError.
+        """
         chance = random.Random(self.seed)
         self.source.connect.start()
         self.source.mark()
@@ -66,7 +69,7 @@ class LiveRun:
             workload.wait(180)
             assert workload.returncode == 0, "go-tpc failed"
         self.source.mark()
-        self._catch_up()
+        return self._catch_up()
 
     def end(self) -> None:
         """Nothing of it goes on."""
@@ -83,15 +86,13 @@ class LiveRun:
             self.source.broker.start()
         elif self.stream is not None and self.stream.running:
             self.stream.kill(with_children=True)
-        if self.stream is None or not self.stream.running:
-            self._start()
+        self._start_if_dead()
 
     def _wait_for_batch(self) -> None:
         """Until the stream has finished a batch since, so that it is at work when it is killed."""
         before, deadline = self._batches(), monotonic_s() + _PATIENCE_S
         while self._batches() == before and monotonic_s() < deadline:
-            if self.stream is None or not self.stream.running:
-                self._start()
+            self._start_if_dead()
             time.sleep(0.05)
 
     def _batches(self) -> int:
@@ -124,20 +125,39 @@ class LiveRun:
         }
         return document
 
-    def _catch_up(self) -> None:
-        """Wait for all rows. Of the transaction topic the last records may stay: nothing follows them."""
-        rows = f"{PREFIX}.{DATABASE}."
-        ends = Offsets.of_places((t, p, len(held)) for (t, p), held in self.source.records().items() if rows in t)
+    def _catch_up(self) -> str:
+        """Wait until the stream has all rows, which nobody kills now; why it never will, or "".
+
+        Of the transaction topic the last records may stay: nothing follows them.
+        """
+        records = self.source.records()
+        ends = Offsets.of_places((t, p, len(held)) for (t, p), held in records.items())
+        rows = Offsets({t: parts for t, parts in ends.items() if t.startswith(f"{PREFIX}.{DATABASE}.")})
         deadline = monotonic_s() + _CATCH_UP_S
-        while short := self._short_of(ends):
-            if monotonic_s() > deadline:
-                TpccRecording(self.source.records()).save(self.place / "recording.xz")
-                raise AssertionError(f"the stream does not catch up: {short} of {ends}; {self.notices}")
-            if self.stream is None or not self.stream.running:
-                self._start()
+        self._start_if_dead()
+        while short := self._short_of(rows):
+            trouble = self._trouble(ends)
+            if trouble or monotonic_s() > deadline:
+                TpccRecording(records).save(self.place / "recording.xz")
+                return f"the stream: {trouble or f'nothing for {_CATCH_UP_S:.0f} s'}: {short} of {rows}; {self.notices}"
             time.sleep(0.2)
         assert self.stream is not None
         self.stream.stop()
+        return ""
+
+    def _trouble(self, ends: Offsets) -> str:
+        """What the stream says that will not pass: it has ended, or it has seen all there is and waits for more."""
+        if self.stream is None or not self.stream.running:
+            log = self.place / f"stream-{self.starts}.log"
+            return f"it ended by itself: {log.read_text(errors='replace').strip()[-600:]}"
+        ledger = self._ledger()
+        has_seen = ledger is not None and not ledger._content.planned.short_of(ends)
+        return "it has seen all and waits" if has_seen and self.notices else ""
+
+    def _start_if_dead(self) -> None:
+        """A stream that the last kill of a service has ended."""
+        if self.stream is None or not self.stream.running:
+            self._start()
 
     def _short_of(self, ends: Offsets) -> str:
         ledger = self._ledger()
@@ -152,13 +172,15 @@ def judged(cache: Path, go_tpc: Path, place: Path, seed: int) -> tuple[list[str]
         source.load(further=True)
         run = LiveRun(source, place, seed)
         try:
-            run.play()
+            trouble = run.play()
         finally:
             run.end()
         source.check()
         asked = queries(cache)
         server = of_server(source.database, asked)
         snapshot = TpccRecording(source.records()).snapshot()
+    if trouble:
+        return [trouble], f"{run.starts} starts, killed {run.killed}"
     reader = CutReader(str(place / "lake" / DATABASE), TABLES)
     cuts = reader.cuts(snapshot)
     wrong = reader.broken(cuts) if len(cuts) >= _LEAST_CUTS else [f"there are {len(cuts)} cuts"]

@@ -11,6 +11,10 @@ there, and it will send that transaction again, from its beginning or from a poi
 attempt wait until a later attempt is complete. Rows are assigned to attempts by time: the connector writes BEGIN first.
 If the BEGIN of a row's transaction lies before the position in the topic, the transaction was complete earlier
 (it is delivered again, or the ledger was lost), unless that attempt was torn.
+
+A producer that dies has sent more to some partitions than to others, so any of the last records can be lost. END may be
+there without all of its rows: such an attempt is torn, too, as soon as its transaction is sent again and nothing older
+can come. Rows may be there without their BEGIN: if a batch passes their time, they are of a torn attempt.
 """
 
 from __future__ import annotations
@@ -129,6 +133,7 @@ def boundary(
     waiting = attempts[taken].transaction if taken < len(attempts) else _oldest(survey.members, held)
     ends = {attempt.partition: attempt.end for attempt in attempts[:taken]}
     cut = [_until(r, ends.get(r.partition)) if r.topic == topic else _cut(r, survey.members, held) for r in ranges]
+    torn |= rows.unannounced(survey.members, held, attempts[:taken])
     records = sum(len(r) for r in ranges if r.topic != topic) - sum(len(r) for r in cut if r.topic != topic)
     last = next((a.transaction for a in reversed(attempts[:taken]) if a.counts is not None), None)
     named = (waiting, records) if records and waiting is not None else None
@@ -169,15 +174,19 @@ def _complete_run(
 ) -> int:
     """The number of attempts before the first one that is neither complete nor torn.
 
-    END does not count the events that a torn attempt sent before; these events must be there as well.
+    END does not count the events that a torn attempt sent before; these events must be there as well. An END whose
+    rows are lost is taken away from its attempt.
     """
-    newest = {attempt.transaction: index for index, attempt in enumerate(attempts)}
+    again = _sent_again_ms(attempts)
     torn = set(passed.torn)
     for index, attempt in enumerate(attempts):
         if attempt.counts is not None:
             complete = all(rows.has_all(index, table, n) for table, n in attempt.counts.items() if table in wanted)
             complete = complete and (attempt.transaction not in torn or reached(attempt.begin_ms))
-        elif newest[attempt.transaction] > index:
+            if not complete and index in again and reached(again[index]):
+                attempt.counts, complete = None, True
+                torn.add(attempt.transaction)
+        elif index in again:
             torn.add(attempt.transaction)
             complete = True
         else:
@@ -186,6 +195,18 @@ def _complete_run(
         if not complete or attempt.begin_ms >= horizon_ms:
             return _apart(attempts, index)
     return len(attempts)
+
+
+def _sent_again_ms(attempts: Sequence[_Attempt]) -> dict[int, int]:
+    """By attempt the time of the next BEGIN of its transaction, if there is one."""
+    next_ms: dict[str, int] = {}
+    again = {}
+    for index in reversed(range(len(attempts))):
+        transaction = attempts[index].transaction
+        if transaction in next_ms:
+            again[index] = next_ms[transaction]
+        next_ms[transaction] = attempts[index].begin_ms
+    return again
 
 
 def _settled(
@@ -228,6 +249,7 @@ class _AttemptRows:
             mine = by_code[bounds[code] : bounds[code + 1]]
             for index in self._listed.get(transaction, ()):
                 begin_ms, end_ms = self._attempts[index].begin_ms, self._attempts[index].end_ms
+                attempt[mine[attempt[mine] == _AFTER]] = _BEFORE  # of an attempt whose BEGIN is lost
                 attempt[mine[part.timestamps_ms[mine] >= begin_ms]] = index
                 if end_ms is not None:
                     attempt[mine[part.timestamps_ms[mine] > end_ms]] = _AFTER
@@ -252,10 +274,26 @@ class _AttemptRows:
         """A mask of the rows that have to wait: rows of attempts that are not taken, and rows of torn attempts."""
         attempt = self._attempt_of[id(part)]
         is_torn = np.array([t in torn for t, _ in part.kinds], dtype=bool)[part.codes]
-        is_whole = np.array([t in whole or t in self._passed.ended for t, _ in part.kinds], dtype=bool)[part.codes]
-        before = (attempt == _BEFORE) & (is_whole | (part.timestamps_ms < self._passed.until_ms))
+        is_whole = np.array([t in whole for t, _ in part.kinds], dtype=bool)[part.codes]
+        is_listed = np.array([t in self._listed for t, _ in part.kinds], dtype=bool)[part.codes]
+        has_ended = np.array([t in self._passed.ended for t, _ in part.kinds], dtype=bool)[part.codes]
+        until_ms = self._passed.until_ms
+        is_older = (part.timestamps_ms < until_ms) & ~is_listed | (part.timestamps_ms == until_ms) & has_ended
+        before = (attempt == _BEFORE) & (is_whole | is_older)
         free = (((attempt >= 0) & (attempt < taken)) | before) & ~is_torn
         return np.asarray(~free, dtype=np.bool_)
+
+    def unannounced(
+        self, members: Sequence[Members], held: Sequence[npt.NDArray[np.bool_]], taken: Sequence[_Attempt]
+    ) -> frozenset[str]:
+        """The transactions of rows that have to wait, that are older than the newest taken record of the transaction
+        topic, and that no BEGIN has announced."""
+        until_ms = max((a.begin_ms if a.end_ms is None else a.end_ms for a in taken), default=0)
+        transactions: set[str] = set()
+        for part, waits in zip(members, held, strict=True):
+            late = waits & (self._attempt_of[id(part)] == _BEFORE) & (part.timestamps_ms < until_ms)
+            transactions.update(part.kinds[code][0] for code in np.unique(part.codes[late]).tolist())
+        return frozenset(transactions)
 
     def first_behind(self, members: Sequence[Members], held: Sequence[npt.NDArray[np.bool_]], taken: int) -> int | None:
         """The first taken attempt with a row after a row that has to wait; None if there is none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
 import numpy as np
@@ -12,26 +12,43 @@ import pytest
 
 from binlake.decode.changes import RawRecords
 from binlake.position.ledger import Ledger
-from binlake.rows.tasks.boundary import Boundary, TransactionProgress, boundary
+from binlake.rows.tasks.boundary import Boundary, Survey
 from binlake.source.offsets import OffsetMap, OffsetRange, Offsets
-from binlake.stream.transactions import survey_records
+from binlake.stream.transactions import Transactions, survey_records
+from tests.binlake.stream.topic_log import settings
+from tests.hypothesis_profile import scaled
 
 TOPIC = "p.transaction"
 TABLES = {"bank.a": 3, "bank.b": 1}
+_KAFKA = {"bootstrap_servers": "127.0.0.1:1", "topics": [f"p.{table}" for table in TABLES], "transaction_topic": TOPIC}
+SETTINGS = settings("memory://boundary", [], kafka=_KAFKA, batch={"transaction_consistent": True})
 
 
 @dataclass
 class Connector:
-    """A connector as recorded: it sends transactions, and after a death some of them again, the first one in part."""
+    """A connector as recorded: it sends transactions, and after a death some of them again, the first one in part.
+
+    Args:
+        parts: of the transaction topic.
+        loses: whether a death takes records away that were sent last, of each partition other ones: a producer sends
+            each partition's records by themselves.
+    """
 
     random: Random
+    parts: int = 1
+    loses: bool = False
     log: dict[tuple[str, int], list[tuple[int, bytes]]] = field(default_factory=dict)
     clock_ms: int = 1000
     rows: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
     snapshot: set[str] = field(default_factory=set)
+    sent: list[tuple[tuple[str, int], tuple[int, int]]] = field(default_factory=list)
+    doing: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
-        places = [(TOPIC, 0), *((f"p.{t}", p) for t, parts in TABLES.items() for p in range(parts))]
+        places = [
+            *((TOPIC, p) for p in range(self.parts)),
+            *((f"p.{t}", p) for t, parts in TABLES.items() for p in range(parts)),
+        ]
         self.log = {place: [] for place in places}
 
     def run(self, count: int, deaths: float) -> None:
@@ -40,14 +57,29 @@ class Connector:
         planned = [self._plan(n) for n in range(count)]
         while at < count:
             name, rows = planned[at]
-            dies = at > furthest and self.random.random() < deaths
+            self.doing = at, skip
+            dies = (at > furthest or self.loses) and self.random.random() < deaths
             sent = self._send(name, rows[skip:], stop_after=self.random.randint(0, len(rows) - skip) if dies else None)
             furthest = max(furthest, at)
             at, skip = at + 1, 0
             if dies:  # the offset that it goes on from is somewhere before; to start again takes a moment
                 self.clock_ms += 5
+                if self.loses and self.sent:
+                    at, skip = self._lose()
+                    continue
                 at = self.random.randint(max(0, at - 4), at - 1)
                 skip = self.random.randint(0, max(0, min(sent, len(planned[at][1]) - 1)))
+
+    def _lose(self) -> tuple[int, int]:
+        """Take away what was sent last. Returns the transaction and row from which all is sent again."""
+        first = max(0, len(self.sent) - self.random.randint(1, 12))
+        unsure, goes_on = self.sent[first:], self.sent[first][1]
+        for place in sorted({place for place, _ in unsure}):
+            mine = sum(one == place for one, _ in unsure)
+            lost = self.random.randint(0, mine)
+            del self.log[place][len(self.log[place]) - lost :]
+        self.sent.clear()
+        return goes_on
 
     def _plan(self, n: int) -> tuple[str, list[tuple[str, int]]]:
         kind = self.random.random()
@@ -63,13 +95,15 @@ class Connector:
                 return sent
             counts[table] = counts.get(table, 0) + 1
             self._row(name, table, key, counts[table])
+            self.doing = self.doing[0], self.doing[1] + 1
         if stop_after is None and not name.startswith("ddl"):
             told = [{"data_collection": t, "event_count": n} for t, n in counts.items()]
             self._mark({"status": "END", "id": name, "event_count": len(rows), "data_collections": told})
         return len(rows)
 
     def _mark(self, document: dict[str, object]) -> None:
-        self.log[TOPIC, 0].append((self._tick(), json.dumps(document).encode()))
+        part = int(str(document["id"]).rpartition("-")[2]) % self.parts
+        self._add((TOPIC, part), document)
 
     def _row(self, name: str, table: str, key: int, order: int) -> None:
         if table in TABLES:
@@ -77,7 +111,11 @@ class Connector:
             database, short = table.split(".")
             member = {"id": name, "total_order": order, "data_collection_order": order}
             row = {"op": "u", "source": {"db": database, "table": short}, "transaction": member, "key": key}
-            self.log[f"p.{table}", key % TABLES[table]].append((self._tick(), json.dumps(row).encode()))
+            self._add((f"p.{table}", key % TABLES[table]), row)
+
+    def _add(self, place: tuple[str, int], document: dict[str, object]) -> None:
+        self.log[place].append((self._tick(), json.dumps(document).encode()))
+        self.sent.append((place, self.doing))
 
     def _tick(self) -> int:
         self.clock_ms += self.random.choice([0, 0, 1])
@@ -101,23 +139,22 @@ class Reader:
     ledger: Ledger = field(default_factory=lambda: Ledger("s"))
     seen: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.ledger.begin_at(Offsets.of_places((topic, p, 0) for topic, p in self.source.log))
+        self.rules = Transactions(SETTINGS, self.ledger, self._survey, self._offset_at)
+
     def step(self, end: OffsetMap) -> Boundary:
-        ranges = self.ledger.positions.ranges_to(end)
-        survey = survey_records(TOPIC, [self.source.read(r) for r in ranges])
-        if not self.ledger.transactions.ms and survey.marks:
-            before = self.ledger.transactions
-            self.ledger.note_transactions(replace(before, ms=survey.marks[0].timestamp_ms))
-        passed = TransactionProgress(self.ledger.transactions.ms, torn=frozenset(self.ledger.transactions.torn))
-        cut = boundary(ranges, survey, TOPIC, TABLES, passed, lambda ms: self._reached(end, ms))
-        self.ledger.note_transactions(replace(self.ledger.transactions, torn=tuple(sorted(cut.torn))))
+        cut = self.rules.cut(list(self.ledger.positions.ranges_to(end)))
         for r in cut.ranges:
             self._take(self.source.read(r))
             self.ledger.begin_at({r.topic: {r.partition: r.end}})
         return cut
 
-    def _reached(self, end: OffsetMap, ms: int) -> bool:
-        older = {place: sum(at < ms for at, _ in records) for place, records in self.source.log.items()}
-        return all(end.get(t, {}).get(p, 0) >= n for (t, p), n in older.items() if t != TOPIC)
+    def _survey(self, topic: str, ranges: Sequence[OffsetRange]) -> Survey:
+        return survey_records(topic, [self.source.read(r) for r in ranges])
+
+    def _offset_at(self, topic: str, partition: int, time_ms: int) -> int:
+        return sum(at < time_ms for at, _ in self.source.log[topic, partition])
 
     def _take(self, records: RawRecords) -> None:
         for value in records.values:
@@ -127,38 +164,47 @@ class Reader:
             name = document["transaction"]["id"]
             table = f"{document['source']['db']}.{document['source']['table']}"
             self.seen.setdefault(name, set()).add((table, document["key"]))
-        last = max(records.timestamps_ms.tolist(), default=0) if records.topic == TOPIC else 0
-        before = self.ledger.transactions
-        self.ledger.note_transactions(replace(before, ms=max(before.ms, last)))
 
     def halves(self) -> list[str]:
         """Transactions of which some rows are there and some are not."""
         return [name for name, rows in self.seen.items() if rows != self.source.rows[name]]
 
 
-def _partial(end: Offsets, start: Offsets, random: Random) -> Offsets:
+def _partial(source: Connector, start: Offsets, random: Random) -> Offsets:
     """An end somewhere on the way, another one for each partition."""
-    return Offsets.of_places((t, p, random.randint(start.at(t, p), until)) for t, p, until in end.places())
+    return Offsets.of_places((t, p, random.randint(start.at(t, p), until)) for t, p, until in source.end().places())
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_no_batch_holds_half_a_transaction(seed: int) -> None:
+def _moment(source: Connector, start: Offsets, random: Random) -> Offsets:
+    """The ends at about one time, which differ by less than a connector needs to start again."""
+    times = [ms for records in source.log.values() for ms, _ in records]
+    moment = random.choice(times) if times else 0
+    ends = ((*place, sum(ms <= moment + random.randint(0, 3) for ms, _ in log)) for place, log in source.log.items())
+    return Offsets.of_places(ends).furthest(start)
+
+
+@pytest.mark.parametrize("loses", [False, True])
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("seed", range(scaled(750)))
+def test_no_batch_holds_half_a_transaction(seed: int, parts: int, loses: bool) -> None:
     random = Random(seed)
-    source = Connector(random)
+    source = Connector(random, parts, loses)
     source.run(random.randint(1, 25), deaths=random.choice([0.0, 0.2]))
     reader = Reader(source)
     planned = Offsets()
     for _ in range(random.randint(1, 12)):
-        planned = _partial(source.end(), planned, random)
+        planned = (_moment if loses else _partial)(source, planned, random)
         reader.step(planned)
         assert reader.halves() == []
+    # Nothing of another partition can come before what is in the topic then.
+    source.clock_ms += 1
+    source._send("ddl-0", [], None)
+    source._send("ddl-1", [], None)
     for _ in range(3):
         cut = reader.step(source.end())
         assert reader.halves() == []
-    last = json.loads(source.log[TOPIC, 0][-1][1])
-    if last["status"] == "END":
-        assert cut.waiting is None
-        assert reader.seen == source.rows
+    assert cut.waiting is None
+    assert reader.seen == source.rows
 
 
 def test_without_a_boundary_halves_are_seen() -> None:
@@ -171,7 +217,7 @@ def test_without_a_boundary_halves_are_seen() -> None:
         reader = Reader(source)
         for _ in range(5):
             positions = reader.ledger.positions
-            for r in positions.ranges_to(_partial(source.end(), positions, random)):
+            for r in positions.ranges_to(_partial(source, positions, random)):
                 reader._take(source.read(r))
                 reader.ledger.begin_at({r.topic: {r.partition: r.end}})
             halves += len(reader.halves())
