@@ -90,6 +90,11 @@ class Fate:
                 self.lock.notify_all()
 
     @property
+    def comes_late(self) -> bool:
+        """Whether the call happens, perhaps once more, after others."""
+        return self.answer is Answer.LATE
+
+    @property
     def is_deadly(self) -> bool:
         """Whether the process dies at the call."""
         return self.answer in (Answer.DONE, Answer.LOST, Answer.LATE)
@@ -155,7 +160,7 @@ class DyingStore:
     def delete_tree(self, prefix: str) -> None:
         """Late: of the files that are there now, as in an object store, whose request names the files."""
         named: list[str] = []
-        if self.fate.answer is Answer.LATE and len(self.fate.calls) == self.fate.at:
+        if self.fate.comes_late and len(self.fate.calls) == self.fate.at:
             named = [info.path for info in self.inner.walk(prefix)]
         action = lambda: self.inner.delete_tree(prefix)  # noqa: E731 - as the others
         self.fate.call("delete_tree", self.name + prefix, action, lambda: _delete(self.inner, named))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hudilake.locking import process_lock
 from hudilake.storage import FileInfo, Storage, open_storage
@@ -19,6 +21,10 @@ class DoubledFate(Fate):
     """The call is done and answered, and the network does it once more later."""
 
     @property
+    def comes_late(self) -> bool:
+        return True
+
+    @property
     def is_deadly(self) -> bool:
         return False
 
@@ -26,6 +32,52 @@ class DoubledFate(Fate):
         if method in CHANGING:
             self._late = late
         return action()
+
+
+class DrawnPool(Executor):
+    """A pool whose tasks are done by the caller, in an order that is drawn, as soon as one of them is asked for."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._open: list[_DrawnTask] = []
+
+    def submit(self, task: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:  # noqa: ANN401 - any task
+        self._open.append(_DrawnTask(self, lambda: task(*args, **kwargs)))
+        return self._open[-1]
+
+    def map(
+        self, task: Callable[..., T], *items: Iterable[Any], timeout: object = None, chunksize: int = 1
+    ) -> Iterator[T]:
+        return iter([future.result() for future in [self.submit(task, *each) for each in zip(*items, strict=False)]])
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self.finish()
+
+    def finish(self) -> None:
+        """Do what is to be done."""
+        tasks, self._open = self._open, []
+        self._chance.shuffle(tasks)
+        for one in tasks:
+            one.do()
+
+
+class _DrawnTask(Future[Any]):
+    """``do`` is called by its pool."""
+
+    def __init__(self, pool: DrawnPool, task: Callable[[], Any]) -> None:
+        super().__init__()
+        self._pool, self._task = pool, task
+
+    def do(self) -> None:
+        """Do it; a death of the process is nobody's answer."""
+        try:
+            self.set_result(self._task())
+        except Exception as error:
+            self.set_exception(error)
+
+    def result(self, timeout: float | None = None) -> Any:  # noqa: ANN401 - any task
+        self._pool.finish()
+        return super().result(timeout)
 
 
 @dataclass

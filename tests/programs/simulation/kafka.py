@@ -33,6 +33,11 @@ class SimulatedTopics(TopicLog):
             times, offsets = np.full(len(kept), 1_760_000_000_000), np.array(kept, dtype=np.int64)
             yield RawRecords(r.topic, r.partition, offsets, times, [k for k, _ in held], [v for _, v in held])
 
+    def cut(self, topic: str, first: int) -> None:
+        """The records from an offset on are lost."""
+        del self.records[topic, 0][first:]
+        self.gone = {one for one in self.gone if one[0] != topic or one[2] < first}
+
     def compact(self, topic: str) -> set[int]:
         """Of each key the newest record stays. Returns the offsets of those that went."""
         newest: dict[bytes | None, int] = {}

@@ -9,6 +9,7 @@ nothing, each file holds what its commit recorded, and the quarantine has each r
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import pytest
 
 from binlake.decode.order import binlog_order
 from binlake.rows.upsert.target import ORDER_FIELD
+from binlake.settings import Settings
 from binlake.source.offsets import Offsets
 from binlake.stream.batches.runner import BatchRunner
 from binlake.tables.audit import OFFSET_KEYS, audit
@@ -33,6 +35,7 @@ from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
 from hudilake.services.compaction import CompactionConfig, completion, run
 from hudilake.services.fsck import Severity, fsck
+from hudilake.services.restore import finish_pending_restores, restore
 from hudilake.storage import Storage, open_storage
 from hudilake.table import overtaking
 from hudilake.table.table import HudiTable
@@ -40,7 +43,7 @@ from tests.binlake.stream.dying_store import DyingStore, Fate, Killed
 from tests.binlake.stream.topic_log import event
 from tests.hudilake.services.compaction.steps import serially
 from tests.programs.crash_points.story import TABLES, Place, rows_of, stream
-from tests.programs.simulation.faults import DoubledFate, Early, EarlyStore, copied
+from tests.programs.simulation.faults import DoubledFate, DrawnPool, Early, EarlyStore, copied
 from tests.programs.simulation.kafka import DrawnEngine, SimulatedTopics
 from tests.programs.simulation.steps import WORK, Fault, Happening, Step
 
@@ -74,8 +77,12 @@ class Simulation:
         #: What is in the topics for the stream, by topic and offset.
         self.changes: dict[tuple[str, int], Change] = {}
         self.others: list[Change] = []
+        #: Of these the instants of their commits, as long as the active timeline has them.
+        self.commits: dict[str, Change] = {}
+        self._settings: dict[str, Settings] = {}
         self.unsure: list[tuple[str, Change]] = []
         self.pos, self.batches, self.broken = 100, 0, 0
+        self.order = random.Random(0)
         self.hidden = 0
         self.following: Fate | None = None
         self.runners: dict[str, BatchRunner] = {}
@@ -115,6 +122,18 @@ class Simulation:
         if runner is not None and not runner.ledger.behind:
             self.topics.first[topic] = runner.ledger.positions.at(topic, 0)
 
+    def _unread(self, topic: str, stream: str, number: int) -> None:
+        """The stream's process knows what it has read."""
+        runner, held = self.runners.get(stream), self.topics.records.get((topic, 0), [])
+        if runner is None or runner.ledger.behind:
+            return
+        first = max(runner.ledger.positions.at(topic, 0), len(held) - 1 - number % 4)
+        places = [(topic, n) for n in range(first, len(held))]
+        if all(place in self.changes for place in places):  # else Kafka has compacted it, or nobody can read one
+            again = [self.changes.pop(place) for place in places]
+            self.waiting = [*((change, change.table) for change in again), *self.waiting]
+            self.topics.cut(topic, first)
+
     def _compacted(self, topic: str, stream: str) -> None:
         """What goes before the stream has read it is not told to it."""
         runner = self.runners.get(stream)
@@ -133,6 +152,11 @@ class Simulation:
             root = EarlyStore(root, self.early.past, self.early)
         return root if fate is None else DyingStore(root, fate)
 
+    def _settings_of(self, name: str) -> Settings:
+        if name not in self._settings:
+            self._settings[name] = self.place.settings(**_sections(name))
+        return self._settings[name]
+
     def stop(self, stream: str | None = None) -> None:
         """The process of a stream ends; of each stream, if none is named."""
         for name in list(self.runners) if stream is None else [stream] if stream in self.runners else []:
@@ -141,7 +165,7 @@ class Simulation:
     def _batch(self, name: str, fate: Fate | None) -> list[str]:
         """The errors of a batch over what the topics show; tables that are behind catch up."""
         if name not in self.runners:
-            self.runners[name] = stream(self.place, self.root(fate), self.place.settings(**_sections(name)))
+            self.runners[name] = stream(self.place, self.root(fate), self._settings_of(name))
         runner, engine = self.runners[name], DrawnEngine(self.topics, random.Random(self.batches))
         stands, ends = runner.ledger.positions, self.topics.end()
         mine = [(t, p, end) for t, p, end in ends.places() if t.startswith(f"{STREAMS[name]}.")]
@@ -194,6 +218,7 @@ class Simulation:
             write = table.timeline.find(instant) if table is not None else None
             if write is not None and write.completed:
                 self.others.append(change)
+                self.commits[instant] = change
         self.unsure.clear()
 
     def _table(self, table: str, fate: Fate | None) -> HudiTable | None:
@@ -225,8 +250,31 @@ class Simulation:
             run(table, _COMPACTION, serially, now=True)
         elif step.what is Happening.CLEAN:
             clean(table, CleaningConfig(commits=_RETENTION, hours=None))
-        elif not self.unsure:  # else the timeline would not say what became of them
+        elif self.unsure:  # the timeline would not say what became of them
+            return
+        elif step.what is Happening.ARCHIVE:
             archive(table, ArchivalConfig(2, 3))
+        elif not self.topics.first and not self.topics.gone:  # else a stream asks for what Kafka has no more
+            self._restore(step, fate)
+
+    def _restore(self, step: Step, fate: Fate | None) -> None:
+        """To a write that is drawn; who starts it finishes it, also after a death. A refusal changes nothing."""
+        whole = self._table(step.table, None)
+        writes = [i.requested_time for i in whole.timeline.completed()] if whole is not None else []
+        if not writes:
+            return
+        chosen = writes[step.number % len(writes)]
+        try:
+            restore(HudiTable.open(self.root(fate).sub(f"shop/{step.table}")), chosen)
+        except (Killed, LakeError):
+            table = HudiTable.open(self.root(None).sub(f"shop/{step.table}"))
+            finish_pending_restores(table)
+            if fate is None:
+                table.rollback_pending()
+        left = HudiTable.open(self.root(None).sub(f"shop/{step.table}")).timeline
+        undone = {time for time in writes if (write := left.find(time)) is None or not write.completed}
+        gone = [self.commits.pop(time) for time in undone & self.commits.keys()]
+        self.others = [change for change in self.others if change not in gone]
 
     # -- a history --------------------------------------------------------------------------------------------------
 
@@ -260,6 +308,8 @@ class Simulation:
             self._aged(_topic(step.table, step.stream), step.stream)
         elif what is Happening.COMPACTED:
             self._compacted(_topic(step.table, step.stream), step.stream)
+        elif what is Happening.UNREAD:
+            self._unread(_topic(step.table, step.stream), step.stream, step.number)
         elif what is Happening.CLOCK:
             self.now_ms = max(self.now_ms + step.number * 60_000, _BEGINS_MS)
         elif what is Happening.RESTART:
@@ -335,6 +385,9 @@ def simulated_clock(simulation: Simulation) -> Iterator[None]:
         simulation.now_ms += int(seconds * 1000)
 
     with pytest.MonkeyPatch.context() as patch:
+        for module in [module for name, module in sys.modules.items() if name.startswith("hudilake")]:
+            if hasattr(module, "ThreadPoolExecutor"):
+                patch.setattr(module, "ThreadPoolExecutor", lambda *_, **__: DrawnPool(simulation.order))
         patch.setattr(clock, "time", SimpleNamespace(time_ns=time_ns, monotonic=lambda: time_ns() / 1e9))
         for waiting in (completion, overtaking):
             patch.setattr(waiting, "sleep", sleep)

@@ -35,6 +35,8 @@ class Happening(StrEnum):
     COMPACT = "a service compacts"
     CLEAN = "a service cleans"
     ARCHIVE = "a service archives"
+    RESTORE = "a service restores"
+    UNREAD = "a new leader lacks the newest records, which nobody has read, and the connector sends them again"
     CLOCK = "the clock jumps"
 
 
@@ -96,6 +98,8 @@ _WEIGHTS: Final = {
     Happening.COMPACT: 5,
     Happening.CLEAN: 3,
     Happening.ARCHIVE: 3,
+    Happening.RESTORE: 1,
+    Happening.UNREAD: 2,
     Happening.CLOCK: 4,
 }
 #: What a process of its own does.
@@ -106,6 +110,7 @@ WORK: Final = (
     Happening.COMPACT,
     Happening.CLEAN,
     Happening.ARCHIVE,
+    Happening.RESTORE,
 )
 
 
