@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
+import threading
+
+from confluent_kafka import KafkaException
 
 from binlake.position.ledger import Ledger
 from binlake.settings import KafkaSettings
+from binlake.source.fetch import broker_failure, consumer_for
 from binlake.source.log_tail import watermarks
 from binlake.source.offsets import OffsetMap, OffsetRange, Offsets, describe, missing_error
 from binlake.source.positions import Start, check_topic_ids, starting_positions, topic_ids, topics_of
@@ -15,6 +20,8 @@ from hudilake.errors import TransientError
 _log = logging.getLogger(__name__)
 
 _CHECK_EVERY_S = 30.0
+_LOOK_EVERY_S = 2.0
+_ASK_S = 10.0
 _MAPPING = (
     "the source's keys may lie in other partitions than before, so changes of one key may come from two partitions: "
     "their order is that of the binlog, not Kafka's"
@@ -106,3 +113,29 @@ class Topics:
 
     def _notice_added(self, topic: str, partition: int) -> None:
         self._notices.append(f"{topic} has a new partition {partition}, which is read from its beginning; {_MAPPING}")
+
+
+def await_topics(kafka: KafkaSettings, stop: threading.Event) -> None:
+    """Wait until Kafka has all topics that are named, and one that the pattern matches; at most ``kafka.wait_seconds``,
+    and until ``stop`` is set. The log says what is missing. Raises TransientError, ConfigError."""
+    began_s, said = monotonic_s(), ""
+    while (missing := _missing(kafka)) and monotonic_s() - began_s < kafka.wait_seconds:
+        if missing != said:
+            _log.info("waiting up to %.0f s for topics: %s", kafka.wait_seconds, missing)
+            said = missing
+        if stop.wait(_LOOK_EVERY_S):
+            return
+
+
+def _missing(kafka: KafkaSettings) -> str:
+    """The topics that Kafka does not have, in words; "" if it has all."""
+    config = kafka.client_properties()
+    try:
+        topics = consumer_for(config).list_topics(timeout=_ASK_S).topics
+    except KafkaException as error:
+        raise broker_failure(config, error, "Kafka does not answer") from None
+    there = [name for name, topic in topics.items() if topic.error is None]
+    words = [f"there is no {name}" for name in (*kafka.read_topics, *kafka.ddl_topics) if name not in there]
+    if kafka.topic_pattern is not None and not any(re.fullmatch(kafka.topic_pattern, name) for name in there):
+        words.append(f"none matches {kafka.topic_pattern}")
+    return ", ".join(words)

@@ -105,6 +105,9 @@ class KafkaSettings(Section):
     (Spark 3.5 alone)."""
     start: Literal["earliest", "latest"] = "earliest"
     """Where to begin in partitions that neither a table nor the ledger knows."""
+    wait_seconds: float = Field(default=300.0, ge=0)
+    """How long ``binlake run`` waits, at the first start of a stream, for topics that Kafka does not have yet: a
+    connector makes them with its first records. Then it ends with an error. With ``--once`` it never waits."""
     properties: Options = Field(default_factory=dict)
     """Further client properties by librdkafka's names (``security.protocol``, ``sasl.password``...)."""
 

@@ -18,6 +18,7 @@ from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
 from binlake.stream.monitoring.run_log import RunLog
 from binlake.stream.spark.session import spark_log, spark_session
 from hudilake.errors import LakeError
+from hudilake.storage import open_storage
 from lakemetastore.client.registration import NO_REGISTRAR, Registrar
 
 
@@ -83,10 +84,19 @@ def _run_kafka(
 ) -> None:
     with _session(settings) as session:
         # Imported here: the import takes half a second, while the JVM starts in any case.
+        from binlake.position.ledger import Ledger
+        from binlake.position.topics import await_topics
         from binlake.stream.monitoring.watched import monitored
         from binlake.stream.run import Stream
 
         with monitored(settings) as monitor:
+            if (
+                not once
+                and Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name) is None
+            ):
+                await_topics(settings.kafka, halt)
+                if halt.is_set():
+                    return
             stream = Stream(settings, session(), tell, halt, monitor, skip_missing=skip_missing, registrar=registrar)
             stream.run(once=once)
 

@@ -9,7 +9,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from binlake.cli.commands.stream import check
-from binlake.cli.commands.stream.check import Check, CheckOutcome, exit_code, known_tables, named_tables
+from binlake.cli.commands.stream.check import known_tables, named_tables
+from binlake.cli.commands.stream.check_result import Check, CheckOutcome, exit_code
 from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings

@@ -10,7 +10,8 @@ from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionTy
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from binlake.cli.commands.stream.check import Check, CheckOutcome, run_checks
+from binlake.cli.commands.stream.check import run_checks
+from binlake.cli.commands.stream.check_result import Check, CheckOutcome
 from binlake.settings import Settings
 from binlake.source.client import GROUP
 from embedded.kafka import EmbeddedKafka

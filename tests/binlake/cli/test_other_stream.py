@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from binlake.cli.commands.stream.check import CheckOutcome, run_checks
+from binlake.cli.commands.stream.check import run_checks
+from binlake.cli.commands.stream.check_result import CheckOutcome
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.stream.batches.runner import BatchRunner

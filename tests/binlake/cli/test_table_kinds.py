@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from binlake.cli.app import app
-from binlake.cli.commands.stream.check import Check, CheckOutcome, run_checks
+from binlake.cli.commands.stream.check import run_checks
+from binlake.cli.commands.stream.check_result import Check, CheckOutcome
 from tests.binlake.cli.fed_lake import FedLake
 from tests.binlake.stream.topic_log import event
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from binlake.cli.commands.stream.check import Check, CheckOutcome, run_checks
+from binlake.cli.commands.stream.check import run_checks
+from binlake.cli.commands.stream.check_result import Check, CheckOutcome
 from binlake.decode.options import SchemaLookup
 from binlake.settings import Settings, SettingsError
 from binlake.source.registry import SchemaRegistryClient, schema_registry

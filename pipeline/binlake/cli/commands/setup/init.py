@@ -15,7 +15,8 @@ from binlake.cli.commands.setup.proposal import CONNECTOR_REASONS, Proposal, con
 from binlake.cli.commands.setup.server import Provider, SourceColumns, findings
 from binlake.cli.commands.setup.server import tables as tables_of
 from binlake.cli.commands.setup.topics import TopicGroup, choose, survey
-from binlake.cli.commands.stream.check import exit_code, print_checks, run_checks
+from binlake.cli.commands.stream.check import run_checks
+from binlake.cli.commands.stream.check_result import exit_code, print_checks
 from binlake.cli.text import number, say, size, terminal
 from binlake.settings import DatabaseSettings, KafkaSettings, Settings
 from binlake.source.database.connection import SourceConnection, connect

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
 import typer
 import yaml
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from binlake.cli.commands.stream.check_binlog import binlog_steps
 from binlake.cli.commands.stream.check_ddl import policies, statements
@@ -26,6 +22,14 @@ from binlake.cli.commands.stream.check_machine import (
     machine_steps,
     position_steps,
     state_is_writable,
+)
+from binlake.cli.commands.stream.check_result import (
+    Check,
+    CheckOutcome,
+    exit_code,
+    failed_check,
+    print_checks,
+    run_check,
 )
 from binlake.cli.commands.stream.check_sample import sampled
 from binlake.cli.options import LakeConf
@@ -56,31 +60,6 @@ MANY_BUCKETS = 128
 _THREADS = 16
 
 
-class CheckOutcome(StrEnum):
-    """How a check ended."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class Check:
-    """One finished check. ``error`` is set when it failed."""
-
-    name: str
-    verdict: CheckOutcome
-    detail: str
-    error: LakeError | None = None
-
-    def to_json(self) -> dict[str, str | int]:
-        """Its fields; those of an error only where it failed."""
-        fields: dict[str, str | int] = {"check": self.name, "verdict": str(self.verdict), "detail": self.detail}
-        if self.error is not None:
-            fields |= {"exit_code": self.error.exit_code, "next": self.error.do_next}
-        return fields
-
-
 def check(
     conf: LakeConf,
     show: Annotated[bool, typer.Option("--show", help="Print all settings in effect, secrets masked.")] = False,
@@ -104,24 +83,24 @@ def check(
 def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Check]:
     """All checks, in order; one that fails does not keep the others from running, but for those that build on it."""
     checks = [Check("settings", CheckOutcome.OK, f"stream {settings.name}")]
-    checks += [_run("schemas", partial(_check_schemas, settings))] if settings.source.schemas else []
-    checks += [_run("schema registry", partial(_check_registry, settings))] if settings.source.registry.url else []
-    checks += [_run(*step) for step in machine_steps(settings)]
+    checks += [run_check("schemas", partial(_check_schemas, settings))] if settings.source.schemas else []
+    checks += [run_check("schema registry", partial(_check_registry, settings))] if settings.source.registry.url else []
+    checks += [run_check(*step) for step in machine_steps(settings)]
     probe = KafkaProbe(settings.kafka, kafka_timeout_s)
     try:
         mysql = settings.source.mysql
-        checks += [_run(*step) for step in (probe.steps() if mysql is None else binlog_steps(settings, mysql))]
+        checks += [run_check(*step) for step in (probe.steps() if mysql is None else binlog_steps(settings, mysql))]
     finally:
         probe.close()
-    lake = _run("lake", partial(lake_is_writable, settings))
-    checks += [lake, _run("state", partial(state_is_writable, settings))]
+    lake = run_check("lake", partial(lake_is_writable, settings))
+    checks += [lake, run_check("state", partial(state_is_writable, settings))]
     if probe.topics and lake.verdict is CheckOutcome.OK:
         try:
             named, settings = settings, with_ddl_topics(settings, new=not ledger_of(settings).positions)
             checks += [_found_topics(settings)] if settings is not named else []
             checks += _short_lived(settings.kafka)
         except LakeError as error:
-            checks.append(_failed("schema changes", error))
+            checks.append(failed_check("schema changes", error))
     if lake.verdict is CheckOutcome.OK:
         checks += _check_tables(settings, known_tables(settings, probe.topics))
     checks += _check_ddl(settings, known_tables(settings, probe.topics), probe.topics)
@@ -131,27 +110,9 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
         checks += _check_columns(settings)
     checks += _check_carried(settings, probe)
     if probe.topics and lake.verdict is CheckOutcome.OK:
-        checks += [_run(*step) for step in position_steps(settings)]
+        checks += [run_check(*step) for step in position_steps(settings)]
     checks += _check_samples(settings, probe)
     return checks
-
-
-def exit_code(checks: Iterable[Check]) -> int:
-    """0, or the exit code of the first failure's class."""
-    return next((c.error.exit_code for c in checks if c.error is not None), 0)
-
-
-def print_checks(checks: Iterable[Check], console: Console) -> None:
-    """A table of all checks, then what to do about each failure."""
-    colours = {CheckOutcome.OK: "green", CheckOutcome.WARNING: "yellow", CheckOutcome.FAILED: "red"}
-    table = Table("check", "verdict", "detail", title="binlake check", title_justify="left")
-    checks = list(checks)
-    for check in checks:
-        table.add_row(check.name, Text(str(check.verdict), style=colours[check.verdict]), Text(check.detail))
-    console.print(table)
-    for check in checks:
-        if check.error is not None and check.error.do_next:
-            console.print(f"{check.name}: {check.error.do_next}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _found_topics(settings: Settings) -> Check:
@@ -167,18 +128,6 @@ def _short_lived(kafka: KafkaSettings) -> Iterator[Check]:
             f"topic {topic} keeps its records for {lasting / 86_400_000:g} days, and a stream that starts later lacks"
         )
         yield Check("schema changes", CheckOutcome.WARNING, f"{detail} columns' types: set its retention.ms to -1")
-
-
-def _run(name: str, step: Callable[[], str]) -> Check:
-    try:
-        return Check(name, CheckOutcome.OK, step())
-    except LakeError as error:
-        return _failed(name, error)
-
-
-def _failed(name: str, error: LakeError) -> Check:
-    place = ", ".join(f"{k}={v}" for k, v in error.where.items())
-    return Check(name, CheckOutcome.FAILED, f"{error.what} [{place}]" if place else error.what, error)
 
 
 def _check_schemas(settings: Settings) -> str:
@@ -208,7 +157,7 @@ def _check_ddl(settings: Settings, tables: list[SourceTable], topics: Collection
         for finding in statements(settings, lake, tables, topics):
             yield Check(finding.name, CheckOutcome.WARNING if finding.refused else CheckOutcome.OK, finding.detail)
     except LakeError as error:
-        yield _failed("ddl", error)
+        yield failed_check("ddl", error)
 
 
 def _check_carried(settings: Settings, probe: KafkaProbe) -> Iterator[Check]:
@@ -233,7 +182,7 @@ def _check_samples(settings: Settings, probe: KafkaProbe) -> Iterator[Check]:
             else:
                 yield Check(one.name, CheckOutcome.WARNING if one.refused else CheckOutcome.OK, one.detail)
     except LakeError as error:
-        yield _failed("records", error)
+        yield failed_check("records", error)
 
 
 def known_tables(settings: Settings, topics: Iterable[str]) -> list[SourceTable]:
@@ -254,7 +203,7 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
     kept_as = {destination(t, settings.tables) for t in tables}
     rules = {str(t): settings.table_rules(t) for t in sorted(kept_as, key=str)}
     if settings.tables.fans_out:
-        yield _run("routes", partial(_check_routes, settings.tables, tables))
+        yield run_check("routes", partial(_check_routes, settings.tables, tables))
     with ThreadPoolExecutor(_THREADS) as pool:
         checks = list(pool.map(lambda item: _check_table(lake, *item), rules.items()))
     yield from (c for c in checks if c is not None)
@@ -269,12 +218,12 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
                 Check("merge engine", CheckOutcome.WARNING, r) for r in engine_remarks(settings, lake, table, one)
             )
         except LakeError as error:
-            yield _failed("merge engine", error)
+            yield failed_check("merge engine", error)
         try:
             yield from _check_writers(settings, lake, table, one)
         except LakeError as error:
-            yield _failed(f"writers of {table}", error)
-    yield _run("paths", partial(_check_paths, rules))
+            yield failed_check(f"writers of {table}", error)
+    yield run_check("paths", partial(_check_paths, rules))
     many = [table for table, r in rules.items() if kind_of(r).computed and r.buckets > MANY_BUCKETS]
     if many:
         detail = f"more than {MANY_BUCKETS} buckets: {', '.join(many)}; every bucket touched is a file in each commit"
@@ -291,7 +240,7 @@ def _check_writers(settings: Settings, lake: Storage, table: str, rules: TableRu
     name, what = f"writers of {table}", f"stream {', '.join(others)} writes it from the same topics"
     if not keyed:
         mend = "give this stream that name, or a lake of its own"
-        yield _failed(name, ConfigError(f"{what}, so each row would be there twice", do_next=mend))
+        yield failed_check(name, ConfigError(f"{what}, so each row would be there twice", do_next=mend))
     else:
         yield Check(name, CheckOutcome.WARNING, f"{what} too: each change is written twice; was name changed?")
 
@@ -321,8 +270,8 @@ def _check_table(lake: Storage, table: str, rules: TableRules) -> Check | None:
     except StorageNotFoundError:
         return None
     except StorageError as error:
-        return _failed(f"table {table}", error)
-    return _checked_sizes(_run(f"table {table}", partial(_check_existing, properties, rules)), lake, table, rules)
+        return failed_check(f"table {table}", error)
+    return _checked_sizes(run_check(f"table {table}", partial(_check_existing, properties, rules)), lake, table, rules)
 
 
 def _checked_sizes(check: Check, lake: Storage, table: str, rules: TableRules) -> Check:
@@ -335,7 +284,7 @@ def _checked_sizes(check: Check, lake: Storage, table: str, rules: TableRules) -
         advice = bucket_advice(held, slices)
         resizes = proposed(held, rules.files.target_bytes, slices)
     except LakeError as error:
-        return _failed(check.name, error)
+        return failed_check(check.name, error)
     if advice is not None:
         return Check(check.name, CheckOutcome.WARNING, bucket_remark(advice, "CONF", table))
     if resizes:
@@ -393,7 +342,7 @@ def _check_columns(settings: Settings) -> Iterator[Check]:
     try:
         yield from map(_nothing, unmatched_columns(settings, known_columns(settings, lake)))
     except StorageError as error:
-        yield _failed("columns", error)
+        yield failed_check("columns", error)
 
 
 def _nothing(one: UnmatchedName) -> Check:
