@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from binlake.cli.text import size
+from binlake.cli.text import number, size
 from binlake.rows.upsert.engines.contributions import FINAL
 from binlake.settings import Settings, TableRules
 from binlake.tables.bucket_sizes import PLANNED_BYTES, BucketAdvice
@@ -38,6 +38,11 @@ def engine_remarks(settings: Settings, lake: Storage, table: str, rules: TableRu
 def bucket_remark(advice: BucketAdvice, conf: str, table: str) -> str:
     """Another number of buckets, with its command. ``conf``: the settings file; ``table``: ``database.table``."""
     return f"a bucket has {size(advice.mean_bytes)} of {size(PLANNED_BYTES)} planned: {advice.command(conf, table)}"
+
+
+def loading_remark(table: str, rows: int, conf: str) -> str:
+    """What a table says whose first load is under way or was interrupted."""
+    return f"{table}: its first load is not at its end, after {number(rows)} rows; binlake load {conf} goes on"
 
 
 def ring_remark(wanted: Sequence[BucketChange], target_bytes: int, conf: str, table: str) -> str:

@@ -181,6 +181,12 @@ class RecordReader:
         return RecordedLoad.from_text(text) if text is not None else None
 
     @property
+    def unfinished_load(self) -> RecordedLoad | None:
+        """How far the first load of the table is, if it is under way or was interrupted."""
+        load = self.load
+        return load if load is not None and not load.done else None
+
+    @property
     def derived(self) -> DerivedPosition | None:
         """How far a wide table follows its table of cells."""
         text = self._text(RecordKey.DERIVED)

@@ -15,7 +15,7 @@ from hudilake.clock import now_ms
 
 #: Tables of one page: the rows that a browser is given, however many tables there are.
 ROWS = 100
-_GRAVE = {"unreadable": 0, "stopped": 1, "paused": 2, "behind": 3, "ok": 4}
+_GRAVE = {"unreadable": 0, "stopped": 1, "paused": 2, "loading": 3, "behind": 4, "ok": 5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class LakeRow:
 
     Args:
         stream, table: their names.
-        state: ``ok``, ``behind``, ``paused``, ``stopped`` or ``unreadable``.
+        state: ``ok``, ``behind``, ``paused``, ``stopped``, ``loading`` or ``unreadable``.
         why: of a table that cannot be read.
         behind_ms: how old the newest change in the table is.
         freshness_ms: how long that change took from the source to a visible commit.

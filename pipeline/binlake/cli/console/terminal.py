@@ -18,7 +18,7 @@ from binlake.cli.console.watch import StreamWatch
 from binlake.cli.text import number, one_line
 
 _EVERY_S = 1.0
-_STYLES = {"unreadable": "red", "stopped": "red", "paused": "yellow", "behind": "yellow", "ok": ""}
+_STYLES = {"unreadable": "red", "stopped": "red", "paused": "yellow", "loading": "yellow", "behind": "yellow", "ok": ""}
 _STATES = {"running": "green", "died": "bold red", "failed": "bold red", "stopped": "yellow", "unknown": "yellow"}
 #: Columns of narrow terminals; the others follow where there is room.
 _HEADINGS = tuple(heading for heading in ORDERS if heading != "table")

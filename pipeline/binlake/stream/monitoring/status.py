@@ -149,7 +149,8 @@ class TableStatus:
         pending: compactions that are not completed.
         log_bytes, base_bytes: sizes in the newest file slices.
         behind: whether the stream has passed records that this table has not applied.
-        state: ``ok``, ``behind``, ``paused`` or ``stopped``.
+        state: ``ok``, ``behind``, ``paused``, ``stopped``, or ``loading``: its first load is not at its end.
+        loaded_rows: the rows that this load has written so far; None for any other state.
         verified: the ordering value up to which it is known to be as its source; None if it was never compared.
         differing: the rows that ``binlake verify`` last found different and did not repair; None if it never ran.
         lock: the holder of the table's lock.
@@ -181,6 +182,7 @@ class TableStatus:
     base_bytes: int = 0
     behind: bool = False
     state: str = "ok"
+    loaded_rows: int | None = None
     verified: int | None = None
     differing: int | None = None
     lock: Writer | None = None
@@ -259,6 +261,8 @@ def table_status(
         status.counts = vars(counts) if counts is not None else {}
         status.freshness_ms = visible - times[1] if times is not None else None
     recorded = RecordReader.newest_of(table)
+    if recorded.unfinished_load is not None:
+        status.state, status.loaded_rows = "loading", recorded.unfinished_load.rows
     until = (compared or ComparedTables()).until(place.rules.path, recorded.truncates)
     status.verified = until if until >= 0 else None
     status.differing = compared.differing.get(place.rules.path) if compared is not None else None

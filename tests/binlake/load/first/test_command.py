@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from binlake.cli.app import app
+from binlake.cli.commands.stream.check_load import unfinished
 from binlake.decode.changes import SourceTable
 from binlake.decode.types.mysql_types import parse_type
 from binlake.load.first.run import FirstLoad, LoadOptions
@@ -89,7 +90,14 @@ def test_half_a_table_is_no_table(tables: ChangingTables) -> None:
     root = open_storage(config.lake.uri)
     with pytest.raises(ConfigError, match="interrupted after"):
         Lake(root).get(rules)
+    [error] = [one.error for one in unfinished(config, root)]
+    assert error is not None
+    assert "run binlake load again" in error.do_next
+    for command in ("status", "tables"):
+        said = CliRunner().invoke(app, [command, str(tables.sent.conf)]).stdout
+        assert f"{tables.database}.items: its first load is not at its end, after 10 rows; binlake load" in said, said
     tables.load()
+    assert list(unfinished(config, root)) == []
     assert Lake(root).get(rules) is not None
 
 

@@ -11,9 +11,11 @@ import typer
 from rich.table import Table as Grid
 
 from binlake.cli.options import AsJson, LakeConf, Tables
+from binlake.cli.remarks import loading_remark
 from binlake.cli.reports import each
 from binlake.cli.table_options import chosen
 from binlake.cli.text import CellColumn, fill, fitting, say, terminal
+from binlake.position.record_reader import RecordReader
 from binlake.settings import Settings
 from binlake.tables.catalog import CatalogTable
 from hudilake.table.table import HudiTable
@@ -34,6 +36,7 @@ class TableSummary:
         partition: the columns whose values are its directories.
         columns: the number of its columns, without Hudi's own.
         former: its earlier names at the source; "" if it never had another one.
+        loaded_rows: the rows that its first load has written so far, if this is not at its end; else None.
     """
 
     table: str
@@ -46,6 +49,7 @@ class TableSummary:
     partition: tuple[str, ...]
     columns: int
     former: str
+    loaded_rows: int | None
 
 
 def tables(conf: LakeConf, tables: Tables = None, as_json: AsJson = False) -> None:
@@ -57,7 +61,7 @@ def tables(conf: LakeConf, tables: Tables = None, as_json: AsJson = False) -> No
         for one in summaries:
             sys.stdout.write(json.dumps(dataclasses.asdict(one), ensure_ascii=False) + "\n")
     elif summaries:
-        _print(summaries)
+        _print(summaries, str(conf))
     elif not code:
         say(f"{settings.lake.uri} has no table of stream {settings.name} yet; binlake run {conf} makes them")
     raise typer.Exit(code)
@@ -65,7 +69,7 @@ def tables(conf: LakeConf, tables: Tables = None, as_json: AsJson = False) -> No
 
 def _summary(place: CatalogTable) -> TableSummary:
     table = HudiTable.open(place.storage)
-    config = table.config
+    config, unfinished = table.config, RecordReader.newest_of(table).unfinished_load
     return TableSummary(
         place.name,
         place.rules.path,
@@ -77,6 +81,7 @@ def _summary(place: CatalogTable) -> TableSummary:
         config.partition_fields,
         len(table.schema),
         place.former,
+        unfinished.rows if unfinished is not None else None,
     )
 
 
@@ -90,8 +95,11 @@ _COLUMNS: tuple[CellColumn[TableSummary], ...] = (
 )
 
 
-def _print(summaries: list[TableSummary]) -> None:
+def _print(summaries: list[TableSummary], conf: str) -> None:
     console, grid = terminal(), Grid()
     columns = fitting(_COLUMNS, [one.table for one in summaries], summaries, console.width)
     fill(grid, columns, [(one.table, one, None) for one in summaries])
     console.print(grid)
+    for one in summaries:
+        if one.loaded_rows is not None:
+            say(loading_remark(one.table, one.loaded_rows, conf))

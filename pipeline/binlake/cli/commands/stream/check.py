@@ -16,6 +16,7 @@ import yaml
 from binlake.cli.commands.stream.check_binlog import binlog_steps
 from binlake.cli.commands.stream.check_ddl import policies, statements
 from binlake.cli.commands.stream.check_kafka import KafkaProbe
+from binlake.cli.commands.stream.check_load import late_topics, unfinished, unread_rows
 from binlake.cli.commands.stream.check_machine import (
     lake_is_writable,
     ledger_of,
@@ -112,6 +113,7 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
     if probe.topics and lake.verdict is CheckOutcome.OK:
         checks += [run_check(*step) for step in position_steps(settings)]
     checks += _check_samples(settings, probe)
+    checks += _check_loads(settings, probe) if lake.verdict is CheckOutcome.OK else ()
     return checks
 
 
@@ -183,6 +185,21 @@ def _check_samples(settings: Settings, probe: KafkaProbe) -> Iterator[Check]:
                 yield Check(one.name, CheckOutcome.WARNING if one.refused else CheckOutcome.OK, one.detail)
     except LakeError as error:
         yield failed_check("records", error)
+
+
+def _check_loads(settings: Settings, probe: KafkaProbe) -> Iterator[Check]:
+    """First loads that are not at their end, and those that rows wait for."""
+    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
+    try:
+        for one in (
+            *unfinished(settings, lake),
+            *(late_topics(settings, lake, probe.samples, probe.deleted) if settings.source.mysql is None else ()),
+            *(unread_rows(settings, lake) if settings.source.mysql is not None else ()),
+        ):
+            verdict = CheckOutcome.WARNING if one.error is None else CheckOutcome.FAILED
+            yield Check(one.name, verdict, one.detail, one.error)
+    except LakeError as error:
+        yield failed_check("first load", error)
 
 
 def known_tables(settings: Settings, topics: Iterable[str]) -> list[SourceTable]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -29,8 +30,8 @@ Place = tuple[str, int]
 
 @dataclass
 class KafkaProbe:
-    """The checks of one ``kafka`` section. The steps fill ``topics``, name -> number of partitions, and ``samples``,
-    the first records of a partition of each topic that has some.
+    """The checks of one ``kafka`` section. The steps fill ``topics``, name -> number of partitions, ``samples``, the
+    first records of a partition of each topic that has some, and ``deleted``, name -> records that Kafka has deleted.
 
     ``timeout_s`` is how long each answer may take, in seconds.
     """
@@ -39,6 +40,7 @@ class KafkaProbe:
     timeout_s: float = 10.0
     topics: dict[str, int] = field(default_factory=dict)
     samples: dict[str, RawRecords] = field(default_factory=dict)
+    deleted: Counter[str] = field(default_factory=Counter)
     _complaints: Complaints = field(default_factory=Complaints)
     _consumer: Consumer | None = None
     _all_topics: dict[str, TopicMetadata] = field(default_factory=dict)
@@ -104,6 +106,8 @@ class KafkaProbe:
         try:
             with ThreadPoolExecutor(_THREADS) as pool:
                 marks = dict(zip(places, pool.map(self._watermarks, places), strict=True))
+            for (topic, _), (low, _) in marks.items():
+                self.deleted[topic] += low
             self._fetch_samples({place: low for place, (low, high) in marks.items() if low < high})
         except KafkaException as error:
             raise self._unreadable(error) from None

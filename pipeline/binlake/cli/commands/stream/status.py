@@ -12,7 +12,7 @@ import typer
 from rich.table import Table as Grid
 
 from binlake.cli.options import LakeConf, Tables
-from binlake.cli.remarks import bucket_remark, ring_remark
+from binlake.cli.remarks import bucket_remark, loading_remark, ring_remark
 from binlake.cli.reports import each
 from binlake.cli.table_options import chosen
 from binlake.cli.text import CellColumn, duration, fill, fitting, number, say, size, terminal
@@ -145,6 +145,8 @@ def _print_tables(statuses: list[TableStatus], conf: str) -> None:
             say(f"{t.name} is at {t.path}: it was {t.former}")
         if t.missing:
             say(t.missing)
+        if t.loaded_rows is not None:
+            say(loading_remark(t.name, t.loaded_rows, conf))
         for revert in t.reverts:
             say(f"{t.name} reverted: {revert}")
         if t.advice is not None:
