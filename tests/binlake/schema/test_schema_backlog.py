@@ -141,6 +141,34 @@ def test_a_table_made_again_with_another_key(tmp_path: Path, framed: bool, way: 
 
 
 @FORMS
+@pytest.mark.parametrize("taken_in", [True, False], ids=["taken in", "missed"])
+def test_a_replaced_table_whose_statement_the_connector_misses(tmp_path: Path, framed: bool, taken_in: bool) -> None:
+    """It names columns as before. No column of the new table is null in silence."""
+
+    def script(source: DdlSource) -> Iterator[None]:
+        with_rows(source, "t")
+        yield
+        del source.tables["t"]
+        columns = {"id": "int", "code": "varchar(20)"}
+        replaced = Table(dict(columns) if taken_in else {"id": "int", "name": "varchar(50)", "qty": "int"}, key=("id",))
+        source.tables["t"] = replaced
+        text = "CREATE OR REPLACE TABLE t (id INT, code VARCHAR(20) NOT NULL, PRIMARY KEY (id))"
+        source.record(text, [("CREATE", "t")] if taken_in else [])
+        yield
+        source.put("t", 3, **({"code": "a"} if taken_in else {"name": "a", "qty": None}))
+
+    _, followers = followed(tmp_path, script, framed=framed)
+    for follower in followers:
+        if taken_in:
+            follower.check("t")
+            assert follower.quarantined() == []
+        else:
+            [(reason, detail)] = follower.quarantined()
+            assert reason == "other_columns"
+            assert "the row lacks column code and has columns name, qty, which the table has not" in detail
+
+
+@FORMS
 def test_another_table_under_a_name_whose_table_goes_on(tmp_path: Path, framed: bool) -> None:
     def script(source: DdlSource) -> Iterator[None]:
         with_rows(source, "t")

@@ -12,7 +12,7 @@ from tests.programs.first_hour.follow import FirstHour, PageFailed, reader, sour
 def follow(say: bool = True, *, whole: bool = True) -> FirstHour:
     """Follow the pages; the times. Raises PageFailed at the first line that does not do what its page says.
 
-    ``whole``: go on after the first rows, with the README's quick start and the life of tables.
+    ``whole``: go on after the first rows, with the README's quick start, the life of tables and the way without Kafka.
     """
     # a short path: sockets do not take a long one
     with tempfile.TemporaryDirectory(prefix="fh", ignore_cleanup_errors=True) as name:
@@ -26,6 +26,7 @@ def follow(say: bool = True, *, whole: bool = True) -> FirstHour:
             if whole:
                 hour.quick_start()
                 hour.table_life()
+                hour.without_kafka()
     return hour
 
 

@@ -42,6 +42,11 @@ RULES = (
         "operations.md",
         "a type or value has no exact form in the lake",
     ),
+    Rule(
+        "quarantined: other_columns",
+        "schema-changes.md",
+        "Such rows go to quarantine with the reason `other_columns`",
+    ),
     Rule("quarantined: null_key", "limits.md", "a row that has null there goes to quarantine (`null_key`)"),
     Rule("cannot be part of a record key", "limits.md", "cannot be part of a key, so the table is refused whole"),
     Rule(

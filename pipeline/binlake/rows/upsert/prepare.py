@@ -38,6 +38,7 @@ from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS, Counts, RoutedR
 from binlake.rows.upsert.shape import shape, spelled
 from binlake.rows.upsert.target import Target, target_and_names
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
+from binlake.schema.rules.definitions import OTHER_COLUMNS
 from binlake.schema.rules.restatement import DDL_REFUSED, LATE_ROW, NO_DDL, RestatedRows, RowFates, SourceDdl
 from binlake.schema.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
 from binlake.settings import TableRules
@@ -51,7 +52,7 @@ TABLE_REFUSED = "table_refused"
 #: Reasons that do not mean bad input: the records do not count towards the quarantine's threshold.
 UNCOUNTED_REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW, Reason.IRREVOCABLE})
 #: All codes of reasons.
-REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW, *map(str, Reason)})
+REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW, OTHER_COLUMNS, *map(str, Reason)})
 
 
 @dataclass(frozen=True, slots=True)

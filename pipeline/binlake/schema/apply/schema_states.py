@@ -20,6 +20,7 @@ from binlake.decode.types.mysql_types import MysqlType
 from binlake.rows.upsert.target import key_columns, merging_of
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.ddl_log import DdlLog
+from binlake.schema.rules.definitions import DefinitionHistory
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.generated_columns import Generated, GeneratedHistory, columns_of
 from binlake.schema.rules.judged import TableSchemaState
@@ -99,6 +100,8 @@ class SchemaStates:
                 (made[-1].since, columns_of(c for c in made[-1].defined if isinstance(c, AddColumn))) if made else None
             )
 
+        rule = state.rules.columns
+        state.definitions = DefinitionHistory(rule.keeps if rule is not None else lambda name: True, types_before)
         state.types_before = types_before
         state.generated = GeneratedHistory(generated_before)
         state.partitions = KnownPartitions(defined_before)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.session import Session
+from binlake.schema.rules.definitions import DefinitionHistory
 from binlake.schema.rules.generated_columns import GeneratedHistory
 from binlake.schema.rules.partitions.known import KnownPartitions
 from binlake.schema.rules.steps import Step
@@ -82,7 +83,7 @@ class TableSchemaState:
     types by column (lower case) as far as statements have given them; ``types_before``: those that were known
     otherwise.
     ``session``: of the statement that is judged. ``partitions``: the source's partition definition. ``generated``:
-    its generated columns. ``unfilled``:
+    its generated columns. ``definitions``: its columns after each statement. ``unfilled``:
     columns that the statement adds with values that its text does not determine. ``merging``: of the table; rows
     that its writer merges do not say which of their values are from before a statement. ``keeps_key``: why a
     table of its kind cannot get another key; None if it can. ``empty``: whether no rows are from before the statement:
@@ -102,6 +103,7 @@ class TableSchemaState:
     session: Session = field(default_factory=Session)
     partitions: KnownPartitions = field(default_factory=KnownPartitions)
     generated: GeneratedHistory = field(default_factory=GeneratedHistory)
+    definitions: DefinitionHistory = field(default_factory=DefinitionHistory)
     unfilled: frozenset[str] = frozenset()
     merging: Merging = NEWEST
     keeps_key: str | None = None

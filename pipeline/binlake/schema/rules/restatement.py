@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from binlake.decode.changes import META_NAMES, ChangeBatch, Column
+from binlake.schema.rules.definitions import OTHER_COLUMNS, Definition, misnamed
 from binlake.schema.rules.partitions.members import members
 from binlake.schema.rules.row_places import RowPlaces
 from binlake.schema.rules.stepping import as_type, place_of, sent_otherwise, stepped
@@ -240,7 +241,7 @@ class SourceDdl:
     ``texts``: its integer columns that the lake stores as text. ``key``: the key columns (lake names) that a
     statement gave the lake table; None if none did. ``held``: ordering value and time of a statement; rows after it
     wait until all rows before it are applied. ``keyless_since``: those of the statement that took the key from the lake
-    table, which is without one now.
+    table, which is without one now. ``definitions``: the columns that its statements give the source table, in order.
     """
 
     restatements: tuple[Restatement, ...] = ()
@@ -249,6 +250,7 @@ class SourceDdl:
     key: tuple[str, ...] | None = None
     held: tuple[int, int | None] | None = None
     keyless_since: tuple[int, int | None] | None = None
+    definitions: tuple[Definition, ...] = ()
 
     def fates(self, rows: pa.Table, fresh: _Mask) -> RowFates:
         """What the statements make of n rows with META_FIELDS.
@@ -263,6 +265,9 @@ class SourceDdl:
         for refusal in self.refusals:
             refused.append((refusal.of(places) & left, DDL_REFUSED, refusal.why))
             left = left & ~refused[-1][0]
+        for mask, why in misnamed(rows, places, self.definitions):
+            refused.append((mask & left, OTHER_COLUMNS, why))
+            left = left & ~mask
         dropped = deleted(places, self.restatements) & left
         left = left & ~dropped
         if self.held is not None:

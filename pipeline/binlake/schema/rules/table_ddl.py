@@ -10,6 +10,7 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import Action, AddColumn, DropColumn, RenameColumn, UnloggedChange
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.schema.rules.ddl_log import Effect
+from binlake.schema.rules.definitions import Definition
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.judged import ClauseVerdict, Judgement, Ruling, TableSchemaState, say
 from binlake.schema.rules.partition_clauses import note_cascade
@@ -26,12 +27,14 @@ _SHOWN = 160
 @dataclass
 class JudgedDdl:
     """The judged DDL of one source table. ``entries``: all, in order; ``news``: those not recorded yet. ``held``: a
-    statement that waits until all rows before it are applied; it and later ones are not among the entries."""
+    statement that waits until all rows before it are applied; it and later ones are not among the entries.
+    ``definitions``: the columns that the statements give the source table."""
 
     entries: list[DdlEntry] = field(default_factory=list)
     news: list[DdlEntry] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     held: DdlEntry | None = None
+    definitions: tuple[Definition, ...] = ()
 
     @property
     def plan(self) -> SourceDdl:
@@ -47,6 +50,7 @@ class JudgedDdl:
             key,
             held=(self.held.order, self.held.seconds) if self.held is not None else None,
             keyless_since=(last.order, last.seconds) if last is not None and key == () else None,
+            definitions=self.definitions,
         )
 
 
@@ -86,6 +90,7 @@ def judge_table(
         seconds = entry.seconds if entry is not None else mine[0].event.seconds
         _note_refusals(key[0], seconds, state, opened, judged_ddl)
     judged_ddl.refusals += opened
+    judged_ddl.definitions = tuple(one for one in state.definitions.known if one.columns)
     return judged_ddl
 
 
@@ -127,6 +132,7 @@ def _note_definition(effects: Iterable[Effect], state: TableSchemaState) -> None
     for effect in effects:
         state.partitions.note(effect.event.order, effect.action, effect.clauses)
         state.generated.note(effect.event.order, effect.action, effect.clauses)
+        state.definitions.note(effect.event.order, effect.event.seconds, effect.action, effect.clauses)
 
 
 def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaState) -> DdlEntry:

@@ -40,6 +40,7 @@ from binlake.hbase.settings.lake_tables import split_name
 from binlake.rows.tasks.plan import TaskReport
 from binlake.rows.upsert.fanout import AppendSources, destination
 from binlake.schema.rules.ddl_log import DdlEvent, DdlLog
+from binlake.schema.rules.definitions import OTHER_COLUMNS
 from binlake.settings import Settings
 from binlake.settings.plain import PlainTopicsSettings, no_delete
 from binlake.source.log_tail import LogTail
@@ -228,7 +229,7 @@ class SchemaRegistry:
 
     def waits_for(self, report: TaskReport) -> bool:
         """Whether a DDL record on which this batch's rows depend may be missing."""
-        lacking = any(q.reason == "no_schema" for q in report.quarantined)
+        lacking = any(q.reason in ("no_schema", OTHER_COLUMNS) for q in report.quarantined)
         return bool(self._tails) and (bool(report.unknown_columns) or lacking)
 
     def wait_for_news(self) -> bool:

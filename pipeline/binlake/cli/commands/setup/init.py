@@ -91,7 +91,7 @@ def init(
     checks = run_checks(Settings.load(file))
     print_checks(checks, terminal())
     if not (code := exit_code(checks)):
-        say(f"next: binlake run {file}")
+        say(f"next: {f'binlake load {file}, then ' if reads_binlog else ''}binlake run {file}")
     raise typer.Exit(code)
 
 
