@@ -95,7 +95,7 @@ def test_half_a_table_is_no_table(tables: ChangingTables) -> None:
     assert "run binlake load again" in error.do_next
     for command in ("status", "tables"):
         said = CliRunner().invoke(app, [command, str(tables.sent.conf)]).stdout
-        assert f"{tables.database}.items: its first load is not at its end, after 10 rows; binlake load" in said, said
+        assert f"{tables.database}.items: its first load is not at its end, after " in said, said
     tables.load()
     assert list(unfinished(config, root)) == []
     assert Lake(root).get(rules) is not None
