@@ -47,9 +47,9 @@ def test_a_topic_that_does_not_begin_with_its_rows(
     tmp_path: Path, ops: str, deleted: int, more: str, why: str | None
 ) -> None:
     lake = open_storage(str(tmp_path))
-    told = list(late_topics(settings(tmp_path, more), lake, {TOPIC: sample(*ops)}, {TOPIC: deleted}))
-    assert [one.name for one in told] == ([] if why is None else ["first load of shop.orders"])
-    for one in told:
+    named = list(late_topics(settings(tmp_path, more), lake, {TOPIC: sample(*ops)}, {TOPIC: deleted}))
+    assert [one.name for one in named] == ([] if why is None else ["first load of shop.orders"])
+    for one in named:
         assert str(why) in one.detail
         assert "binlake load CONF shop.orders" in one.detail
         assert one.error is None

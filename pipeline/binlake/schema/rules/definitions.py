@@ -48,7 +48,7 @@ class Presence(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The columns of a table from a statement on, as far as statements have told them.
+    """The columns of a table from a statement on, as far as statements give them.
 
     Args:
         order, seconds: of the statement, as in ``RowPlaces.before``.
@@ -117,7 +117,7 @@ class DefinitionHistory:
 
     Args:
         keeps: whether the settings let a column in.
-        before: the names of all columns before a statement, as the source's definitions tell them; none if they do not.
+        before: the names of all columns before a statement, as the source's definitions have them; none if there are none.
     """
 
     keeps: Callable[[str], bool] = lambda name: True
@@ -129,8 +129,8 @@ class DefinitionHistory:
         if action in (Action.RENAME, Action.TRUNCATE):
             return
         last = self.known[-1] if self.known else None
-        told = {_name(name): self._of_name(name) for name in self.before(order)}
-        before = dict(last.columns) if last is not None and last.whole else told
+        described = {_name(name): self._of_name(name) for name in self.before(order)}
+        before = dict(last.columns) if last is not None and last.whole else described
         if action is Action.ALTER:
             begun = dict(last.columns) if last is not None and not before else before
             columns, whole = self._changed(begun, clauses), bool(before)

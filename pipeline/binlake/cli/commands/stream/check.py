@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -27,10 +25,12 @@ from binlake.cli.commands.stream.check_machine import (
 from binlake.cli.commands.stream.check_result import (
     Check,
     CheckOutcome,
+    check_of_finding,
     exit_code,
     failed_check,
     print_checks,
     run_check,
+    write_checks,
 )
 from binlake.cli.commands.stream.check_sample import sampled
 from binlake.cli.options import LakeConf
@@ -74,8 +74,7 @@ def check(
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     checks = run_checks(settings, kafka_timeout_s=kafka_timeout_s)
     if as_json:
-        for one in checks:
-            sys.stdout.write(json.dumps(one.to_json(), ensure_ascii=False) + "\n")
+        write_checks(checks)
     else:
         print_checks(checks, console)
     raise typer.Exit(exit_code(checks))
@@ -157,7 +156,7 @@ def _check_ddl(settings: Settings, tables: list[SourceTable], topics: Collection
     try:
         lake = open_storage(settings.lake.uri, settings.lake.storage_options())
         for finding in statements(settings, lake, tables, topics):
-            yield Check(finding.name, CheckOutcome.WARNING if finding.refused else CheckOutcome.OK, finding.detail)
+            yield check_of_finding(finding.name, finding.detail, doubtful=finding.refused)
     except LakeError as error:
         yield failed_check("ddl", error)
 
@@ -179,10 +178,7 @@ def _check_samples(settings: Settings, probe: KafkaProbe) -> Iterator[Check]:
     samples = {topic: some for topic, some in probe.samples.items() if topic not in settings.kafka.ddl_topics}
     try:
         for one in sampled(settings, samples):
-            if one.error is not None:
-                yield Check(one.name, CheckOutcome.FAILED, one.detail, one.error)
-            else:
-                yield Check(one.name, CheckOutcome.WARNING if one.refused else CheckOutcome.OK, one.detail)
+            yield check_of_finding(one.name, one.detail, doubtful=one.refused, error=one.error)
     except LakeError as error:
         yield failed_check("records", error)
 
@@ -196,8 +192,7 @@ def _check_loads(settings: Settings, probe: KafkaProbe) -> Iterator[Check]:
             *(late_topics(settings, lake, probe.samples, probe.deleted) if settings.source.mysql is None else ()),
             *(unread_rows(settings, lake) if settings.source.mysql is not None else ()),
         ):
-            verdict = CheckOutcome.WARNING if one.error is None else CheckOutcome.FAILED
-            yield Check(one.name, verdict, one.detail, one.error)
+            yield check_of_finding(one.name, one.detail, doubtful=True, error=one.error)
     except LakeError as error:
         yield failed_check("first load", error)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -52,9 +54,22 @@ def failed_check(name: str, error: LakeError) -> Check:
     return Check(name, CheckOutcome.FAILED, f"{error.what} [{place}]" if place else error.what, error)
 
 
+def check_of_finding(name: str, detail: str, *, doubtful: bool, error: LakeError | None = None) -> Check:
+    """The check that a finding is: failed by an error, a warning if it is doubtful."""
+    if error is not None:
+        return Check(name, CheckOutcome.FAILED, detail, error)
+    return Check(name, CheckOutcome.WARNING if doubtful else CheckOutcome.OK, detail)
+
+
 def exit_code(checks: Iterable[Check]) -> int:
     """0, or the exit code of the first failure's class."""
     return next((c.error.exit_code for c in checks if c.error is not None), 0)
+
+
+def write_checks(checks: Iterable[Check]) -> None:
+    """A JSON line for every check, on standard output."""
+    for one in checks:
+        sys.stdout.write(json.dumps(one.to_json(), ensure_ascii=False) + "\n")
 
 
 def print_checks(checks: Iterable[Check], console: Console) -> None:
