@@ -117,7 +117,7 @@ class DefinitionHistory:
 
     Args:
         keeps: whether the settings let a column in.
-        before: the names of all columns before a statement, as the source's definitions have them; none if there are none.
+        before: all columns before a statement, as the source's definitions have them; none if there are none.
     """
 
     keeps: Callable[[str], bool] = lambda name: True
