@@ -27,7 +27,9 @@ def settings(lake: Path, more: str = "") -> Settings:
 
 
 def sample(*ops: str) -> RawRecords:
-    values = [json.dumps(event("orders", op, 5 + n, {"id": n})).encode() for n, op in enumerate(ops)]
+    values: list[bytes | None] = [
+        json.dumps(event("orders", op, 5 + n, {"id": n})).encode() for n, op in enumerate(ops)
+    ]
     return records([None] * len(values), values, TOPIC)
 
 

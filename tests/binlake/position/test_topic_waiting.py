@@ -28,8 +28,12 @@ def test_the_wait_ends_when_the_connector_has_made_the_topics(
     kafka_broker: Broker, caplog: pytest.LogCaptureFixture, named: bool
 ) -> None:
     prefix = f"w{new_uuid()[:8]}"
-    topics = {"topics": [f"{prefix}.shop.a"]} if named else {"topic_pattern": f"{prefix}\\.shop\\..+"}
-    kafka = KafkaSettings(bootstrap_servers=kafka_broker.bootstrap_servers, ddl_topics=[prefix], **topics)
+    kafka = KafkaSettings(
+        bootstrap_servers=kafka_broker.bootstrap_servers,
+        topics=(f"{prefix}.shop.a",) if named else (),
+        topic_pattern=None if named else f"{prefix}\\.shop\\..+",
+        ddl_topics=(prefix,),
+    )
     stop = threading.Event()
     thread = threading.Thread(target=await_topics, args=(kafka, stop), daemon=True)
     with caplog.at_level(logging.INFO, "binlake.position.topics"):
@@ -43,7 +47,7 @@ def test_the_wait_ends_when_the_connector_has_made_the_topics(
 
 
 def test_the_wait_ends_after_its_time_and_on_a_stop(kafka_broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
-    kafka = KafkaSettings(bootstrap_servers=kafka_broker.bootstrap_servers, topics=["no.such.topic"])
+    kafka = KafkaSettings(bootstrap_servers=kafka_broker.bootstrap_servers, topics=("no.such.topic",))
     with caplog.at_level(logging.INFO, "binlake.position.topics"):
         await_topics(kafka.model_copy(update={"wait_seconds": 0.0}), threading.Event())
         assert caplog.messages == []

@@ -14,7 +14,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 
-from binlake.cli.commands.stream.check import CheckOutcome, run_checks
+from binlake.cli.commands.stream.check import run_checks
+from binlake.cli.commands.stream.check_result import CheckOutcome
 from binlake.settings import Settings
 from binlake.stream.definitions.ddl_topics import with_ddl_topics, with_found_topics
 from binlake.tables.ddl_topics import with_heard_topics

@@ -16,7 +16,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from pyspark.sql import SparkSession
 
-from binlake.cli.commands.stream.check import Check, run_checks
+from binlake.cli.commands.stream.check import run_checks
+from binlake.cli.commands.stream.check_result import Check
 from binlake.source import log_tail, positions
 from binlake.source.client import GROUP
 from binlake.source.offsets import Offsets
