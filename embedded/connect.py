@@ -6,7 +6,7 @@ import contextlib
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from binlake.stream.spark.jars import resolve
 from binlake.stream.spark.java import find_java
 from embedded.jars import DEBEZIUM
 from embedded.mariadb import EmbeddedMariaDB
+from embedded.mysql import EmbeddedMySQL
 from embedded.process import HOST, EmbeddedService, free_ports, last_words
 from hudilake.errors import TransientError
 
@@ -47,13 +48,38 @@ def mariadb_connector(
     """
     return {
         "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+        **_follows(database, user, password, prefix, server_id, include, partitions),
+        "database.ssl.mode": "disable",
+    }
+
+
+def mysql_connector(
+    database: EmbeddedMySQL, user: str, password: str, *, prefix: str, server_id: int, include: str, partitions: int
+) -> dict[str, str]:
+    """The same of a connector that follows an embedded MySQL. It needs a worker with ``jars=DEBEZIUM_MYSQL``."""
+    return {
+        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+        **_follows(database, user, password, prefix, server_id, include, partitions),
+        "database.ssl.mode": "preferred",
+    }
+
+
+def _follows(
+    database: EmbeddedMariaDB | EmbeddedMySQL,
+    user: str,
+    password: str,
+    prefix: str,
+    server_id: int,
+    include: str,
+    partitions: int,
+) -> dict[str, str]:
+    return {
         "tasks.max": "1",
         "topic.prefix": prefix,
         "database.hostname": database.host,
         "database.port": str(database.port),
         "database.user": user,
         "database.password": password,
-        "database.ssl.mode": "disable",
         "database.server.id": str(server_id),
         "database.include.list": include,
         "skipped.operations": "none",
@@ -78,6 +104,7 @@ class EmbeddedConnect(EmbeddedService):
         bootstrap_servers: the broker that receives the events.
         connectors: name -> properties, without ``name``.
         properties: of the worker, to add or replace.
+        jars: coordinates of the worker and its connectors.
         flush_ms: interval of saving the connectors' offsets, in ms; events since then come again after a kill.
         heap_mb: the JVM's heap, in MB.
         start_timeout_s: the most time a start may take, in seconds.
@@ -90,6 +117,7 @@ class EmbeddedConnect(EmbeddedService):
         connectors: Mapping[str, Mapping[str, str]],
         *,
         properties: Mapping[str, str] | None = None,
+        jars: Sequence[str] = DEBEZIUM,
         flush_ms: int = 1_000,
         heap_mb: int = 256,
         start_timeout_s: float = 120,
@@ -98,6 +126,7 @@ class EmbeddedConnect(EmbeddedService):
         self._servers = bootstrap_servers
         self._connectors = dict(connectors)
         self._properties = dict(properties or {})
+        self._jars = jars
         self._flush_ms = flush_ms
         self._heap_mb = heap_mb
         self._port = 0
@@ -186,7 +215,7 @@ class EmbeddedConnect(EmbeddedService):
         heap = ["-Xms64m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         # Debezium reads the text of DDL statements in the charset of its process: "?" for "é" under LC_ALL=C.
         heap.append("-Dfile.encoding=UTF-8")
-        classes = f"{resolve(DEBEZIUM, 'debezium')[0].parent}/*"
+        classes = f"{resolve(self._jars, 'debezium')[0].parent}/*"
         return [str(find_java().command), *heap, *levels, "-cp", classes, *arguments]
 
     def _runs(self, connector: str) -> bool:

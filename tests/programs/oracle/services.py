@@ -16,9 +16,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from embedded.connect import EmbeddedConnect, mariadb_connector
+from embedded.connect import EmbeddedConnect, mariadb_connector, mysql_connector
+from embedded.jars import DEBEZIUM, DEBEZIUM_MYSQL
 from embedded.kafka import EmbeddedKafka
 from embedded.mariadb import EmbeddedMariaDB
+from embedded.mysql import EmbeddedMySQL
 from hudilake.errors import TransientError
 from tests.programs.oracle.catalog import read_tables, read_truth
 from tests.programs.oracle.desk import Author, Desk, Written
@@ -29,7 +31,7 @@ from tests.programs.oracle.topic import PREFIX, ConnectorDiedError, OneTopic, re
 
 USER, PASSWORD = "dbz", "dbz-" + "x7!Kq"
 _UNPARSED = "Ignoring unparseable DDL statement"
-_RIGHTS = "SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE, BINLOG MONITOR"
+_RIGHTS = "SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ class Round:
 class Services:
     """The three services, started once."""
 
-    def __init__(self, database: EmbeddedMariaDB, broker: EmbeddedKafka, connect: EmbeddedConnect, place: Path) -> None:
+    def __init__(
+        self, database: EmbeddedMariaDB | EmbeddedMySQL, broker: EmbeddedKafka, connect: EmbeddedConnect, place: Path
+    ) -> None:
         self._database, self._broker, self._connect = database, broker, connect
         self.database, self.place = database, place
         self._numbers = itertools.count(1)
@@ -162,15 +166,14 @@ class Services:
             return log.read().decode(errors="replace")
 
     def _connector(self, name: str, server_id: int, databases: str) -> dict[str, str]:
-        followed = mariadb_connector(
-            self._database,
-            USER,
-            PASSWORD,
-            prefix=PREFIX,
-            server_id=server_id,
-            include=databases,
-            partitions=1,
-        )
+        if isinstance(self._database, EmbeddedMySQL):
+            followed = mysql_connector(
+                self._database, USER, PASSWORD, prefix=PREFIX, server_id=server_id, include=databases, partitions=1
+            )
+        else:
+            followed = mariadb_connector(
+                self._database, USER, PASSWORD, prefix=PREFIX, server_id=server_id, include=databases, partitions=1
+            )
         return followed | {
             "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
             "schema.history.internal.file.filename": str(self.place / f"{name}.history"),
@@ -192,20 +195,22 @@ class Services:
 
 
 @contextlib.contextmanager
-def start_services(*, event_positions: bool = True) -> Iterator[Services]:
+def start_services(*, event_positions: bool = True, mysql: bool = False) -> Iterator[Services]:
     """Run the services for the length of the block, in a temporary directory. SIGTERM stops them, too.
 
     Args:
         event_positions: whether the server writes the position of each event of a transaction. MariaDB 11.4 does not by
             default: then Debezium gives all events of a transaction one ``pos`` (measured).
+        mysql: whether the server is a MySQL.
     """
     with tempfile.TemporaryDirectory(prefix="or") as directory, contextlib.ExitStack() as stack:
         stack.enter_context(left_on_sigterm())
         place = Path(directory)
-        database = stack.enter_context(EmbeddedMariaDB(place / "db"))
+        database = stack.enter_context((EmbeddedMySQL if mysql else EmbeddedMariaDB)(place / "db"))
         broker = stack.enter_context(EmbeddedKafka(place / "kafka"))
-        connect = stack.enter_context(EmbeddedConnect(place / "connect", broker.bootstrap_servers, {}))
-        if event_positions:
+        jars = DEBEZIUM_MYSQL if mysql else DEBEZIUM
+        connect = stack.enter_context(EmbeddedConnect(place / "connect", broker.bootstrap_servers, {}, jars=jars))
+        if event_positions and not mysql:
             database.execute("SET GLOBAL binlog_legacy_event_pos = ON")
         yield Services(database, broker, connect, place)
 

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from embedded.mariadb import EmbeddedMariaDB
+from embedded.mysql import EmbeddedMySQL
 
 _ERROR = re.compile(r"ERROR (\d+) \(\w+\)(?: at line \d+)?: (.*)")
 _ESCAPED = re.compile(r"\\([ntr0\\])")
@@ -27,7 +28,7 @@ class Answer:
 class SqlSession:
     """Runs statements one after the other. A refused statement is an answer, not an exception."""
 
-    def __init__(self, database: EmbeddedMariaDB) -> None:
+    def __init__(self, database: EmbeddedMariaDB | EmbeddedMySQL) -> None:
         self._command = database.client_command("--force", "--unbuffered", "--comments")
         self._sent = 0
 
