@@ -247,8 +247,9 @@ def _table_of_id(table_id: str, database: str) -> SourceTable:
 def column_type(column: _ColumnText) -> MysqlType:
     """The type from typeExpression and the separate length, scale and options. Raises UnsupportedError."""
     name = (column.type_expression or column.type_name).strip()
-    if column.enum_values:
-        return enum_type(name.split("(")[0].lower(), column.enum_values, f"{name}({','.join(column.enum_values)})")
+    kind = name.split("(")[0].lower()
+    if column.enum_values and kind in ("enum", "set"):  # Debezium keeps the values of a column that is an INT now
+        return enum_type(kind, column.enum_values, f"{name}({','.join(column.enum_values)})")
     if "(" not in name and column.length is not None:
         arguments = f"({column.length},{column.scale})" if column.scale is not None else f"({column.length})"
         first, attributes = _name_and_attributes(name)

@@ -203,8 +203,9 @@ class _QuarantineReplay:
         source_of: dict[tuple[str, int, int], SourceTable] = {}
         topics = {held.topic for held in records}
         schemas, ddl = self._registry.schemas_for(topics), self._ddl.consult(self._ledger.tables, topics)
+        options = ddl.decoding(self._registry.options(frozenset()))
         for chunk in chunks(records):
-            decoded = named(decode(chunk, schemas, self._registry.options(frozenset())), ddl).decoded
+            decoded = named(decode(chunk, schemas, options), ddl).decoded
             decoded = fan_out(decoded, self._settings.tables)
             for batch in decoded.changes:
                 if self._settings.selects(batch.origin or batch.schema.source):

@@ -81,8 +81,9 @@ class RecordWriter:
             state = TableState(
                 truncates=table.truncates, columns=table.hudi.schema.names, bucketing=table.rows.own_bucketing
             )
+        ddl = self._ddl.consult(self._known, topics)
         plan = BatchPlan(
-            decoding=self._registry.options(before_of),
+            decoding=ddl.decoding(self._registry.options(before_of)),
             schemas=self._registry.schemas_for(topics),
             tables=settings.tables,
             states={source: state},
@@ -91,7 +92,7 @@ class RecordWriter:
             lake_options={},
             only=source,
             max_quarantined=len(records),
-            ddl=self._ddl.consult(self._known, topics),
+            ddl=ddl,
         )
         return Outcome.of(list(decode_records(plan, chunks(records))))
 

@@ -62,11 +62,6 @@ class ChangeReader:
         self._ddl = DdlKeeper(settings, lake, registry)
         self._plans: dict[str, DdlPlan] = {}
 
-    @property
-    def options(self) -> DecodeOptions:
-        """The decoder's options, with the before images of all tables."""
-        return self._registry.options("all")
-
     def read(
         self, records: RawRecords, choose: Choose = all_rows, keys: Mapping[SourceTable, pa.Array] | None = None
     ) -> Iterator[RowChange | NoRow]:
@@ -80,9 +75,10 @@ class ChangeReader:
         Raises LakeError.
         """
         plan = self._plan(records.topic)
-        decoded = decode(records, self._registry.schemas_for([records.topic]), self.options)
+        options = plan.decoding(self._registry.options("all"))
+        decoded = decode(records, self._registry.schemas_for([records.topic]), options)
         decoded = fan_out(named(decoded, plan).decoded, self._settings.tables)
-        trace = _traces(records, self.options)
+        trace = _traces(records, options)
         for control in decoded.controls:
             if control.kind is ControlKind.TRUNCATE and control.source in self._tables:
                 place = control.topic, control.partition, control.offset

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from binlake.decode.changes import ChangeBatch, Control, ControlKind, DecodedRecords, SourceTable, rows_where
+from binlake.decode.options import DecodeOptions
 from binlake.schema.rules.restatement import NO_DDL, SourceDdl
 from binlake.schema.rules.row_places import RowPlaces
 
@@ -39,6 +40,36 @@ class DdlPlan:
     def of(self, source: SourceTable) -> SourceDdl:
         """The DDL for the rows of a table."""
         return self.tables.get(source, NO_DDL)
+
+    def decoding(self, options: DecodeOptions) -> DecodeOptions:
+        """Options that name tables by their first names, for records that come under all names of these tables."""
+        if not self.names:
+            return options
+        tables = {name: frozenset(n.identity for n in names if n.identity) for name, names in self.names.items()}
+
+        def under_all_names(sources: frozenset[SourceTable]) -> frozenset[SourceTable]:
+            return sources.union(name for name, firsts in tables.items() if firsts & sources)
+
+        before_of = options.before_of if options.before_of == "all" else under_all_names(options.before_of)
+        inserts_of = UnderAllNames(options.inserts_of, tuple(tables.items()))
+        facts_of = under_all_names(options.facts_of)
+        return replace(options, before_of=before_of, facts_of=facts_of, inserts_of=inserts_of)
+
+
+@dataclass(frozen=True)
+class UnderAllNames:
+    """Tables that are given by their first names, under all names that they ever had. Picklable.
+
+    ``tables``: pairs (name, the first names of the tables that it was the name of).
+    """
+
+    sources: Container[SourceTable]
+    tables: tuple[tuple[SourceTable, frozenset[SourceTable]], ...]
+
+    def __contains__(self, source: object) -> bool:
+        return source in self.sources or any(
+            first in self.sources for name, firsts in self.tables if name == source for first in firsts
+        )
 
 
 def name_at(names: Sequence[Name], order: int) -> Name | None:

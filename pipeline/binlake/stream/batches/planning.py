@@ -73,7 +73,7 @@ class Planner:
         self.settle()
         ddl = self._ddl.plan(starts)
         return BatchPlan(
-            decoding=self._registry.options(frozenset(self._lessons.before_of)),
+            decoding=ddl.decoding(self._registry.options(frozenset(self._lessons.before_of))),
             schemas=self._registry.schemas_for(starts),
             tables=settings.tables,
             states=self._states(batch),
