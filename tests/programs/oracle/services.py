@@ -206,13 +206,15 @@ def start_services(*, event_positions: bool = True, mysql: bool = False) -> Iter
     with tempfile.TemporaryDirectory(prefix="or") as directory, contextlib.ExitStack() as stack:
         stack.enter_context(left_on_sigterm())
         place = Path(directory)
-        database = stack.enter_context((EmbeddedMySQL if mysql else EmbeddedMariaDB)(place / "db"))
+        server: EmbeddedMariaDB | EmbeddedMySQL
+        server = EmbeddedMySQL(place / "db") if mysql else EmbeddedMariaDB(place / "db")
+        stack.enter_context(server)
         broker = stack.enter_context(EmbeddedKafka(place / "kafka"))
         jars = DEBEZIUM_MYSQL if mysql else DEBEZIUM
         connect = stack.enter_context(EmbeddedConnect(place / "connect", broker.bootstrap_servers, {}, jars=jars))
         if event_positions and not mysql:
-            database.execute("SET GLOBAL binlog_legacy_event_pos = ON")
-        yield Services(database, broker, connect, place)
+            server.execute("SET GLOBAL binlog_legacy_event_pos = ON")
+        yield Services(server, broker, connect, place)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pymysql
 
 from embedded.mariadb import EmbeddedMariaDB
+from embedded.mysql import EmbeddedMySQL
 
 #: Cells as text; bytes that are no UTF-8 survive.
 Rows = tuple[tuple[str | None, ...], ...]
@@ -42,7 +43,11 @@ class Session:
     """
 
     def __init__(
-        self, database: EmbeddedMariaDB, charset: str, schema: str | None, patience_s: float = _PATIENCE_S
+        self,
+        database: EmbeddedMariaDB | EmbeddedMySQL,
+        charset: str,
+        schema: str | None,
+        patience_s: float = _PATIENCE_S,
     ) -> None:
         try:
             self._connection = pymysql.connect(
