@@ -56,6 +56,21 @@ SETTINGS = (
 )
 
 
+#: A stream that reads the binlog of a server at which nothing listens.
+BINLOG = (
+    "name: shop\nlake: {uri: '{dir}/nothing'}\n"
+    "source: {database: {host: 127.0.0.1, port: 1, user: x}, mysql: {start: now}}\n"
+)
+SETTINGS += (
+    SettingsMistake("Kafka and a binlog", HEAD + BINLOG.splitlines()[2], "source.mysql"),
+    SettingsMistake("no source", HEAD.partition("kafka")[0], "kafka"),
+    SettingsMistake("a binlog of no server", BINLOG.replace("host: 127.0.0.1, ", ""), "source: mysql needs"),
+    SettingsMistake("start", BINLOG.replace("start: now", "start: yesterday"), "source.mysql.start: must"),
+    SettingsMistake("server id", BINLOG.replace("start: now", "server_id: 0"), "source.mysql.server_id: must be ≥ 1"),
+    SettingsMistake("waiting", HEAD.replace("topics:", "wait_seconds: long, topics:"), "kafka.wait_seconds: must be"),
+)
+
+
 class Mistake(NamedTuple):
     """A wrong command line.
 
@@ -73,6 +88,7 @@ _UNMET = "the stream has met no such table [table=shop.aa]. Next: did you mean s
 _NOT_HUDI = "Hudi table at this path [path=file://{dir}/empty]. Next: check the path"
 _NEWER = "hoodie.table.version is 10, which binlake does not support"
 _RECORD = "this is not the name of a quarantined record"
+_ON_COMMAND_LINE = "a password does not belong on a command line, which others can read. Next: set the variable"
 _NO_DATABASE = "the settings do not name the source's database"
 
 COMMANDS = (
@@ -180,5 +196,42 @@ COMMANDS = (
     Mistake(
         "init {conf} --kafka 127.0.0.1:1", 2, "the file is there already [path={dir}/conf.yaml]. Next: give another"
     ),
+    Mistake("init {dir}/new.yaml --kafka 127.0.0.1:1 --property acks", 2, "this is no property [property=acks]"),
+    Mistake("init {dir}/new.yaml --kafka 127.0.0.1:1 --provider aws", 2, "'aws' is not one of 'self', 'rds'"),
+    Mistake("init {dir}/no/new.yaml --kafka 127.0.0.1:1", 2, "there is no such directory [path={dir}/no]"),
+    Mistake("init {dir}/new.yaml --mysql root@127.0.0.1:1/shop --lake l", 75, "Next: see that a server listens there"),
+    Mistake("init {dir}/new.yaml --mysql root@:3306/shop --lake l", 2, "names no database [mysql=root@:3306/shop]"),
+    Mistake("init {dir}/new.yaml --mysql root@127.0.0.1:99999/shop --lake l", 2, "this names no database"),
+    Mistake("init {dir}/new.yaml --mysql mysql://root@h/shop --lake l", 2, "this names no database"),
+    Mistake("init {dir}/new.yaml --mysql root:secret@127.0.0.1/shop --lake l", 2, _ON_COMMAND_LINE),
+    Mistake("load {conf}", 2, _NO_DATABASE),
+    Mistake("load {conf} --connections 0", 2, "Input should be greater than or equal to 1"),
+    Mistake("load {binlog}", 75, "Next: see that a server listens there, or correct the host and the port"),
+    Mistake("verify {binlog}", 75, "the source's database cannot be reached"),
+    Mistake("table resync {conf} shop.a", 2, "do not name the connector's topics of signals and notifications"),
+    Mistake("table resync {conf} shop.a --from-source", 2, _NO_DATABASE),
+    Mistake("changes shop.aa --conf {conf} --since earliest", 2, _UNKNOWN),
+    Mistake("changes shop.a --conf {conf}", 2, "no begin is given. Next: give --since earliest"),
+    Mistake("changes shop.a --conf {conf} --since yesterday", 2, "'yesterday' is not a moment"),
+    Mistake("changes shop.a --conf {conf} --since earliest --follow", 2, "a table cannot follow"),
+    Mistake("changes shop.a --conf {conf} --since earliest --columns id,ownr", 2, "did you mean owner?"),
+    Mistake("changes shop.a --conf {conf} --since earliest --position {dir}/no/file", 2, "this is no place for one"),
+    Mistake("changes shop.a --conf {conf} --position {dir}/empty", 2, "this is no place for one [path={dir}/empty]"),
+    Mistake("changes shop.a --conf {conf} --position {dir}/some.csv", 2, "this is no position of changes: 'id,x"),
+    Mistake("changes shop.a", 2, "Next: give a path or URI, or --conf with database.table"),
+    Mistake("query --conf {conf} --at nonsense 'SELECT * FROM shop.a'", 2, "batch.transaction_consistent is off"),
+    Mistake("query --at nonsense {lake}/shop/a 'SELECT 1 FROM t'", 2, "is for all tables of a stream at once"),
+    Mistake("query --conf {conf} 'SELECT * FROM a'", 2, "did you mean shop.a or shop.b?"),
+    Mistake("query {lake}/shop/a", 2, "the SQL is missing"),
+    Mistake("query {lake}/shop/a 'SELECT 1 FROM t' --memory much", 2, "'much' is not an amount of memory"),
+    Mistake("query {lake}/shop/a 'SELECT 1 FROM t' --after never", 2, "'never' is not a moment"),
+    Mistake("console {dir}/none.yaml", 2, "cannot read the settings file"),
+    Mistake("console {conf} --port 99999", 2, "Input should be less than or equal to 65535"),
+    Mistake("console {conf} --port {port}", 2, "Next: choose another --port or --host"),
+    Mistake("console {conf} --host no.such.host.invalid", 2, "cannot listen"),
+    Mistake("console {conf} --token-file {dir}/none", 2, "the token cannot be read"),
+    Mistake("lineage {conf} shop.aa", 2, _UNKNOWN),
+    Mistake("status {conf} shop.aa --no-kafka", 2, _UNKNOWN),
+    Mistake("metastore push {conf}", 2, "No such command"),
     Mistake("metastore serve {dir}/none.yaml", 2, "cannot read the settings file"),
 )

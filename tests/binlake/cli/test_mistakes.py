@@ -8,9 +8,10 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -25,7 +26,7 @@ from embedded.postgresql import USER
 from hudilake.clock import new_uuid
 from hudilake.storage import open_storage
 from tests.binlake.cli.fed_lake import FedLake
-from tests.binlake.cli.mistakes import COMMANDS, HEAD, SETTINGS, Mistake, SettingsMistake
+from tests.binlake.cli.mistakes import BINLOG, COMMANDS, HEAD, SETTINGS, Mistake, SettingsMistake
 from tests.services.databases import SqlServer
 from tests.services.kafka import Broker
 
@@ -58,12 +59,13 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """What the command lines of the table name."""
     directory = tmp_path_factory.mktemp("mistakes")
     fed = FedLake(directory)
     fed.feed(2)
     (directory / "none_yet.yaml").write_text(HEAD.replace("{dir}/lake", f"{directory}/nothing"))
+    (directory / "binlog.yaml").write_text(BINLOG.replace("{dir}", str(directory)))
     (directory / "empty").mkdir()
     (directory / "binary").write_bytes(b"\xff\xfe\x00\x80")
     (directory / "some.csv").write_text("id,x\n1,a\n")
@@ -72,13 +74,17 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         properties = directory / name / ".hoodie/hoodie.properties"
         properties.write_text(properties.read_text().replace("hoodie.table.version=9\n", text) if text else "rubbish")
     first = min(fed.commits())
-    return {
+    taken = socket.create_server(("127.0.0.1", 0))
+    yield {
+        "binlog": str(directory / "binlog.yaml"),
+        "port": str(taken.getsockname()[1]),
         "conf": str(fed.conf),
         "none": str(directory / "none_yet.yaml"),
         "lake": str(fed.path),
         "dir": str(directory),
         "commit": first,
     }
+    taken.close()
 
 
 def the_error(printed: Printed) -> str:

@@ -29,7 +29,7 @@ import pyarrow as pa
 from binlake.decode.changes import META_NAMES, Op
 from binlake.decode.ddl.clauses import Action, AddColumn, Clause, DropColumn, ModifyColumn, RenameColumn
 from binlake.decode.ddl.columns import ColumnDefinition
-from binlake.schema.rules.row_places import RowPlaces
+from binlake.schema.rules.row_places import RowPlaces, has_binlog_place
 from hudilake.format.definition.column_names import lake_name
 
 #: Why rows are in quarantine whose columns are not those of the table at their place.
@@ -125,8 +125,11 @@ class DefinitionHistory:
     known: list[Definition] = field(default_factory=list)
 
     def note(self, order: int, seconds: int | None, action: Action, clauses: Iterable[Clause]) -> None:
-        """Note what a statement defines or changes. DROP defines nothing, and CREATE OR REPLACE is both."""
-        if action in (Action.RENAME, Action.TRUNCATE):
+        """Note what a statement defines or changes. DROP defines nothing, and CREATE OR REPLACE is both.
+
+        A statement that is ordered by its Kafka offset is left out: rows of other partitions have no place beside it.
+        """
+        if action in (Action.RENAME, Action.TRUNCATE) or not has_binlog_place(order):
             return
         last = self.known[-1] if self.known else None
         described = {_name(name): self._of_name(name) for name in self.before(order)}

@@ -27,7 +27,7 @@ _SESSION = (
     "TRANSACTION_ISOLATION = 'REPEATABLE-READ'"
 )
 _OLD_SESSION = _SESSION.replace("TRANSACTION_ISOLATION", "TX_ISOLATION")
-_UNKNOWN_VARIABLE = 1193
+_UNKNOWN_VARIABLE, _UNREACHED = 1193, 2003
 _COM_BINLOG_DUMP = 0x12
 #: A packet that ends a result begins with this byte and is shorter than this.
 _END, _SHORT = 0xFE, 9
@@ -197,4 +197,6 @@ def _failure(error: Exception, what: str, place: str) -> LakeError:
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
     kind = ConfigError if number in _LASTING else TransientError
     do_next = "correct source.database, or the user's rights" if kind is ConfigError else "try again"
+    if number == _UNREACHED:
+        do_next = "see that a server listens there, or correct the host and the port; then try again"
     return kind(f"{what}: {text}", do_next=do_next, server=place, error=number)

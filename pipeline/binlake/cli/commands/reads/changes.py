@@ -17,6 +17,7 @@ from binlake.cli.commands.reads.query import text
 from binlake.cli.table_options import Conf, TableName, storage_of
 from binlake.cli.text import number, say, terminal
 from binlake.cli.until_stopped import until_stopped
+from binlake.tables.catalog import did_you_mean
 from hudilake.errors import ConfigError
 from hudilake.query.changes.feed import ChangeFeed
 from hudilake.query.changes.position import ChangePosition, position_at
@@ -65,7 +66,7 @@ def changes(
     opened = HudiTable.open(storage_of(table, conf))
     feed = ChangeFeed(
         opened,
-        None if columns is None else [name.strip() for name in columns.split(",")],
+        None if columns is None else _named(columns, opened),
         _begin(opened, since, position),
         None if until is None else instant_of(until),
         follow=follow,
@@ -78,8 +79,21 @@ def changes(
     until_stopped(lambda stop: _write(feed, stop, kept))
 
 
+def _named(columns: str, table: HudiTable) -> list[str]:
+    """The names of ``--columns``. Raises ConfigError for one that the table does not have."""
+    names = [name.strip() for name in columns.split(",")]
+    for name in names:
+        if name not in table.schema.names:
+            near = did_you_mean(name, table.schema.names)
+            raise ConfigError("the table has no such column", do_next=near or "correct --columns", column=name)
+    return names
+
+
 def _begin(table: HudiTable, since: str | None, position: Path | None) -> ChangePosition:
-    """Where to begin. Raises ConfigError unless it is said once."""
+    """Where to begin. Raises ConfigError unless it is said once, and for a place that can keep no position."""
+    if position is not None and (position.is_dir() or not position.absolute().parent.is_dir()):
+        why = "the position is kept in a file, and this is no place for one"
+        raise ConfigError(why, do_next="name a file in a directory that is there", path=position)
     if position is not None and position.exists():
         if since is not None:
             raise ConfigError(

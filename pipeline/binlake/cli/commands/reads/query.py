@@ -23,6 +23,7 @@ from binlake.cli.table_options import Conf, table_storage
 from binlake.cli.text import number, size, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.settings import Settings
+from binlake.tables.catalog import no_such_table
 from hudilake.errors import ConfigError
 from hudilake.query.sql import Limits, SqlQuery, plan_sql, run_sql
 from hudilake.query.sql.limits import memory_of
@@ -33,6 +34,7 @@ from hudilake.read import Incremental, Query, ReadOptimized, ScanPlan, Snapshot,
 from hudilake.read.inside.planned import PlannedReads, planned_reads
 from hudilake.read.inside.tally import ReadTally
 from hudilake.read.query import EARLIEST
+from hudilake.storage import open_storage
 from lakemetastore.client.opening import plans_of
 
 Words = Annotated[
@@ -157,6 +159,8 @@ class NamedTables:
         if len(words) > 2:
             raise ConfigError("there are more words than a table and its SQL", do_next="quote the SQL")
         self.sql = words[-1]
+        if len(words) == 1 and self.sql and not any(map(str.isspace, self.sql)):
+            raise ConfigError("the SQL is missing", do_next='write it behind the table: "SELECT ..."', table=words[0])
         self._settings = Settings.load(conf) if conf else None
         self._service = plans_of(self._settings.metastore) if self._settings else None
         self._asked, self._index, self._cut = asked, index, cut
@@ -175,6 +179,9 @@ class NamedTables:
         place = self._given.get(name.lower())
         if place is None and self._settings is not None and written[0]:
             place = name
+        if place is None and self._settings is not None:
+            lake = self._settings.lake
+            raise no_such_table(self._settings, open_storage(lake.uri, lake.storage_options()), name)
         if place is None:
             return None
         asked = self._asked_of(name.lower()) if self._cut is None else self._at_cut(place, self._cut)

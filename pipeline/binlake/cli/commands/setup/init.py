@@ -55,6 +55,8 @@ def init(
     for path in filter(None, (file, connector)):
         if path.exists() and not force:
             raise ConfigError("the file is there already", do_next="give another name, or --force", path=path)
+        if not path.absolute().parent.is_dir():
+            raise ConfigError("there is no such directory", do_next="make it, or give another", path=path.parent)
     reads_binlog = kafka is None and mysql is not None
     servers = "" if reads_binlog else kafka or _asked("Kafka's bootstrap servers (host:port)", "--kafka")
     properties = dict(_property(text) for text in kafka_property or ())
@@ -147,8 +149,14 @@ class _Database:
 
     def __init__(self, text: str) -> None:
         parts = _PLACE.fullmatch(text)
-        if parts is None:
-            raise ConfigError("this names no database", do_next="write user@host:port/database", mysql=text)
+        if parts is None or int(parts["port"] or 1) not in range(1, 1 << 16) or "/" in (parts["user"] or ""):
+            shown = re.sub(r":[^:/@]*@", ":***@", text)
+            raise ConfigError("this names no database", do_next="write user@host:port/database", mysql=shown)
+        if ":" in (parts["user"] or ""):
+            raise ConfigError(
+                "a password does not belong on a command line, which others can read",
+                do_next=f"set the variable {PASSWORD}, and write user@host:port/database",
+            )
         password = os.environ.get(PASSWORD)
         self.name = parts["name"] or None
         self.settings = DatabaseSettings(
