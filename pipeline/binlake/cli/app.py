@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -12,7 +13,7 @@ import typer
 
 from binlake.cli.exit_codes import EPILOG
 from binlake.cli.typer_extras import MARKUP, Lazy, lazy_group
-from hudilake.errors import ConfigError, LakeError
+from hudilake.errors import ConfigError, LakeError, TransientError
 
 COMMANDS = (
     Lazy(
@@ -287,10 +288,10 @@ def main() -> None:
     except typer.Abort:  # Ctrl-C, or no terminal, where a question was asked
         _end(LakeError("nobody answered the question; nothing was changed", do_next="give --yes"), debug=False)
     except Exception as error:
-        usage = _usage(error)
-        if usage is None and debug:
+        foreseen = _usage(error) or _disk_full(error)
+        if foreseen is None and debug:
             raise
-        _end(usage or _unexpected(error), debug=False)
+        _end(foreseen or _unexpected(error), debug=False)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -306,6 +307,14 @@ def _usage(error: Exception) -> ConfigError | None:
         return ConfigError("no command is given", do_next="name one of these commands")
     text = " ".join(message().split()).rstrip(".")
     return ConfigError(text, do_next=f"`{path} --help` prints what there is")
+
+
+def _disk_full(error: Exception) -> TransientError | None:
+    """What a user is given where there is no room for the output or for a file beside it; None for another error."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    place = {} if error.filename is None else {"path": error.filename}
+    return TransientError(f"cannot write: {error.strerror}", do_next="free space or raise the quota", **place)
 
 
 def _end(error: LakeError, *, debug: bool) -> None:

@@ -244,6 +244,17 @@ def test_what_kafka_refuses(
     assert printed.code == code
 
 
+@pytest.mark.parametrize("words", ["tables {conf}", "tables {conf} --json", "config-schema"])
+def test_an_output_that_has_no_room(places: dict[str, str], words: str) -> None:
+    program = str(Path(sys.executable).with_name("binlake"))
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [program, *words.format(**places).split()], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.stderr == "error: cannot write: No space left on device. Next: free space or raise the quota\n"
+    assert done.returncode == 75
+
+
 def test_the_program_prints_the_same_line_without_java(tmp_path: Path) -> None:
     """In a process of its own, where nothing is imported yet; Spark's command is asked for in vain."""
     conf = tmp_path / "shop.yaml"
