@@ -22,7 +22,7 @@ def _lake(uri: str) -> str:
     return HEAD.replace("{uri: '{dir}/lake'}", uri)
 
 
-SETTINGS = (
+SETTINGS: tuple[SettingsMistake, ...] = (
     SettingsMistake("syntax", "name: shop\nkafka: {topics: [a\n", "is not YAML: expected ',' or ']'"),
     SettingsMistake("tabs", "name: shop\nlake:\n\turi: x\n", r"is not YAML: found character '\t'"),
     SettingsMistake("a list", "- a\n", "(whole file): must be a mapping"),
