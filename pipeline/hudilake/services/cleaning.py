@@ -153,12 +153,13 @@ def _execute(table: HudiTable, requested: Instant, plan: CleanPlan) -> Instant:
 
 
 def _note(table: HudiTable, time: str, plan: CleanPlan) -> None:
-    """Record the clean in the metadata table, once: the partial entries of a dead attempt are undone before."""
+    """Record the clean in the metadata table, after undoing the entries of a dead attempt.
+
+    Also if these were complete: who opened the table while the clean was pending has not read them, and would make a
+    base file without them.
+    """
     index = table.metadata_table
     if index is None:
-        return
-    recorded = index.timeline.find(time)
-    if recorded is not None and recorded.completed:
         return
     metadata_rollback.take_back(index, time)
     files: list[FileKey] = [(path, name) for path, names in plan.files.items() for name in names]

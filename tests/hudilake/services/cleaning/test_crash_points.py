@@ -15,6 +15,7 @@ import pytest
 from hudilake.errors import TransientError, UnsupportedError
 from hudilake.format.files.names import in_partition
 from hudilake.locking.fenced import unfenced
+from hudilake.metadata.services import compaction as metadata_compaction
 from hudilake.services.cleaning import CleaningConfig, clean, finish_pending, plan_clean
 from hudilake.table.table import HudiTable
 from tests.hudilake.failing_storage import Killed
@@ -116,6 +117,30 @@ def test_death_at_every_call(tmp_path: Path, indexed: bool) -> None:
         dies_well(made, tmp_path / f"{at}", right_order, at, before=bool(at % 4))
         if not indexed:
             dies_well(made, tmp_path / f"{at}", right_order, at, before=not at % 4)
+
+
+def test_the_index_of_who_finishes_a_clean_has_its_deletions(tmp_path: Path) -> None:
+    """The clean dies as it completes. Who finishes it opened the table while it was pending, and then makes a base file
+    of the metadata table."""
+    made = build(tmp_path / "made", True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hudilake.commit.clean.publish", _dies)
+        with pytest.raises(Killed):
+            clean(made.table, TWO)
+    table = made.reopen()
+    index = table.metadata_table
+    assert index is not None
+    assert index.timeline.find(table.timeline.pending()[0].requested_time) is not None
+    with table.exclusively():
+        finish_pending(table)
+        assert metadata_compaction.compact(index) is not None
+    listed = {in_partition(path, name) for path in index.partition_paths() for name in index.reader.files([path])[path]}
+    assert listed == set(data_files(made.path))
+    made.check()
+
+
+def _dies(*_: object) -> None:
+    raise Killed
 
 
 @pytest.mark.parametrize("indexed", usually([True], [False, True]))
