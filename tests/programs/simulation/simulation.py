@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import sys
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ class Simulation:
 
     def __init__(self, name: str) -> None:
         self.place = Place(f"memory://{name}", {})
-        self.now_ms = _BEGINS_MS
+        self.now_ms = self.newest_ms = _BEGINS_MS
         self.topics = SimulatedTopics()
         self.waiting: list[tuple[Change | None, str]] = []
         self.sent: list[tuple[Change | None, str]] = []
@@ -125,7 +126,7 @@ class Simulation:
     def _unread(self, topic: str, stream: str, number: int) -> None:
         """The stream's process knows what it has read."""
         runner, held = self.runners.get(stream), self.topics.records.get((topic, 0), [])
-        if runner is None or runner.ledger.behind:
+        if runner is None or runner.ledger.behind or not held:
             return
         first = max(runner.ledger.positions.at(topic, 0), len(held) - 1 - number % 4)
         places = [(topic, n) for n in range(first, len(held))]
@@ -311,6 +312,7 @@ class Simulation:
         elif what is Happening.UNREAD:
             self._unread(_topic(step.table, step.stream), step.stream, step.number)
         elif what is Happening.CLOCK:
+            self.newest_ms = max(self.newest_ms, self.now_ms)
             self.now_ms = max(self.now_ms + step.number * 60_000, _BEGINS_MS)
         elif what is Happening.RESTART:
             self.stop()
@@ -332,6 +334,7 @@ class Simulation:
         if self.following is not None:
             self.following.arrive()
         self.stop()
+        self.now_ms = max(self.now_ms, self.newest_ms)  # a clock that is far behind is refused until it is corrected
         for _ in range(2):  # the first ones may roll back what the dead have left
             troubles = [trouble for name in STREAMS for trouble in self._batch(name, None)]
         assert troubles == []
@@ -389,6 +392,8 @@ def simulated_clock(simulation: Simulation) -> Iterator[None]:
             if hasattr(module, "ThreadPoolExecutor"):
                 patch.setattr(module, "ThreadPoolExecutor", lambda *_, **__: DrawnPool(simulation.order))
         patch.setattr(clock, "time", SimpleNamespace(time_ns=time_ns, monotonic=lambda: time_ns() / 1e9))
+        ids = SimpleNamespace(uuid4=lambda: uuid.UUID(int=simulation.order.getrandbits(128), version=4))
+        patch.setattr(clock, "uuid", ids)
         for waiting in (completion, overtaking):
             patch.setattr(waiting, "sleep", sleep)
         yield
