@@ -24,7 +24,7 @@ from tests.programs.tpcc.recording import DATABASE, PREFIX, STREAM, TABLES, Tpcc
 from tests.programs.tpcc.source import TpccSource, tpcc_source
 from tests.programs.tpcc.workload import queries
 
-_WAREHOUSES, _ROUNDS, _TRANSACTIONS = 2, 5, 150
+_WAREHOUSES, _ROUNDS, _TRANSACTIONS, _FEW = 2, 5, 150, 12
 #: Of CH-benCHmark alone.
 _FURTHER_TABLES = ("nation", "region", "supplier")
 _LEAST_CUTS, _PATIENCE_S = 3, 60.0
@@ -59,6 +59,7 @@ class LiveRun:
         self.source.connect.start()
         self.source.mark()
         self._start()
+        trouble = self._catch_up()
         for number in range(_ROUNDS):
             workload = self.source.begin(_TRANSACTIONS)
             time.sleep(chance.uniform(0.1, 2.5))
@@ -68,8 +69,15 @@ class LiveRun:
             self._kill("stream" if chance.random() < 0.6 else "connector")
             workload.wait(180)
             assert workload.returncode == 0, "go-tpc failed"
+        for _ in range(_LEAST_CUTS + 1):  # a state becomes a cut when the next batch begins
+            self.source.mark()
+            trouble = trouble or self._catch_up()
+            assert self.source.begin(_FEW).wait(180) == 0, "go-tpc failed"
         self.source.mark()
-        return self._catch_up()
+        trouble = trouble or self._catch_up()
+        if self.stream is not None:
+            self.stream.stop()
+        return trouble
 
     def end(self) -> None:
         """Nothing of it goes on."""
@@ -141,8 +149,6 @@ class LiveRun:
                 TpccRecording(records).save(self.place / "recording.xz")
                 return f"the stream: {trouble or f'nothing for {_CATCH_UP_S:.0f} s'}: {short} of {rows}; {self.notices}"
             time.sleep(0.2)
-        assert self.stream is not None
-        self.stream.stop()
         return ""
 
     def _trouble(self, ends: Offsets) -> str:
