@@ -114,7 +114,8 @@ Next2(n, parity) == IF (n + 1) % 2 = parity THEN n + 1 ELSE n + 2
 RECURSIVE Unused(_, _)
 Unused(n, parity) ==
     LET t == Next2(n, parity)
-    IN IF (t \in Times /\ On("create-if-absent")) \/ t \in rolled THEN Unused(t, parity) ELSE t
+    IN IF (t \in Times /\ On("create-if-absent")) \/ t \in rolled \/ \E r \in Rollbacks : inst[r].tgt = t
+       THEN Unused(t, parity) ELSE t
 NewTimes(p, parity) ==
     IF On("monotonic-instants")
     THEN (IF Apart THEN {Unused(ps[p].obs, parity)} ELSE {}) \cup {Unused(Latest, parity)}
@@ -714,17 +715,18 @@ RestoreUndo(p) ==
 \* What others have begun meanwhile is rolled back, and the metadata table is made of the files that are there.
 RestoreIndex(p) ==
     /\ ps[p].pc = "x-undo" /\ inst[ps[p].t].x \cap Times = {}
-    /\ IF ~Holds(p) THEN Set(p, "out") /\ UNCHANGED <<inst, logs, mdt, listed>>
+    /\ IF ~Holds(p) THEN Set(p, "out") /\ UNCHANGED <<inst, logs, mdt, listed, rolled>>
        ELSE LET begun == Of("write") \cap Pending
                 kept == {l \in logs : l[1] \notin begun}
                 seen == {<<"log", l[1], l[2]>> : l \in {m \in kept : Counts(m[1])}} \cup
                         {<<"base", b.t, b.g>> : b \in {c \in bases : Counts(c.t)}}
             IN /\ inst' = Without(inst, begun)
                /\ logs' = kept
+               /\ rolled' = rolled \cup begun
                /\ listed' = Indexed
                /\ mdt' = IF Indexed THEN With(Nothing, 0, [add |-> seen, del |-> {}]) ELSE mdt
                /\ Set(p, "x-done")
-    /\ UNCHANGED <<old, bases, marks, fly, lock, note, good, rolled, passed, told, left, flags>>
+    /\ UNCHANGED <<old, bases, marks, fly, lock, note, good, passed, told, left, flags>>
 
 RestoreDone(p) ==
     /\ ps[p].pc = "x-done"

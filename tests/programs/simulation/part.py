@@ -21,11 +21,12 @@ class SimulationPart:
     owner = "nobody: a seed draws them"
     inputs = "histories"
     about = """One seed draws the steps of a history: changes that come late, twice and in any order, what Kafka may
-lose or hide, a clock that jumps, another writer, services, processes that die, and storage calls that are lost, late,
-failed, unanswered or doubled. Nothing sleeps; the store is in memory. In the end the tables hold the newest change of
-each key, fsck and audit find nothing and each file holds what its commit recorded. A second stream writes one of the
-tables; tasks end in a drawn order. What a process reads before it has a lock may be as it was before another's work; no
-store that binlake supports gives staler listings. A seed that fails is shrunk: its detail has the fewest steps."""
+lose or hide, a new leader without the newest records, a clock that jumps, another writer, services (compaction, clean,
+archival, restore), processes that die, and storage calls that are lost, late, failed, unanswered or doubled. Nothing
+sleeps; the store is in memory. In the end the tables hold the newest change of each key, fsck and audit find nothing,
+and each file holds what its commit recorded. A second stream writes one of the tables; tasks end in a drawn order. What
+a process reads before it has a lock may be as it was before another's work; no store that binlake supports gives staler
+listings. A seed that fails is shrunk: its detail has the fewest steps."""
 
     def run(self, task: Task) -> Iterator[Verdict]:
         """One seed after the other."""

@@ -13,7 +13,7 @@ from hudilake.locking.file_lock import LOCK_PATH
 from hudilake.metadata.config import MetadataConfig
 from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable
-from tests.hudilake.actors.actors import Part, compactor, write_batches
+from tests.hudilake.actors.actors import Part, cleaner, compactor, write_batches
 from tests.hudilake.actors.calls import run_by_calls, without_pools
 from tests.hudilake.actors.orders import Actor
 from tests.hudilake.actors.world import World
@@ -23,6 +23,8 @@ from tests.programs.proofs.model.checking import ModelError, said
 from tests.programs.proofs.model.traces import Killed, Life, Observer, Trace, Watched
 
 _NAME = "Recorded"
+#: So many cleans of a run may find something; the model leaves out the others.
+_CLEANS = 3
 #: Its own upkeep stays out of the way.
 _INDEX = MetadataConfig(compact_after=1000, compact_at_most=1000, archive_after=2000, archive_keep=1000)
 _REACHED = re.compile(r'<<"reached", (\d+), (\d+)>>')
@@ -38,6 +40,7 @@ ROLES: Mapping[str, tuple[str, Part]] = {
     "w1": ("writer", _writer),
     "w2": ("writer", _writer),
     "k": ("compactor", compactor),
+    "c": ("cleaner", cleaner),
 }
 
 
@@ -85,7 +88,7 @@ class Cast:
             "-".join(self.rounds),
             "traces",
             {name: ROLES[name][0] for name in self.rounds},
-            rounds=dict.fromkeys(self.rounds, 9),
+            rounds={name: _CLEANS if name == "c" else 9 for name in self.rounds},
             apart=True,
             crashes=int(self.dying is not None),
             mortal=(self.dying,) if self.dying is not None else (),
@@ -134,6 +137,8 @@ CASTS: Mapping[str, tuple[Cast, int]] = {
     "a writer and a compactor": (Cast({"w1": 2, "k": 2}), 12),
     "two writers, one dies": (Cast({"w1": 2, "w2": 2}, "w1"), 40),
     "a writer and a compactor that dies": (Cast({"w1": 2, "k": 2}, "k"), 40),
+    "a writer, a compactor and a cleaner": (Cast({"w1": 3, "k": 3, "c": 30}), 4),
+    "a writer, a compactor and a cleaner that dies": (Cast({"w1": 3, "k": 3, "c": 30}, "c"), 4),
     "a compactor and a writer that dies": (Cast({"w1": 2, "k": 2}, "w1"), 40),
 }
 

@@ -116,10 +116,10 @@ class Observer:
         shows = tuple(
             Shown(
                 _ACTIONS[instant.action],
-                _STATES[instant.state],
+                _shown_state(instant),
                 frozenset(logs.get(time, ())),
                 frozenset(bases.get(time, ()) if _ACTIONS[instant.action] == "comp" else ()),
-                time in told and instant.action in ("deltacommit", "compaction", "commit"),
+                time in told and _ACTIONS[instant.action] in ("write", "comp", "clean"),
             )
             for time, instant in sorted(instants.items())
         )
@@ -155,6 +155,12 @@ class Observer:
 
     def _group(self, file_id: str) -> int:
         return self._groups.setdefault(file_id, len(self._groups) + 1)
+
+
+def _shown_state(instant: Instant) -> str:
+    """The model begins a clean in one step."""
+    is_begun = instant.action == "clean" and instant.state is State.INFLIGHT
+    return _STATES[State.REQUESTED if is_begun else instant.state]
 
 
 class Killed(BaseException):
