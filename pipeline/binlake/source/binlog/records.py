@@ -1,9 +1,11 @@
 """Events of the binlog as records: one for each row that changes and for each TRUNCATE, in the form of Debezium's
 envelopes; and the statements and definitions of tables, in the form of its schema changes.
 
-Rows of one transaction follow each other, and their transaction is over at its XID, COMMIT or ROLLBACK. What a record
-cannot say is refused: changes that a session wrote as statements, rows with missing columns, XA transactions (their
-rows are in the binlog before they are committed).
+Rows of one transaction follow each other, and their transaction is over at its XID, COMMIT or ROLLBACK. A server writes
+rows that it has rolled back where the transaction made temporary tables. They are all undone, since rows of tables
+without transactions are written apart: they are left out. Where some have been given out, a ROLLBACK among the
+statements names the tables as not determined. What a record cannot say is refused: changes that a session wrote as
+statements, rows with missing columns, XA transactions (their rows are in the binlog before they are committed).
 """
 
 from __future__ import annotations
@@ -130,6 +132,9 @@ class RecordMaker:
         self._began = False
         #: The number of the next row of an event; the events of a compressed transaction number on.
         self._row = 0
+        #: Places in the piece: of the transaction and of its savepoints; None if rows after it have been given out.
+        self._undo_to: int | None = 0
+        self._savepoints: dict[str | None, int | None] = {}
 
     def pieces(self, events: Iterable[BinlogEvent | None]) -> Iterator[RecordPiece | None]:
         """The records of events; None where the server had nothing to send for a while.
@@ -164,6 +169,7 @@ class RecordMaker:
         if not piece.whole and len(piece.values) < _PIECE_RECORDS:
             return None
         self._piece = RecordPiece()
+        self._undo_to, self._savepoints = None, dict.fromkeys(self._savepoints)
         return piece
 
     def _take(self, event: BinlogEvent) -> None:
@@ -194,6 +200,7 @@ class RecordMaker:
     def _begin(self, event: BinlogEvent) -> None:
         body = event.body
         self._inside, self._standalone = True, False
+        self._undo_to, self._savepoints = self._here(event), {}
         if event.type is EventType.MARIADB_GTID:
             number, domain, flags = struct.unpack_from("<QIB", body)
             self._gtid = f"{domain}-{event.server_id}-{number}"
@@ -221,18 +228,34 @@ class RecordMaker:
             )
         if kind is StatementKind.ROWS:
             self._refuse_rows(statement, event)
-        if kind is StatementKind.BEGIN:
-            return
         if kind in (StatementKind.DDL, StatementKind.EMPTIED) and event.packed:
             raise UnsupportedError(
                 f"a compressed transaction at {event.place} of the binlog has the statement {statement.text[:80]}",
                 do_next="read this server through Debezium and Kafka",
             )
-        if kind in (StatementKind.DDL, StatementKind.EMPTIED, StatementKind.ROLLBACK):
+        if kind is StatementKind.SAVEPOINT:
+            self._savepoints[statement.savepoint] = self._here(event)
+        elif kind in (StatementKind.ROLLBACK, StatementKind.ROLLBACK_TO):
+            self._undo(statement, kind, event)
+        elif kind in (StatementKind.DDL, StatementKind.EMPTIED):
             self._note_statement(statement, kind, event)
+        if kind in (StatementKind.BEGIN, StatementKind.SAVEPOINT, StatementKind.ROLLBACK_TO):
+            return
         ends = kind in (StatementKind.COMMIT, StatementKind.ROLLBACK)
-        if ends or self._standalone or not (self._mariadb or _goes_on(statement.text)):
+        if ends or self._standalone or not (self._mariadb or statement.goes_on):
             self._inside = False
+
+    def _here(self, event: BinlogEvent) -> int | None:
+        """The place in the piece; None before the start, from where on rows may have been given out by another."""
+        return len(self._piece.values) if offset_of(event.file, event.start) >= self._start else None
+
+    def _undo(self, statement: LoggedStatement, kind: StatementKind, event: BinlogEvent) -> None:
+        """Leave out what the transaction has written, or has written since a savepoint."""
+        first = self._undo_to if kind is StatementKind.ROLLBACK else self._savepoints.get(statement.savepoint)
+        if first is None:
+            self._note_statement(replace(statement, text="ROLLBACK"), kind, event)
+        else:
+            del self._piece.offsets[first:], self._piece.millis[first:], self._piece.values[first:]
 
     def _refuse_rows(self, statement: LoggedStatement, event: BinlogEvent) -> None:
         if statement.database in OWN_DATABASES:
@@ -360,11 +383,6 @@ class RecordMaker:
 
 def _names(source: SourceTable) -> str:
     return f'"db":{_QUOTED(source.database)},"table":{_QUOTED(source.table)}'
-
-
-def _goes_on(text: str) -> bool:
-    """Whether a statement of MySQL begins a transaction that has its rows, too."""
-    return text.rstrip().upper().endswith("START TRANSACTION")
 
 
 def _whole_image(body: bytes, start: int, width: int, event: BinlogEvent) -> int:

@@ -18,12 +18,15 @@ _CHARSET_VARIABLE: Final = 4
 #: The bytes of the status variables that may stand before the session's character set; -1: bytes after a length.
 _VARIABLE_BYTES: Final = {0: 4, 1: 8, 3: 4, 6: -1, 2: -2, 128: 3, 129: 8}
 _COMMENTS: Final = re.compile(r"\s*(?:/\*(?![!M]).*?\*/|--[ \t][^\n]*(?:\n|$)|#[^\n]*(?:\n|$))", re.DOTALL)
-_FIRST_WORDS: Final = re.compile(r"[\s(]*(?:/\*[!M]+\d*\s*)?([A-Za-z]+)(?:\s+([A-Za-z]+))?")
+_FIRST_WORD: Final = re.compile(r"[\s(]*(?:/\*[!M]+\d*\s*)?([A-Za-z]+)")
 _CHANGES_ROWS: Final = frozenset(
     {"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "MERGE", "WITH", "CALL", "DO", "SELECT"}
 )
 #: How a server notes that it has started with empty MEMORY tables.
 _EMPTIED: Final = re.compile(r"DELETE FROM `((?:[^`]|``)+)`\.`((?:[^`]|``)+)`\s*")
+_SAVEPOINT: Final = re.compile(
+    r"\s*(?:ROLLBACK(?:\s+WORK)?\s+TO(?:\s+SAVEPOINT)?|SAVEPOINT)\s+(`(?:[^`]|``)+`|\S+)\s*", re.IGNORECASE
+)
 
 
 class StatementKind(StrEnum):
@@ -32,6 +35,8 @@ class StatementKind(StrEnum):
     BEGIN = "begin"
     COMMIT = "commit"
     ROLLBACK = "rollback"
+    SAVEPOINT = "savepoint"
+    ROLLBACK_TO = "rollback to"
     DDL = "ddl"
     EMPTIED = "emptied"
     ROWS = "rows"
@@ -52,12 +57,14 @@ class LoggedStatement:
         bare = self.text
         while (comment := _COMMENTS.match(bare)) is not None:
             bare = bare[comment.end() :]
-        words = _FIRST_WORDS.match(bare)
-        first, second = (words[1].upper(), (words[2] or "").upper()) if words else ("", "")
+        word = _FIRST_WORD.match(bare)
+        first = word[1].upper() if word else ""
         if first in ("BEGIN", "COMMIT"):
             return StatementKind(first.lower())
         if first == "ROLLBACK":
-            return StatementKind.NOTHING if second == "TO" else StatementKind.ROLLBACK
+            return StatementKind.ROLLBACK if self.savepoint is None else StatementKind.ROLLBACK_TO
+        if first == "SAVEPOINT":
+            return StatementKind.SAVEPOINT
         if first == "XA":
             return StatementKind.XA
         if _EMPTIED.fullmatch(self.text):
@@ -65,6 +72,17 @@ class LoggedStatement:
         if first in _CHANGES_ROWS:
             return StatementKind.ROWS
         return StatementKind.DDL if parse_ddl(self.text, self.database) else StatementKind.NOTHING
+
+    @property
+    def savepoint(self) -> str | None:
+        """The name of the savepoint that it sets or goes back to, in lower case."""
+        named = _SAVEPOINT.fullmatch(self.text)
+        return named and named[1].strip("`").replace("``", "`").lower()
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is one of MySQL that begins a transaction which has its rows, too."""
+        return self.text.rstrip().upper().endswith("START TRANSACTION")
 
     def truncated(self) -> list[SourceTable]:
         """The tables that it empties."""
