@@ -40,6 +40,16 @@ def loaded_position(settings: Settings, root: Storage, lake: Lake) -> SourcePosi
     return oldest_position(record for _, record in _records(settings, root, lake))
 
 
+def note_loaded(settings: Settings, root: Storage, lake: Lake, ledger: Ledger) -> None:
+    """Note the tables of a first load in the ledger: statements about them are carried out before their first row.
+
+    Raises as ``loaded_position``.
+    """
+    for path, record in _records(settings, root, lake):
+        if record.load is not None and record.source is not None:
+            ledger.table_met(record.source, path)
+
+
 def _records(settings: Settings, root: Storage, lake: Lake) -> Iterator[tuple[str, RecordReader]]:
     for path in table_paths(root, settings.tables.path.count("/") + 1):
         place = catalog_table_at(settings, root, path)

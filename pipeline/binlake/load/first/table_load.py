@@ -26,9 +26,12 @@ from binlake.rows.upsert.target import is_keyless
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.settings import Settings
 from binlake.settings.database import LoadSettings
+from binlake.source.binlog.definitions import StatementPlace, loaded_record
 from binlake.source.database.pace import Pace
+from binlake.source.database.snapshot import SourcePosition
 from binlake.source.database.source_table import describe
 from binlake.source.offsets import NO_RANGES
+from binlake.stream.definitions.learned import Definitions
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.services.table_services import TableServices
@@ -162,9 +165,20 @@ class TableLoad:
             self.lake.root.sub(rules.path).delete_tree("")
         table = self.lake.get_or_create(rules, plan.target, plan.lake_columns)
         oldest = min(self._used(), key=lambda session: session.place)
+        if self.settings.source.mysql is not None:
+            self._keep_definition(oldest.position)
         load = RecordedLoad(oldest.position, plan.definition)
         self._commit_record(table, load, Truncates(whole=oldest.place - 1))
         return table, load
+
+    def _keep_definition(self, position: SourcePosition) -> None:
+        """Keep what no statement will say that the stream reads: the table was made before."""
+        described = self.plan.described
+        connection = self.sessions[0].connection
+        [row] = connection.rows(f"SHOW CREATE TABLE {described.sql_name}")
+        mariadb = "mariadb" in str(connection.rows("SELECT VERSION()")[0][0]).lower()
+        place = StatementPlace(position.file, position.position, 0, position.server_id, None, mariadb, loaded=True)
+        Definitions(self.settings).keep([loaded_record(described, str(row[1]), place)])
 
     def _goes_on(self, load: RecordedLoad) -> bool:
         return self.plan.by_key and load.definition == self.plan.definition

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from binlake.decode.changes import SourceTable
 from binlake.source.binlog.statements import LoggedStatement
 from binlake.source.binlog.table_map import FieldType, LoggedColumn, LoggedTable
+from binlake.source.database.source_table import DescribedTable
 
 _BLOBS = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 _INTEGERS = {
@@ -43,6 +45,7 @@ class StatementPlace:
         server_id: of the server on which it happened first.
         gtid: of its transaction; None if it has none.
         mariadb: whether the server is a MariaDB.
+        loaded: whether nobody has executed it there: a first load has asked for it.
     """
 
     file: str
@@ -51,6 +54,7 @@ class StatementPlace:
     server_id: int
     gtid: str | None
     mariadb: bool
+    loaded: bool = False
 
     def source(self) -> dict[str, object]:
         """The ``source`` of a record."""
@@ -61,7 +65,7 @@ class StatementPlace:
             "ts_ms": self.seconds * 1000,
             "server_id": self.server_id,
             "gtid": self.gtid,
-            "snapshot": "false",
+            "snapshot": "true" if self.loaded else "false",
             "exact_database": True,
         }
 
@@ -76,14 +80,40 @@ def definition_record(table: LoggedTable, place: StatementPlace) -> bytes:
     columns = []
     for column in table.columns:
         text = type_text(column)
-        members = ["'" + one.replace("\\", "\\\\").replace("'", "''") + "'" for one in column.members]
+        members = [_literal(one) for one in column.members]
         columns.append({"name": column.name, "typeName": text or "unreadable", "enumValues": members or None})
+    return _definition("ALTER", table.source, columns, table.key, "", place)
+
+
+def loaded_record(table: DescribedTable, created: str, place: StatementPlace) -> bytes:
+    """The record of a table as a first load finds it. ``created``: the text of SHOW CREATE TABLE, which alone has
+    foreign keys, partitions and generated columns."""
+    columns = []
+    for column in table.columns:
+        members = [_literal(one) for one in column.type.options] if column.type is not None else []
+        columns.append({"name": column.name, "typeName": column.type_text, "enumValues": members or None})
+    return _definition("CREATE", table.name, columns, table.key, created, place)
+
+
+def _definition(
+    kind: str,
+    source: SourceTable,
+    columns: Sequence[Mapping[str, object]],
+    key: Sequence[str],
+    statement: str,
+    place: StatementPlace,
+) -> bytes:
     change = {
-        "type": "ALTER",
-        "id": _quoted(table.source),
-        "table": {"columns": columns, "primaryKeyColumnNames": list(table.key)},
+        "type": kind,
+        "id": _quoted(source),
+        "table": {"columns": columns, "primaryKeyColumnNames": list(key)},
     }
-    return _ENCODE({"source": place.source(), "databaseName": table.source.database, "tableChanges": [change]})
+    record = {"source": place.source(), "databaseName": source.database, "ddl": statement, "tableChanges": [change]}
+    return _ENCODE(record)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _quoted(source: SourceTable) -> str:

@@ -46,6 +46,12 @@ def offset_of(file: str, position: int) -> int:
     return (number << POSITION_BITS | position) << ROW_BITS
 
 
+def offset_at(place: str) -> int:
+    """The offset of the event at ``file:position``. Raises ConfigError if a part does not fit."""
+    file, _, position = place.rpartition(":")
+    return offset_of(file, int(position))
+
+
 def place_of(offset: int) -> BinlogPlace:
     """The place of the event that an offset belongs to. Rows beyond the 2048th of an event show a later position."""
     whole = offset >> ROW_BITS

@@ -10,6 +10,7 @@ from binlake.decode.changes import SourceTable
 from binlake.position.binlog_height import BinlogRestartedError
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
+from binlake.source.binlog.places import is_binlog
 from binlake.source.offsets import NO_RANGES, OffsetMap, Offsets, Ranges, topic_suffix
 from binlake.stream.batches.policy import Batch
 from binlake.stream.batches.record_counts import ddl_progress
@@ -113,7 +114,13 @@ class BatchRunner:
         suffixes = tuple(topic_suffix(name) for name in names)
         table = self._lake.opened(self._settings.table_rules(source).path)
         fed = table.topics(self._settings.name) if table is not None else set()
-        mine = Offsets({t: parts for t, parts in self.ledger.positions.items() if t in fed or t.endswith(suffixes)})
+        mine = Offsets(
+            {
+                topic: parts
+                for topic, parts in self.ledger.positions.items()
+                if topic in fed or topic.endswith(suffixes) or is_binlog(topic)
+            }
+        )
         return bool(mine) and not self._ends(mine).ahead_of(mine)
 
     def catch_up(self, source: SourceTable, engine: Engine) -> ProgressEvent | None:

@@ -151,10 +151,12 @@ class BatchSequence:
         """
         self._registry.refresh()
         self._planner.settle()
-        released = [source for source in self._ddl.held if has_all(source, self._ddl.history.names_of(source))]
-        for source in released:
-            self._ddl.release(source)
-        if released:
+        for _ in self._registry.ddl.events:  # each statement of a table may wait for the rows before it
+            released = [source for source in self._ddl.held if has_all(source, self._ddl.history.names_of(source))]
+            if not released:
+                break
+            for source in released:
+                self._ddl.release(source)
             self._planner.settle()
         self._keep_names()
         self._stop_unsure()

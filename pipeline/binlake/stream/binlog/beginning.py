@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from binlake.position.ledger import Ledger
-from binlake.source.binlog.places import PARTITION, BinlogServer, is_binlog, offset_of, place_of, topic_of
+from binlake.source.binlog.places import PARTITION, BinlogServer, is_binlog, offset_at, offset_of, place_of, topic_of
 from binlake.source.binlog.reading import BinlogSource
 from binlake.source.database.snapshot import SourcePosition
 from hudilake.errors import BadInputError
@@ -59,8 +59,7 @@ def first_offset(server: BinlogServer, start: str) -> int:
         return server.end
     if start == "earliest":
         return server.start
-    file, _, position = start.rpartition(":")
-    offset = offset_of(file, int(position))
+    offset = offset_at(start)
     server.file_of(place_of(offset))
     return offset
 

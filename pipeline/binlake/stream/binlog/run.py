@@ -14,9 +14,10 @@ from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.settings.database import MysqlSettings
 from binlake.source.binlog.feed import BinlogFeed, Portion
-from binlake.source.binlog.places import PARTITION
+from binlake.source.binlog.places import PARTITION, offset_at
 from binlake.source.binlog.reading import BinlogSource
-from binlake.source.offsets import NO_OFFSETS, Offsets
+from binlake.source.database.snapshot import SourcePosition
+from binlake.source.offsets import Offsets
 from binlake.source.source_log import ends_by_bytes
 from binlake.stream.batches.runner import BatchRunner
 from binlake.stream.binlog.beginning import begin, note_file
@@ -24,7 +25,7 @@ from binlake.stream.binlog.engine import BinlogEngine
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.monitor import Monitor
 from binlake.stream.monitoring.progress import OnProgress, PartitionProgress, ProgressEvent
-from binlake.stream.recovery import loaded_position, open_known, recover
+from binlake.stream.recovery import loaded_position, note_loaded, open_known, recover
 from binlake.stream.tables.between_batches import BetweenBatches, complain_of_tables
 from binlake.tables.lake import Lake, locking
 from binlake.tables.services.table_services import TableServices
@@ -77,7 +78,12 @@ class BinlogStream:
         _log.info("asking %s:%d for its binlog", settings.source.database.host, settings.source.database.port)
         self._source = BinlogSource.open(settings.source.database)
         self._ledger, self._server, self._asked_s = ledger, self._source.server, monotonic_s()
-        begin(self._source, ledger, self._mysql.start, lambda: loaded_position(settings, root, lake))
+
+        def behind_load() -> SourcePosition | None:
+            note_loaded(settings, root, lake, ledger)
+            return loaded_position(settings, root, lake)
+
+        begin(self._source, ledger, self._mysql.start, behind_load)
         unopened = open_known(settings, lake, ledger)
         self._registry = SchemaRegistry(settings)
         self._registry.refresh()
@@ -170,9 +176,10 @@ class BinlogStream:
             self._on_progress(event)
 
     def _ends(self, positions: Offsets) -> Offsets:
-        """The end of the binlog now. Raises TransientError, ConfigError."""
-        server = self._source.now()
-        return Offsets({server.topic: {PARTITION: server.end}}).within(positions) if positions else NO_OFFSETS
+        """The place of the newest statement that is known: the rows before it come first, and later ones are not asked
+        for. A busy server never lets a stream reach its end."""
+        newest = max((offset_at(event.place) for event in self._registry.ddl.events), default=0)
+        return Offsets({self._source.topic: {PARTITION: newest}}).within(positions)
 
     def _map(self, function: Callable[[T], R], items: Sequence[T], /) -> list[R]:
         return list(self._workers.map(function, items))

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import binlake.stream.binlog.run as stream
+from binlake.decode.changes import SourceTable
 from binlake.load.first.run import FirstLoad
 from binlake.position.ledger import Ledger
+from binlake.schema.apply.schema_states import SchemaStates
 from binlake.source.binlog.reading import BinlogSource
 from binlake.source.database.snapshot import SourcePosition
 from binlake.stream.binlog.beginning import begin
+from binlake.stream.definitions.schemas import SchemaRegistry
 from embedded.mariadb import EmbeddedMariaDB
 from hudilake.errors import BadInputError
 from tests.binlake.stream.binlog.followed import FollowedDatabase, random_statements
+from tests.judges import hudi_rs
 
 
 def loaded(server: EmbeddedMariaDB, place: Path, name: str) -> tuple[FollowedDatabase, list[str]]:
@@ -65,3 +70,48 @@ def test_another_server_and_a_purged_file_are_refused(server: EmbeddedMariaDB, t
     ):
         with pytest.raises(BadInputError, match=why):
             begin(source, Ledger("s"), "now", lambda position=position: position)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("keeps_copy", [True, False])
+def test_a_statement_that_waits_outlives_the_state(
+    server: EmbeddedMariaDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeps_copy: bool
+) -> None:
+    """A statement about a table that the stream has not met waits; the state is lost. The control lacks the copy."""
+    followed = FollowedDatabase(server, tmp_path, f"waits_{keeps_copy}".lower(), start="now")
+    followed.execute("CREATE TABLE quiet (id INT PRIMARY KEY)", "CREATE TABLE busy (id INT PRIMARY KEY)")
+    followed.execute("INSERT INTO quiet VALUES (1)", "INSERT INTO busy VALUES (1)")
+    assert [one.state for one in FirstLoad(followed.settings()).run()] == ["loaded", "loaded"]
+    with monkeypatch.context() as early:
+        early.setattr(stream.BinlogStream, "_settle", lambda self: None)
+        early.setattr(stream, "note_loaded", lambda *_: None)
+        followed.execute("ALTER TABLE quiet ADD COLUMN c INT DEFAULT 7", "INSERT INTO busy VALUES (2)")
+        followed.apply()
+        followed.execute("INSERT INTO busy VALUES (3)")
+        followed.apply()
+    shutil.rmtree(tmp_path / "lake/.binlake" / f"of_{followed.name}")
+    if not keeps_copy:
+        (tmp_path / "lake/.binlake" / f"of_{followed.name}.definitions.json").unlink()
+    followed.execute("INSERT INTO busy VALUES (4)")
+    followed.apply()
+    followed.execute("INSERT INTO quiet VALUES (2, 8)")
+    followed.apply()
+    rows = hudi_rs.snapshot(tmp_path / "lake" / followed.name / "quiet").select(["id", "c"]).to_pylist()
+    assert sorted((row["id"], row["c"]) for row in rows) == [(1, 7 if keeps_copy else None), (2, 8)]
+
+
+def test_foreign_keys_of_loaded_tables_are_known(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    """InnoDB writes no event for the rows that it deletes: the load asks for the tables' definitions."""
+    followed = FollowedDatabase(server, tmp_path, "cascading", start="now")
+    followed.execute(
+        "CREATE TABLE p (id INT PRIMARY KEY)",
+        "CREATE TABLE c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)",
+        "INSERT INTO p VALUES (1)",
+        "INSERT INTO c VALUES (1, 1)",
+    )
+    assert [one.state for one in FirstLoad(followed.settings()).run()] == ["loaded", "loaded"]
+    followed.execute("DELETE FROM p")
+    followed.apply()
+    registry = SchemaRegistry(followed.settings())
+    registry.refresh()
+    cascades = SchemaStates(followed.settings(), registry).cascades(SourceTable("cascading", "c"))
+    assert ["foreign key" in one.why for one in cascades] == [True]
