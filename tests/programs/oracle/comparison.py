@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -13,6 +14,9 @@ from binlake.decode.changes import SourceTable
 from binlake.position.record_reader import RecordReader
 from binlake.schema.apply.schema_states import SchemaStates
 from binlake.schema.rules.undetermined import undetermined_columns
+from binlake.settings import Settings
+from binlake.stream.definitions.schemas import SchemaRegistry
+from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.tables.names import TableNames
 from demo.truth import TruthTable
 from demo.verdict import TableVerdict, judge
@@ -22,7 +26,6 @@ from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.judges import hudi_rs
 from tests.programs.oracle.exceptions import CASCADED, Excuses
-from tests.programs.oracle.play import STREAM, Stream
 
 #: Reads a table at a path.
 Reader = Callable[[Path], pa.Table]
@@ -46,6 +49,35 @@ _PARTICULARS = (
 )
 
 
+class StreamLake(Protocol):
+    """A lake that a stream has written, and the rows that it should hold."""
+
+    @property
+    def place(self) -> Path:
+        """The lake's directory."""
+
+    @property
+    def truth(self) -> Sequence[TruthTable]:
+        """The server's tables."""
+
+    @property
+    def told(self) -> Sequence[ProgressEvent]:
+        """The progress of all batches."""
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        """What the stream knows of the source's tables."""
+
+    def settings(self) -> Settings:
+        """Of the stream."""
+
+    def behind(self) -> Iterable[SourceTable]:
+        """The tables that could not be brought up to the stream's position."""
+
+    def columns_ever(self) -> frozenset[str]:
+        """The names of all columns that the source's tables have had."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """What is wrong after a recording was played. ``kind``: what it has in common with others of its kind."""
@@ -60,7 +92,7 @@ def crashed(error: LakeError) -> Failure:
     return Failure(f"{type(error).__name__}: {_general(error.what)}", "", str(error))
 
 
-def failures(stream: Stream, excuses: Excuses, read: Reader = hudi_rs.snapshot) -> list[Failure]:
+def failures(stream: StreamLake, excuses: Excuses, read: Reader = hudi_rs.snapshot) -> list[Failure]:
     """All that differs between the stream's lake and the source, and what the stream could not apply."""
     return [*_unapplied(stream), *_errors(stream), *_differences(stream, excuses, read)]
 
@@ -72,18 +104,17 @@ def _general(text: str) -> str:
     return text[:_KIND_LENGTH]
 
 
-def _unapplied(stream: Stream) -> Iterator[Failure]:
-    path = stream.place / "_quarantine" / STREAM
+def _unapplied(stream: StreamLake) -> Iterator[Failure]:
+    path = stream.place / "_quarantine" / stream.settings().name
     if (path / ".hoodie" / "hoodie.properties").exists():
         rows = hudi_rs.snapshot(path).to_pylist()
         for reason, detail in sorted({(str(row["reason"]), str(row["detail"])) for row in rows}):
             yield Failure(f"quarantined: {reason}: {_general(detail)}", "", detail)
 
 
-def _errors(stream: Stream) -> Iterator[Failure]:
+def _errors(stream: StreamLake) -> Iterator[Failure]:
     """Errors that tables and statements still had in the newest events that name them."""
-    assert stream.runner is not None
-    for source in stream.runner.ledger.behind:
+    for source in stream.behind():
         told = [t.error for event in stream.told for t in event.tables if t.table == str(source) and t.error]
         yield Failure(f"behind: {_general(told[-1] if told else '')}", str(source), told[-1] if told else "")
     statements = {(ddl.table, ddl.statement): ddl.error for event in stream.told for ddl in event.ddl}
@@ -92,10 +123,10 @@ def _errors(stream: Stream) -> Iterator[Failure]:
             yield Failure(f"not carried out: {_general(error)}", table, f"{statement}: {error}")
 
 
-def _differences(stream: Stream, excuses: Excuses, read: Reader) -> Iterator[Failure]:
-    ever = stream.recording.columns_ever()
+def _differences(stream: StreamLake, excuses: Excuses, read: Reader) -> Iterator[Failure]:
+    ever = stream.columns_ever()
     homes: dict[Path, str] = {}
-    for truth in stream.recording.truth:
+    for truth in stream.truth:
         home = home_of(stream, SourceTable(truth.database, truth.table))
         if home is not None and home in homes:
             yield Failure("two tables in one place", str(truth), f"{truth} and {homes[home]} are both at {home.name}")
@@ -117,12 +148,11 @@ def _differences(stream: Stream, excuses: Excuses, read: Reader) -> Iterator[Fai
         yield from _told(truth, verdict)
 
 
-def undetermined(stream: Stream, home: Path) -> tuple[set[str], set[str]]:
+def undetermined(stream: StreamLake, home: Path) -> tuple[set[str], set[str]]:
     """The columns that the commits of a lake table, or the definitions of its source table, name as not determined: by
     statements, and by foreign keys."""
-    assert stream.registry is not None
     recorded = RecordReader.newest_of(HudiTable.open(open_storage(str(home))))
-    states = SchemaStates(stream.settings(), stream.registry)
+    states = SchemaStates(stream.settings(), stream.schemas)
     told = [(one.column, one.why) for one in undetermined_columns(recorded.ddl or ())]
     told += [(one.column, one.why) for one in states.cascades(recorded.source or SourceTable("", ""))]
     columns: tuple[set[str], set[str]] = set(), set()
@@ -131,15 +161,15 @@ def undetermined(stream: Stream, home: Path) -> tuple[set[str], set[str]]:
     return columns
 
 
-def home_of(stream: Stream, source: SourceTable) -> Path | None:
+def home_of(stream: StreamLake, source: SourceTable) -> Path | None:
     """Where the lake keeps a table that the source calls so now, by the names that the stream has written; None if the
     place by its name is another table's: one that had the name before, while this one never had a row."""
-    names = TableNames.load(open_storage(str(stream.place)), STREAM)
+    names = TableNames.load(open_storage(str(stream.place)), stream.settings().name)
     found, path = names.called(source), stream.settings().table_rules(source).path
-    if found is not None:
+    if found is not None and not found.dropped:
         return stream.place / found.path
     there = names.at(path)
-    return stream.place / path if there is None or there.now == source else None
+    return stream.place / path if there is None or (there.now == source and not there.dropped) else None
 
 
 def _is_null(truth: TruthTable, column: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -47,17 +48,22 @@ class Written:
 
 @dataclass
 class Desk:
-    """Where an author's statements are run: a session, the script's database, and what has been run."""
+    """Where an author's statements are run: a session, the script's database, and what has been run.
+
+    ``pause``: called after each statement.
+    """
 
     session: SqlSession
     database: str
     done: list[Statement] = field(default_factory=list)
     split: int = 0
+    pause: Callable[[], None] = lambda: None
 
     def run(self, statement: Statement) -> bool:
         """Run one; whether the server accepted it."""
         answer = self.session.run(statement.at(self.database))
         self.done.append(Statement(statement.sql, statement.kind, answer.error))
+        self.pause()
         return answer.error is None
 
     def sit_down(self) -> None:

@@ -45,8 +45,12 @@ CASCADED = ConnectorLoss(
 
 @dataclass
 class Excuses:
-    """Judges the differences of one comparison. ``used``: how often each exception applied."""
+    """Judges the differences of one comparison.
 
+    ``by_connector``: whether a connector decoded the rows. ``used``: how often each exception applied.
+    """
+
+    by_connector: bool = True
     used: Counter[str] = field(default_factory=Counter)
     _zero_columns: set[str] = field(default_factory=set)
     _undetermined: frozenset[str] = frozenset()
@@ -81,7 +85,7 @@ class Excuses:
             self.used[CASCADED.name] += 1
             return True
         is_text = isinstance(source, str) and isinstance(lake, str)
-        if is_text and _REPLACEMENT in str(lake) and _REPLACEMENT not in str(source):
+        if self.by_connector and is_text and _REPLACEMENT in str(lake) and _REPLACEMENT not in str(source):
             self.used[CHARSET.name] += 1
             return True
         return False

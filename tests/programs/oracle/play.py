@@ -11,11 +11,12 @@ import json
 import random
 import shutil
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.source.offsets import Offsets
@@ -24,6 +25,7 @@ from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.recovery import recover
 from binlake.tables.lake import Lake
+from demo.truth import TruthTable
 from hudilake.storage import Storage, open_storage
 from tests.binlake.stream.dying_store import Answer, DyingStore, Fate, Killed
 from tests.binlake.stream.topic_log import LocalEngine, TopicLog, services
@@ -57,6 +59,26 @@ class Stream:
     ddl: list[bytes] = field(default_factory=list)
     runner: BatchRunner | None = None
     registry: SchemaRegistry | None = None
+
+    @property
+    def truth(self) -> tuple[TruthTable, ...]:
+        """The server's tables."""
+        return self.recording.truth
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        """Of the running process."""
+        assert self.registry is not None
+        return self.registry
+
+    def behind(self) -> Iterable[SourceTable]:
+        """The tables that could not be brought up to the stream's position."""
+        assert self.runner is not None
+        return self.runner.ledger.behind
+
+    def columns_ever(self) -> frozenset[str]:
+        """The names of all columns that the recording has."""
+        return self.recording.columns_ever()
 
     def settings(self) -> Settings:
         """One stream over all tables."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.programs.oracle.desk import Author, Written
@@ -13,47 +12,12 @@ from tests.programs.oracle.forms import Form
 from tests.programs.oracle.generate.maker import Maker
 from tests.programs.oracle.play import WAYS
 from tests.programs.oracle.recording import Recording
-from tests.programs.oracle.services import Lost, Round, Services
+from tests.programs.oracle.report import Report, smallest
+from tests.programs.oracle.services import Round, Services
 from tests.programs.oracle.shrink import shrunk
 from tests.programs.oracle.trial import Trial, tried
 
 _ROUND = 40
-
-
-@dataclass
-class Report:
-    """What a run came to. ``examples``: of each kind of failure the first trials, made small if that was asked for."""
-
-    seeds: int = 0
-    statements: int = 0
-    refused: int = 0
-    trials: int = 0
-    failing_seeds: set[str] = field(default_factory=set)
-    kinds: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[Trial]] = field(default_factory=dict)
-    lost: list[Lost] = field(default_factory=list)
-    excuses: Counter[str] = field(default_factory=Counter)
-
-    def add(self, trial: Trial) -> None:
-        """Count a trial."""
-        self.trials += 1
-        self.excuses += trial.excuses.used
-        for kind in dict.fromkeys(failure.kind for failure in trial.failures):
-            self.kinds[kind] += 1
-            self.failing_seeds.add(trial.recording.name)
-            self.examples.setdefault(kind, []).append(trial)
-
-    def lines(self) -> Iterator[str]:
-        """The summary for people."""
-        yield f"{self.seeds} seeds, {self.statements} statements run, {self.refused} refused by the server"
-        yield f"{self.trials} times played, {len(self.failing_seeds)} seeds with a failure"
-        for kind, count in self.kinds.most_common():
-            names = ", ".join(f"{t.recording.name} {t.way}" for t in self.examples[kind][:3])
-            yield f"{count:5} {kind} ({names})"
-        for name, count in self.excuses.items():
-            yield f"{count:5} cells that the connector does not deliver: {name}"
-        for lost in self.lost:
-            yield f"the connector could not follow {lost.script.name}: {lost.why}"
 
 
 @dataclass
@@ -105,15 +69,11 @@ class Run:
                 whole.recordings += part.recordings
             return whole
 
-        chosen = [min(trials, key=_size) for trials in self.report.examples.values()]
-        first = [_with_first(trial, kind) for kind, trial in zip(self.report.examples, chosen, strict=True)]
-        return shrunk(first, run, self.say)
+        return shrunk(smallest(self.report), run, self.say)
 
     def _count(self, seeds: int, found: Round) -> None:
         scripts = [r.script for r in found.recordings] + [lost.script for lost in found.lost]
-        self.report.seeds += seeds
-        self.report.statements += sum(len(script.statements) for script in scripts)
-        self.report.refused += sum(s.error is not None for script in scripts for s in script.statements)
+        self.report.count(seeds, scripts)
         self.report.lost += found.lost
 
     def _try(self, recording: Recording) -> None:
@@ -125,13 +85,3 @@ class Run:
             self.report.add(trial)
             if trial.failures and self.kept is not None:
                 recording.save(self.kept / f"{recording.name}.json.gz")
-
-
-def _size(trial: Trial) -> int:
-    return len(trial.recording.script.accepted.statements)
-
-
-def _with_first(trial: Trial, kind: str) -> Trial:
-    """The trial with a failure of this kind in front: shrinking keeps that one."""
-    failures = sorted(trial.failures, key=lambda failure: failure.kind != kind)
-    return replace(trial, failures=tuple(failures))

@@ -6,12 +6,12 @@ as much as many candidates.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tests.programs.oracle.desk import Written
-from tests.programs.oracle.forms import Form
 from tests.programs.oracle.recording import Recording
 from tests.programs.oracle.script import Script
 from tests.programs.oracle.services import Round
@@ -20,7 +20,7 @@ from tests.programs.oracle.trial import Trial, tried
 #: Runs scripts at the source.
 Run = Callable[[Sequence[Written]], Round]
 #: Plays a recording in a way and a form.
-Retry = Callable[[Recording, str, Form], Trial]
+Retry = Callable[[Recording, str, str], Trial]
 _ROUNDS = 14
 
 
@@ -78,19 +78,21 @@ class Small:
 def shrunk(
     trials: Sequence[Trial], run: Run, say: Callable[[str], None] = lambda _: None, retry: Retry = tried
 ) -> list[Trial]:
-    """Failing trials with the smallest scripts found that fail in the same way with a failure of the same kind."""
+    """Failing trials with the smallest scripts found that fail in the same way with a failure of the same kind; an
+    interrupt ends the search."""
     cases = [Small(trial) for trial in trials]
-    for number in range(_ROUNDS):
-        under_way = [case for case in cases if not case.done]
-        if not under_way:
-            break
-        say(f"shrinking, round {number + 1}: {[len(case.script.statements) for case in under_way]} statements")
-        for case in under_way:
-            case.cut()
-        authors = [Written(script) for case in under_way for script, _ in case.candidates.values()]
-        recorded = {recording.name: recording for recording in run(authors).recordings}
-        for case in under_way:
-            case.judge(_failing(case, recorded, retry))
+    with contextlib.suppress(KeyboardInterrupt):
+        for number in range(_ROUNDS):
+            under_way = [case for case in cases if not case.done]
+            if not under_way:
+                break
+            say(f"shrinking, round {number + 1}: {[len(case.script.statements) for case in under_way]} statements")
+            for case in under_way:
+                case.cut()
+            authors = [Written(script) for case in under_way for script, _ in case.candidates.values()]
+            recorded = {recording.name: recording for recording in run(authors).recordings}
+            for case in under_way:
+                case.judge(_failing(case, recorded, retry))
     return [case.trial for case in cases]
 
 

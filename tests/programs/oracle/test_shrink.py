@@ -31,7 +31,7 @@ def record(authors: Sequence[Written]) -> Round:
     return Round(recordings)
 
 
-def judge(recording: Recording, way: str, form: Form, needed: frozenset[str]) -> Trial:
+def judge(recording: Recording, way: str, form: str, needed: frozenset[str]) -> Trial:
     """It fails if the accepted statements hold all that is needed; another failure is always there."""
     told = [Failure("another", "t", "")]
     if needed <= {s.sql for s in recording.script.accepted.statements}:

@@ -20,17 +20,26 @@ from tests.programs.oracle.recording import Recording
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a recording in a way and a form. ``excuses``: the exceptions that applied."""
+    """What came of a recording in a way and a form: one of ``Form``, or "binlog".
+
+    ``excuses``: the exceptions that applied. ``named``: why other differences are no failures: binlake says so itself.
+    """
 
     recording: Recording
     way: str
-    form: Form
+    form: str
     failures: tuple[Failure, ...]
     excuses: Excuses
+    named: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """In words."""
+        head = f"{self.recording.name}, {self.way}, {self.form}: {'differs' if self.failures else 'equal'}"
+        return [head, *(f"  {f.kind} | {f.table} | {f.detail}" for f in self.failures)]
 
 
 @contextlib.contextmanager
-def played(recording: Recording, way: str, form: Form = Form.PLAIN, seed: int = 0) -> Iterator[tuple[Stream, Trial]]:
+def played(recording: Recording, way: str, form: str = Form.PLAIN, seed: int = 0) -> Iterator[tuple[Stream, Trial]]:
     """A lake that holds the recording, until the end of the block.
 
     Args:
@@ -42,7 +51,7 @@ def played(recording: Recording, way: str, form: Form = Form.PLAIN, seed: int = 
     draw = random.Random(f"{recording.name} {way} {seed}")
     with (
         tempfile.TemporaryDirectory(prefix="oracle-lake-", ignore_cleanup_errors=True) as place,
-        encoding(form) as encoder,
+        encoding(Form(form)) as encoder,
     ):
         stream = Stream(recording, Path(place), encoder, draw, draw.choice((1, 1, 3)))
         try:
@@ -52,7 +61,7 @@ def played(recording: Recording, way: str, form: Form = Form.PLAIN, seed: int = 
             stream.stop()
 
 
-def tried(recording: Recording, way: str, form: Form = Form.PLAIN, seed: int = 0) -> Trial:
+def tried(recording: Recording, way: str, form: str = Form.PLAIN, seed: int = 0) -> Trial:
     """Play a recording and compare."""
     with played(recording, way, form, seed) as (_, trial):
         return trial
@@ -62,9 +71,14 @@ def _failures(stream: Stream, way: str, excuses: Excuses) -> list[Failure]:
     try:
         play(stream, way)
         return failures(stream, excuses)
-    except LakeError as error:
-        return [crashed(error)]
     except Exception as error:
-        ours = [f for f in traceback.extract_tb(error.__traceback__) if "/pipeline/" in f.filename]
-        where = f"{Path(ours[-1].filename).name}:{ours[-1].name}" if ours else "the test"
-        return [Failure(f"broke: {type(error).__name__} in {where}", "", f"{error}, in {where}")]
+        return [broken(error)]
+
+
+def broken(error: Exception) -> Failure:
+    """The failure of a stream that ended with an error, which ours may be."""
+    if isinstance(error, LakeError):
+        return crashed(error)
+    ours = [f for f in traceback.extract_tb(error.__traceback__) if "/pipeline/" in f.filename]
+    where = f"{Path(ours[-1].filename).name}:{ours[-1].name}" if ours else "the test"
+    return Failure(f"broke: {type(error).__name__} in {where}", "", f"{error}, in {where}")
