@@ -6,6 +6,7 @@ from tests.programs.proofs.fixtures import Fixtures
 from tests.programs.proofs.model.part import Model
 from tests.programs.proofs.part import Part
 from tests.programs.proofs.statements import StatementsPart
+from tests.programs.proofs.suite.binlog_part import BinlogPart
 from tests.programs.proofs.suite.part import SUITE, FilesPart
 from tests.programs.proofs.suite.tiflow import tiflow_home
 from tests.programs.proofs.tables import ForeignTables
@@ -22,6 +23,7 @@ PARTS: tuple[Part, ...] = (
     Fixtures(),
     Turns(),
     SUITE,
+    BinlogPart(),
     FilesPart(
         "tiflow",
         "PingCAP",

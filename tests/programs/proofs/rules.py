@@ -47,6 +47,7 @@ RULES = (
         "schema-changes.md",
         "Such rows go to quarantine with the reason `other_columns`",
     ),
+    Rule("dates with zeros are null", "formats.md", "`source.zero_dates` is one policy for DATE, DATETIME and"),
     Rule("quarantined: null_key", "limits.md", "a row that has null there goes to quarantine (`null_key`)"),
     Rule("cannot be part of a record key", "limits.md", "cannot be part of a key, so the table is refused whole"),
     Rule(

@@ -16,7 +16,7 @@ from tests.programs.proofs.suite.delivered import as_delivered
 from tests.programs.proofs.suite.reasons import excused_by, named, reason_of
 from tests.programs.proofs.suite.recorder import Run
 
-_SEVERITY = (Outcome.EQUAL, Outcome.REFUSED, Outcome.LOST, Outcome.WRONG)
+SEVERITY = (Outcome.EQUAL, Outcome.REFUSED, Outcome.LOST, Outcome.WRONG)
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,21 @@ def judged(run: Run) -> tuple[Verdict, list[Segment]]:
     """The verdict of a file, which is the worst of its segments', and these."""
     segments = [_segment(r, u) for r, u in zip(run.recordings, run.unparsed, strict=True) if _has_rows(r)]
     segments += [Segment(f"{run.name}#died", Outcome.LOST, _death(why), why, True) for why in run.deaths]
+    return verdict_of(run.name, run.end, segments), segments
+
+
+def verdict_of(name: str, end: str, segments: Sequence[Segment]) -> Verdict:
+    """The verdict of a file. ``end``: why it was given up, or nothing."""
     if not segments:
-        return Verdict(run.name, Outcome.SKIPPED, _general_end(run.end) or "no row in any table at any stop"), []
-    worst = max(segments, key=lambda segment: _SEVERITY.index(segment.outcome))
+        return Verdict(name, Outcome.SKIPPED, _general_end(end) or "no row in any table at any stop")
+    worst = max(segments, key=lambda segment: SEVERITY.index(segment.outcome))
     counts = Counter(segment.outcome.value for segment in segments)
     detail = "; ".join(f"{count} segments {outcome}" for outcome, count in counts.items())
     keyed = "with" if any(segment.keyed for segment in segments) else "only without"
     reason = worst.reason or f"tables {keyed} a key"
     if worst.detail:
         detail += f"; {worst.name}: {worst.detail}"
-    return Verdict(run.name, worst.outcome, reason, detail[:1500], tuple(_tags(run.name, segments))), segments
+    return Verdict(name, worst.outcome, reason, detail[:1500], tuple(_tags(name, segments)))
 
 
 def _tags(name: str, segments: Sequence[Segment]) -> Iterator[str]:
@@ -72,11 +77,11 @@ def _segment(recording: Recording, unparsed: Sequence[str]) -> Segment:
         excused = excused_by(trial.excuses.used)
         refused = excused is not None and excused[0] is Outcome.REFUSED
         worst = replace(worst, carried=worst.carried and not trial.failures and not refused)
-        if excused is not None and _SEVERITY.index(excused[0]) > _SEVERITY.index(worst.outcome):
+        if excused is not None and SEVERITY.index(excused[0]) > SEVERITY.index(worst.outcome):
             worst = replace(worst, outcome=excused[0], reason=excused[1], detail=str(dict(trial.excuses.used)))
         for failure in trial.failures:
             outcome, reason = reason_of(recording, failure, trial.failures, words, unparsed)
-            if _SEVERITY.index(outcome) > _SEVERITY.index(worst.outcome):
+            if SEVERITY.index(outcome) > SEVERITY.index(worst.outcome):
                 detail = f"{way}, {form}: {failure.kind} | {failure.table} | {failure.detail}"
                 worst = replace(worst, outcome=outcome, reason=reason, detail=detail)
     return worst

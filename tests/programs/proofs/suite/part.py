@@ -63,11 +63,7 @@ class FilesPart:
         if home is None:
             return
         logging.getLogger().addHandler(logging.NullHandler())
-        asked = {"record", "judge", "drawn"}
-        words = [word for word in task.options if word not in asked and not Path(word).is_absolute()]
-        order = drawn if "drawn" in task.options else ordered
-        names = [name for name in order(files(home)) if not words or any(word in name for word in words)]
-        left = [name for name in names if name not in task.judged][task.start :]
+        left = chosen(task, home)
         if "judge" in task.options:
             left = [name for name in left if (_place(task, name) / "run.json").exists()]
         left = left[: task.limit]
@@ -81,6 +77,15 @@ class FilesPart:
 
 #: An absolute path among the options is a directory of other files in the suite's language.
 SUITE = FilesPart("suite", "MariaDB", "test files", JUDGED, lambda task: checkout_of(task.options) or suite_home())
+
+
+def chosen(task: Task, home: Path) -> list[str]:
+    """The files that a task asks for and that have no verdict yet, in order. Options as in ``FilesPart.run``."""
+    asked = {"record", "judge", "drawn"}
+    words = [word for word in task.options if word not in asked and not Path(word).is_absolute()]
+    order = drawn if "drawn" in task.options else ordered
+    names = [name for name in order(files(home)) if not words or any(word in name for word in words)]
+    return [name for name in names if name not in task.judged][task.start :]
 
 
 def ordered(names: Sequence[str]) -> list[str]:

@@ -14,9 +14,8 @@ from binlake.schema.rules.judged import ClauseVerdict
 from binlake.schema.rules.undetermined import WHOLE_ROWS
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
-from tests.programs.oracle.comparison import Failure, home_of, undetermined
+from tests.programs.oracle.comparison import Failure, StreamLake, home_of, undetermined
 from tests.programs.oracle.exceptions import CASCADED, CHARSET, UNDETERMINED, ZERO_DATES
-from tests.programs.oracle.play import Stream
 from tests.programs.oracle.recording import Recording
 from tests.programs.proofs.part import Outcome
 from tests.programs.proofs.rules import rule_of
@@ -34,6 +33,7 @@ _REAL = "a column declared as REAL, which is a DOUBLE, comes with 32 bits"
 _ENUM = "the connector's definition of an ENUM or SET column has other values than the server's"
 _FORMER = "the connector does not take in CREATE OR REPLACE TABLE, and names columns by the former definition"
 _MERGED = "rows that are written through a table of the engine MERGE come under its name, or not at all"
+_ZERO_DATES = "dates with zeros are null, as source.zero_dates says"
 _EXCUSES = {
     CHARSET.name: (Outcome.LOST, CHARSET.reason),
     ZERO_DATES.name: (Outcome.LOST, ALTERED_DATES),
@@ -41,29 +41,38 @@ _EXCUSES = {
     CASCADED.name: (Outcome.REFUSED, CASCADED.reason),
 }
 #: Beginnings of the kinds of failures that binlake tells itself.
-_TOLD = ("quarantined:", "behind:", "not carried out:", "UnsupportedError", "ConfigError", "CorruptDataError")
+_TOLD = (
+    "quarantined:",
+    "behind:",
+    "not carried out:",
+    "UnsupportedError",
+    "ConfigError",
+    "CorruptDataError",
+    "BadInputError",
+)
 _XA_ROLLBACK = re.compile(r"\s*XA\s+ROLLBACK\b", re.IGNORECASE)
 _REPLACED = re.compile(r"\s*CREATE\s+OR\s+REPLACE\s+TABLE\s+`?(\w+)`?", re.IGNORECASE)
 _UNION = re.compile(r"\bUNION\s*=\s*\(([^)]*)\)", re.IGNORECASE)
 _UNMATCHED = "found no row of their content"
 
 
-def excused_by(used: Counter[str]) -> tuple[Outcome, str] | None:
+def excused_by(used: Counter[str], *, by_connector: bool = True) -> tuple[Outcome, str] | None:
     """The outcome and the reason of a comparison that the oracle excused; None if it excused nothing."""
-    return next((reason for name, reason in _EXCUSES.items() if used[name]), None)
+    excuses = _EXCUSES if by_connector else _EXCUSES | {ZERO_DATES.name: (Outcome.REFUSED, _ZERO_DATES)}
+    return next((reason for name, reason in excuses.items() if used[name]), None)
 
 
-def named(stream: Stream) -> dict[str, dict[str, str]]:
+def named(stream: StreamLake) -> dict[str, dict[str, str]]:
     """What the lake cannot account for, as it says: table -> column (``WHOLE_ROWS`` for rows) -> words for its kind."""
     words: dict[str, dict[str, str]] = defaultdict(dict)
-    for truth in stream.recording.truth:
+    for truth in stream.truth:
         home = home_of(stream, SourceTable(truth.database, truth.table))
         if home is not None and (home / ".hoodie" / "hoodie.properties").exists():
             recorded = RecordReader.newest_of(HudiTable.open(open_storage(str(home))))
             rulings = [ruling for entry in recorded.ddl or () for ruling in entry.rulings]
             if any(ruling.verdict is ClauseVerdict.REFUSE for ruling in rulings):
                 words[str(truth)][WHOLE_ROWS] = _NOT_TAKEN
-            for other in stream.recording.truth:  # EXCHANGE PARTITION is about two tables
+            for other in stream.truth:  # EXCHANGE PARTITION is about two tables
                 exchanged = [e for e in recorded.ddl or () if e.is_refusal and f"TABLE {other.table}" in e.statement]
                 words[str(other)] |= {WHOLE_ROWS: _NOT_TAKEN} if exchanged and other != truth else {}
             for columns, excuse in zip(undetermined(stream, home), (UNDETERMINED, CASCADED), strict=True):
@@ -94,10 +103,34 @@ def reason_of(
         words: see ``named``.
         unparsed: statements that the connector's log names.
     """
-    outcome, reason = _reason(recording, failure, failures, words, unparsed)
+    return _documented(*_reason(recording, failure, failures, words, unparsed))
+
+
+def reason_without_connector(
+    failure: Failure, failures: Sequence[Failure], words: Mapping[str, Mapping[str, str]]
+) -> tuple[Outcome, str]:
+    """As ``reason_of``, of a stream that reads the server's binlog itself: nothing is lost on the way."""
+    reason = _said(failure, words)
+    told = [other for other in failures if other.kind.startswith(_TOLD) and other.table in ("", failure.table)]
+    if reason is None and told:
+        reason = told[0].kind
+    return _documented(*((Outcome.WRONG, failure.kind) if reason is None else (Outcome.REFUSED, reason)))
+
+
+def _documented(outcome: Outcome, reason: str) -> tuple[Outcome, str]:
     if outcome is Outcome.REFUSED and rule_of(reason) is None:
         return Outcome.WRONG, f"refused, and no page says so: {reason}"
     return outcome, reason
+
+
+def _said(failure: Failure, words: Mapping[str, Mapping[str, str]]) -> str | None:
+    """Why binlake says itself that something differs."""
+    if failure.kind.startswith(_TOLD):
+        return failure.kind
+    for column, reason in words.get(failure.table, {}).items():
+        if column == WHOLE_ROWS or failure.detail.startswith(f"{column}: "):
+            return reason
+    return None
 
 
 def _reason(
@@ -109,11 +142,8 @@ def _reason(
 ) -> tuple[Outcome, str]:
     if unparsed:
         return Outcome.LOST, _UNPARSED
-    if failure.kind.startswith(_TOLD):
-        return Outcome.REFUSED, failure.kind
-    for column, reason in words.get(failure.table, {}).items():
-        if column == WHOLE_ROWS or failure.detail.startswith(f"{column}: "):
-            return Outcome.REFUSED, reason
+    if (said := _said(failure, words)) is not None:
+        return Outcome.REFUSED, said
     if _rolls_back(recording):
         return Outcome.LOST, _ROLLED_BACK
     if any(_XA_ROLLBACK.match(statement.sql) for statement in recording.script.after):

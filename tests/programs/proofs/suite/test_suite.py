@@ -16,6 +16,7 @@ from tests.paths import DATA
 from tests.programs.oracle.exceptions import UNDETERMINED
 from tests.programs.oracle.play import Stream, play
 from tests.programs.proofs.part import Outcome, Task
+from tests.programs.proofs.suite.binlog_part import BinlogPart
 from tests.programs.proofs.suite.delivered import ALTERED_DATES, as_delivered
 from tests.programs.proofs.suite.judge import judged
 from tests.programs.proofs.suite.package import files
@@ -103,3 +104,15 @@ def test_files_of_the_suite_at_a_real_server(tmp_path: Path) -> None:
     assert set(verdicts) == {f"{name}.test" for name in names}
     outcomes = [verdicts[f"{name}.test"].outcome for name in names]
     assert outcomes == [Outcome.EQUAL, Outcome.EQUAL, Outcome.REFUSED], verdicts
+
+
+@pytest.mark.full
+@pytest.mark.database
+def test_scripts_without_a_connector(tmp_path: Path) -> None:
+    """What a connector loses is there where the binlog itself is read."""
+    (tmp_path / "binlog").mkdir()
+    verdicts = BinlogPart().run(Task(tmp_path / "binlog", options=(str(_SCRIPTS),)))
+    outcomes = {verdict.source.removesuffix(".test"): verdict for verdict in verdicts}
+    assert outcomes.keys() == SCRIPTS.keys()
+    assert [one for one in outcomes.values() if one.outcome in (Outcome.WRONG, Outcome.LOST)] == []
+    assert {outcomes[name].outcome for name in ("otherwise", "undone", "yearless")} == {Outcome.EQUAL}, outcomes
