@@ -6,6 +6,7 @@ microseconds of TIME), BIT(1) as bool, binary as bytes, text as str.
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from collections.abc import Callable, Sequence
@@ -59,6 +60,8 @@ def _single(cell: Cell) -> float | None:
 
 def _reader(column: TruthColumn) -> Callable[[str | bytes], Value]:
     kind = column.data_type
+    if kind == "json":
+        return _as_document
     if kind in INTEGERS:
         return int
     if kind in TEXTS:
@@ -85,6 +88,11 @@ def _reader(column: TruthColumn) -> Callable[[str | bytes], Value]:
 def _zero_date(column: TruthColumn) -> int | None:
     """Debezium's value for a date with month or day 0: null, or the epoch where NULL is not allowed."""
     return None if column.nullable else 0
+
+
+def _as_document(cell: str | bytes) -> str:
+    """A JSON text without regard to blanks and the order of members: MySQL keeps the document, not its text."""
+    return json.dumps(json.loads(cell), sort_keys=True)
 
 
 def _as_text(cell: str | bytes) -> str:
@@ -128,6 +136,8 @@ def lake_values(array: pa.ChunkedArray, column: TruthColumn) -> list[Value]:
     if not any(is_type(array.type) for is_type in allowed):
         raise TypeError(f"column {column.name}: {column.type} is {array.type} in the lake")
     values: list[Value] = _plain(array).to_pylist()
+    if column.data_type == "json":
+        return [None if v is None else _as_document(str(v)) for v in values]
     if column.data_type == "decimal" and not pa.types.is_decimal(array.type):
         return [None if v is None else Decimal(str(v)) for v in values]
     return values
