@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import binlake.stream.binlog.run as stream
+from binlake.cli.commands.stream.check_load import unread_rows
 from binlake.decode.changes import SourceTable
 from binlake.load.first.run import FirstLoad
 from binlake.position.ledger import Ledger
@@ -19,6 +20,7 @@ from binlake.stream.binlog.beginning import begin
 from binlake.stream.definitions.schemas import SchemaRegistry
 from embedded.mariadb import EmbeddedMariaDB
 from hudilake.errors import BadInputError
+from hudilake.storage import open_storage
 from tests.binlake.stream.binlog.followed import FollowedDatabase, random_statements
 from tests.judges import hudi_rs
 
@@ -34,6 +36,17 @@ def loaded(server: EmbeddedMariaDB, place: Path, name: str) -> tuple[FollowedDat
         (f"{name}.keyed", "loaded"),
     ]
     return followed, statements[12:]
+
+
+def test_check_names_the_tables_that_are_to_be_loaded(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    followed = FollowedDatabase(server, tmp_path, "unloaded", start="now")
+    followed.execute(*list(random_statements(11, 24))[:12])
+    config = followed.settings()
+    lake = open_storage(config.lake.uri)
+    [finding] = unread_rows(config, lake)
+    assert finding.detail.startswith("tables with rows that the lake does not have: unloaded.")
+    list(FirstLoad(config).run())
+    assert list(unread_rows(config, lake)) == []
 
 
 def test_what_came_between_the_load_and_the_stream_is_there(server: EmbeddedMariaDB, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ _NEEDED = frozenset(
         "right REPLICATION CLIENT",
     }
 )
+_NO_RIGHT = 1227
 _OFF = ("", "OFF", "0")
 #: Variables that make events which are refused -> their value must be off.
 _UNREADABLE = {
@@ -74,20 +75,25 @@ def _server_id(settings: Settings, mysql: MysqlSettings) -> str:
     mine = mysql.replica_id(settings.name)
     with connect(settings.source.database.model_copy(update={"replica": None})) as connection:
         own = int(str(connection.rows("SELECT @@server_id")[0][0]))
-        others = {own} | {int(str(row[0])) for row in _replicas(connection)}
-    if mine in others:
+        listed = _replicas(connection)
+    if mine in {own} | {int(str(row[0])) for row in listed or ()}:
         raise ConfigError(
             f"server id {mine} is the server's own, or that of a replica",
             do_next="give source.mysql.server_id a number that no other replica has",
         )
+    if listed is None:
+        return f"{mine}; whether a replica has it is not known: the user may not list them (REPLICATION MASTER ADMIN)"
     return f"{mine} is no replica's that the server lists"
 
 
-def _replicas(connection: SourceConnection) -> list[TextRow]:
-    """The replicas that have registered themselves, by the statement's name on this server."""
+def _replicas(connection: SourceConnection) -> list[TextRow] | None:
+    """The replicas that have registered themselves, by the statement's name on this server; None where the user may not
+    see them: reading the binlog of MariaDB does not need that right."""
     try:
         return connection.rows("SHOW REPLICAS")
-    except ConfigError:
+    except ConfigError as error:
+        if error.where.get("error") == _NO_RIGHT:
+            return None
         return connection.rows("SHOW SLAVE HOSTS")
 
 

@@ -16,6 +16,7 @@ from binlake.position.record_reader import RecordReader
 from binlake.rows.upsert.fanout import destination
 from binlake.settings import Settings
 from binlake.source.database.connection import connect
+from binlake.source.database.source_table import quoted, tables_of
 from binlake.tables.catalog import catalog_tables
 from hudilake.errors import ConfigError
 from hudilake.storage import Storage
@@ -24,10 +25,7 @@ from hudilake.table.table import HudiTable
 
 _BEGUN = {"u": "a change of a row", "d": "a delete of a row", "c": "a new row"}
 _NAMED = 5
-_WITH_ROWS = (
-    "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_ROWS > 0 "
-    "AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"
-)
+_SYSTEM = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
 
 
 @dataclass(frozen=True)
@@ -87,11 +85,17 @@ def first_op(records: RawRecords) -> str:
 def unread_rows(settings: Settings, lake: Storage) -> Iterator[LoadFinding]:
     """The tables with rows of a server whose binlog the stream reads, of which the lake has none: the binlog from the
     stream's place on does not have them. Raises TransientError, ConfigError."""
+    lacking: list[str] = []
     with connect(settings.source.database.model_copy(update={"replica": None})) as connection:
-        names = [SourceTable(str(database), str(table)) for database, table in connection.rows(_WITH_ROWS)]
-    lacking = [str(s) for s in sorted(names, key=str) if settings.selects(s) and not _is_there(settings, lake, s)]
+        for source in tables_of(connection):
+            if source.database.lower() in _SYSTEM or not settings.selects(source) or _is_there(settings, lake, source):
+                continue
+            if connection.rows(f"SELECT 1 FROM {quoted(source.database)}.{quoted(source.table)} LIMIT 1"):  # noqa: S608 - quoted
+                lacking.append(str(source))
+            if len(lacking) > _NAMED:
+                break
     if lacking:
-        more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
+        more = " and others" if len(lacking) > _NAMED else ""
         yield LoadFinding(
             "first load",
             f"tables with rows that the lake does not have: {', '.join(lacking[:_NAMED])}{more}. The stream brings "
