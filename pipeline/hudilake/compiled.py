@@ -17,9 +17,11 @@ _said: list[bool] = []
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Signature of read-only bytes and words, and of signed and unsigned longs and doubles (contiguous, writable).
+#: Signature of read-only bytes, integers and words, and of signed and unsigned longs and doubles (contiguous, writable).
 BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 OUT_BYTES = types.uint8[::1]
+IN_INTS = types.Array(types.int32, 1, "C", readonly=True)
+OUT_INTS = types.int32[::1]
 LONGS = types.int64[::1]
 LONG_ROWS = types.int64[:, ::1]
 ULONGS = types.uint64[::1]

@@ -18,10 +18,11 @@ from binlake.rows.upsert.prepare import TableFacts, prepare
 from binlake.settings import Settings
 from binlake.source.database.connection import SourceConnection, connect
 from binlake.source.database.pace import Pace
+from binlake.source.database.plain_cells import compact_json
 from binlake.source.database.row_packets import columns_of_packets
 from binlake.source.database.snapshot import SourcePosition, snapshots
 from binlake.source.database.source_table import SourceColumn
-from binlake.source.database.values import Unreadable, ValueReader, compact_json
+from binlake.source.database.values import Unreadable, ValueReader
 from hudilake.errors import BadInputError, UnsupportedError
 
 #: The most rows and bytes in memory at once, of one session.

@@ -6,7 +6,6 @@ The conversions are those for Canal, whose values are MySQL's own texts (``binla
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from binlake.decode.types.mysql_types import MysqlType
 from binlake.decode.types.wires import to_lake
 from binlake.decode.types.zero_dates import with_policy
 from binlake.settings import SourceSettings
+from binlake.source.database.plain_cells import plain_values
 
 _WIRES = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bool", "year"), "int_text"),
@@ -32,8 +32,6 @@ _WIRES = {
 }
 _ZERO_DATE = r"^[0-9]{4}-(00-[0-9]{2}|[0-9]{2}-00)"
 _SECOND = 1_000_000
-#: A string of JSON, or blanks outside of one.
-_BLANKS = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
 
 
 @dataclass
@@ -84,6 +82,16 @@ class ValueReader:
         """
         if pa.types.is_binary(self.lake_type):
             return texts
+        plain = plain_values(texts, self.column)
+        if plain is None:
+            return self._converted(texts, unreadable)
+        values, odd = plain
+        if not odd.any():
+            return values
+        mask = pa.array(odd)
+        return pc.replace_with_mask(values, mask, self._converted(texts.filter(mask), unreadable))
+
+    def _converted(self, texts: pa.Array, unreadable: Unreadable) -> pa.Array:
         strings = texts.cast(pa.string())
         if pa.types.is_boolean(self.lake_type):
             return strings.cast(pa.int8()).cast(pa.bool_())
@@ -126,13 +134,6 @@ def _normalised(text: str) -> str:
         return msgspec.json.encode(msgspec.json.decode(text), order="sorted").decode()
     except (msgspec.MsgspecError, RecursionError):
         return text
-
-
-def compact_json(texts: pa.Array) -> pa.Array:
-    """JSON texts without blanks between their parts, members and numbers as they are: so a connector writes them."""
-    coded = texts.dictionary_encode()
-    known = [None if text is None else _BLANKS.sub(r"\1", text) for text in coded.dictionary.to_pylist()]
-    return pa.array(known, pa.string()).take(coded.indices)
 
 
 def sql_literal(value: object, kind: MysqlType, quote: Callable[[str], str]) -> str:
