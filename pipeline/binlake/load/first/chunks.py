@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -93,18 +93,21 @@ def read_in_order(
         read: reads in the session of a number the rows for which a condition holds.
         readers: runs it.
 
-    Raises what ``read`` raises, TransientError.
+    Raises what ``read`` raises, TransientError. Whenever it ends, no session reads any more.
     """
     free, running = deque(range(len(connections))), deque[tuple[int, Chunk, Future[R]]]()
     low, more = after, True
-    while running or more:
-        while more and free:
-            number = free.popleft()
-            chunk = column.chunk(connections[number], rows, low)
-            where = column.where(chunk, connections[number])
-            running.append((number, chunk, readers.submit(read, number, where)))
-            low, more = chunk.high, chunk.high is not None
-        number, chunk, reading = running.popleft()
-        result = reading.result()
-        free.append(number)
-        yield chunk, result
+    try:
+        while running or more:
+            while more and free:
+                number = free.popleft()
+                chunk = column.chunk(connections[number], rows, low)
+                where = column.where(chunk, connections[number])
+                running.append((number, chunk, readers.submit(read, number, where)))
+                low, more = chunk.high, chunk.high is not None
+            number, chunk, reading = running.popleft()
+            result = reading.result()
+            free.append(number)
+            yield chunk, result
+    finally:
+        wait([reading for _, _, reading in running if not reading.cancel()])
