@@ -17,7 +17,8 @@ _said: list[bool] = []
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Signature of read-only bytes, integers and words, and of signed and unsigned longs and doubles (contiguous, writable).
+#: Signature of read-only bytes, integers and words, and of signed and unsigned longs and doubles (contiguous,
+#: writable).
 BYTES = types.Array(types.uint8, 1, "C", readonly=True)
 OUT_BYTES = types.uint8[::1]
 IN_INTS = types.Array(types.int32, 1, "C", readonly=True)
