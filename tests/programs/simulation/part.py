@@ -26,7 +26,7 @@ archival, restore), processes that die, and storage calls that are lost, late, f
 sleeps; the store is in memory. In the end the tables hold the newest change of each key, fsck and audit find nothing,
 and each file holds what its commit recorded. A second stream writes one of the tables; tasks end in a drawn order. What
 a process reads before it has a lock may be as it was before another's work; no store that binlake supports gives staler
-listings. A seed that fails is shrunk: its detail has the fewest steps."""
+listings. A seed that fails is shrunk: its detail has the fewest steps. An hour of one core plays about 5,800."""
 
     def run(self, task: Task) -> Iterator[Verdict]:
         """One seed after the other."""
