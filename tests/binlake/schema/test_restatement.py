@@ -9,11 +9,16 @@ import pyarrow as pa
 import pytest
 
 from binlake.decode.changes import ordering_value
-from binlake.decode.ddl.clauses import AddColumn, RenameColumn
+from binlake.decode.ddl.clauses import AddColumn, ModifyColumn, RenameColumn
+from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.ddl.statements import parse_ddl
+from binlake.decode.types.mysql_types import parse_type
+from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.restatement import Restatement, restated
+from binlake.schema.rules.retyping import conversion
 from binlake.schema.rules.row_places import RowPlaces
-from binlake.schema.rules.steps import Copy, Fill, Step, step_from_json, step_to_json
+from binlake.schema.rules.stepping import converted_values
+from binlake.schema.rules.steps import Convert, Copy, Fill, Step, step_from_json, step_to_json
 
 NOW = 1_760_000_000
 
@@ -135,3 +140,39 @@ def test_rows_that_are_not_concerned_stay_the_same_object() -> None:
 def test_commits_keep_steps_whole(text: str) -> None:
     said = json.loads(json.dumps(step_to_json(step(text))))
     assert step_from_json(said) == step(text)
+
+
+def modified(text: str) -> ColumnDefinition:
+    (ddl,) = parse_ddl(f"ALTER TABLE t MODIFY c {text}", "db")
+    (clause,) = ddl.clauses
+    assert isinstance(clause, ModifyColumn)
+    return clause.column
+
+
+MARIADB, MYSQL = Session(mariadb=True, seconds=NOW), Session(seconds=NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "session", "of_null"),
+    [
+        ("TIMESTAMP NOT NULL", MARIADB, NOW),
+        ("TIMESTAMP NOT NULL DEFAULT '2001-01-01'", MARIADB, NOW),
+        ("TIMESTAMP NULL", MARIADB, None),
+        ("TIMESTAMP NOT NULL", MYSQL, None),
+        ("DATETIME NOT NULL", MARIADB, None),
+    ],
+)
+def test_null_in_a_timestamp_becomes_the_time_of_the_statement(
+    text: str, session: Session, of_null: int | None
+) -> None:
+    """Recorded with MariaDB 11.4; the zero date, which is null in the lake, stays what it is."""
+    numbers = pa.chunked_array([pa.array([None, 0, 20030101000000], pa.int64())])
+    values = converted_values(Convert(modified(text), parse_type("bigint"), session), numbers)
+    assert values.cast(pa.int64()).to_pylist() == [of_null and of_null * 1_000_000, None, 1041379200000000]
+
+
+@pytest.mark.parametrize(("session", "steps"), [(MARIADB, 1), (MYSQL, 0)])
+def test_not_null_alone_converts_the_timestamps_of_mariadb(session: Session, steps: int) -> None:
+    kind = parse_type("timestamp")
+    made = conversion(modified("TIMESTAMP NOT NULL"), kind, kind.lake_type, kind.lake_type, session)
+    assert [made[0] is not None, made[1]] == [bool(steps), None]

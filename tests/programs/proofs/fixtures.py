@@ -19,12 +19,14 @@ from hudilake.errors import LakeError, UnsupportedError
 from hudilake.format.files.bloom import DYNAMIC, SIMPLE, BloomFilter
 from hudilake.format.files.delete_block import decode_deletes
 from hudilake.format.files.hfile.reader import HFileReader
+from hudilake.format.files.log_file import BlockType, Header, encode_block, iter_blocks
 from tests.programs.proofs.part import Outcome, Task, Verdict
 from tests.programs.proofs.rules import rule_of
 
 _BLOOMS = "format/bloom-filter/hadoop/"
 _KEYS = f"{_BLOOMS}all_10000.keys.data"
 _DELETES = "format/delete-block-v2-content-10-records.data"
+_POSITIONS = "format/record_positions_header_v3.data"
 _HFILE = "hfile/hudi_1_0_hbase_2_4_13_avro_simple_schema_fake_first_key.hfile"
 _RATE = 1e-6
 
@@ -39,7 +41,7 @@ class Fixtures:
     about: str = (
         "A bloom filter is equal if it has all of 10,000 keys and ours of its size has the same bytes for them;"
         " the HFile of HBase if its 20,000 records are the ones that its test expects, by a scan and one by"
-        " one. What is refused has a rule."
+        " one; record positions if a log block that has them in its header is read whole. What is refused has a rule."
     )
 
     def run(self, task: Task) -> Iterator[Verdict]:
@@ -53,6 +55,7 @@ class Fixtures:
             if name.startswith(_BLOOMS) and name.endswith(".bf.data")
         }
         jobs[_DELETES] = lambda: str(decode_deletes(common.read(_DELETES)).num_rows)
+        jobs[_POSITIONS] = lambda: positions_differ(_text(common.read(_POSITIONS)))
         jobs[_HFILE] = lambda: hfile_differs(hadoop.read(_HFILE))
         for name in [name for name in jobs if name not in task.judged][task.start :][: task.limit]:
             yield judge(name, jobs[name])
@@ -81,6 +84,17 @@ def bloom_differs(name: str, text: str, keys: list[str]) -> str | None:
     ours = BloomFilter.simple(size, _RATE) if kind == "simple" else BloomFilter.dynamic(size, _RATE, int(last))
     ours.add(keys)
     return None if ours.to_base64() == text else "other bytes"
+
+
+def positions_differ(text: str) -> str | None:
+    """What is wrong with log blocks of which one has these record positions. Their rows are merged by their keys."""
+    headers: list[dict[int, str]] = [
+        {Header.INSTANT_TIME: "1", Header.RECORD_POSITIONS: text},
+        {Header.INSTANT_TIME: "2"},
+    ]
+    data = b"".join(encode_block(BlockType.PARQUET_DATA, header, b"rows") for header in headers)
+    blocks = [(dict(block.header), bytes(block.content)) for block in iter_blocks(data)]
+    return None if blocks == [(header, b"rows") for header in headers] else f"{len(blocks)} other blocks"
 
 
 def hfile_differs(content: bytes) -> str | None:

@@ -52,9 +52,11 @@ class ForeignTables:
 
     def run(self, task: Task) -> Iterator[Verdict]:
         """Unpack what is new below the task's place, and judge it."""
-        archives = {**_archives_of(FOREIGN), **_of_hudi(task.place)}
+        archives = _of_hudi(task.place)
         for directory in task.options:
             archives |= _archives_of(Path(directory))
+        stems = {name.rpartition("/")[2] for name in archives}
+        archives |= {name: path for name, path in _archives_of(FOREIGN).items() if name not in stems}
         chosen = [name for name in sorted(archives) if name not in task.judged][task.start :]
         for name in chosen[: task.limit]:
             yield judge(name, unpacked(archives[name], task.place / "unpacked" / name))

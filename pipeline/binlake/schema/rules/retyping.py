@@ -65,11 +65,18 @@ def conversion(
     if why is not None:
         return Convert(column, former, session), UndeterminedEffect(column.name, why)
     alike = after == before or common_type(before, after)[0] == after
-    fills = not column.nullable and new.base not in _NO_IMPLICIT_DEFAULT
+    fills = not column.nullable and (new.base not in _NO_IMPLICIT_DEFAULT or becomes_now(column, session))
     if keeps_values(former, new) and alike and not fills and not rekeys:
         return None, None
     unsure = why_ambiguous(former, new) or why_mode_decides(former, new)
     return Convert(column, former, session), UndeterminedEffect(column.name, unsure) if unsure is not None else None
+
+
+def becomes_now(column: ColumnDefinition, session: Session) -> bool:
+    """Whether a null becomes the time of the statement: in a TIMESTAMP of MariaDB that is NOT NULL, also in a strict
+    session (recorded with 11.4). A MySQL with its defaults refuses the statement."""
+    is_timestamp = column.type is not None and column.type.base == "timestamp"
+    return is_timestamp and not column.nullable and session.mariadb and session.seconds is not None
 
 
 def is_rewritten(before: pa.DataType, after: pa.DataType) -> bool:

@@ -17,6 +17,7 @@ from binlake.schema.rules.conversion.columns import converted
 from binlake.schema.rules.conversion.undetermined import why_undetermined
 from binlake.schema.rules.evolution import TypeChange, common_type
 from binlake.schema.rules.generated import computed
+from binlake.schema.rules.retyping import becomes_now
 from binlake.schema.rules.steps import Compute, Convert, Copy, Fill, Follow, Step
 from hudilake.errors import UnsupportedError
 
@@ -127,7 +128,12 @@ def converted_values(step: Convert, present: pa.ChunkedArray) -> pa.Array:
     if step.old is None or not known:
         return pa.nulls(len(present), new.lake_type)
     before = as_type(present, step.old.lake_type)
-    return _without_nulls(converted(step.old, new, before.combine_chunks(), step.session), step.column)
+    before = before.combine_chunks()
+    values = converted(step.old, new, before, step.session)
+    if becomes_now(step.column, step.session):
+        now = pa.scalar(step.session.seconds, pa.int64()).cast(pa.timestamp("s")).cast(pa.timestamp("us"))
+        return pc.if_else(before.is_null(), now.cast(values.type), values)
+    return _without_nulls(values, step.column)
 
 
 def _compute(rows: pa.Table, step: Compute, mask: Mask) -> pa.Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import re
 import zlib
 from collections import Counter
@@ -13,7 +15,7 @@ from tests.programs.oracle.recording import Recording
 from tests.programs.oracle.trial import played
 from tests.programs.proofs.part import Outcome, Verdict
 from tests.programs.proofs.suite.delivered import as_delivered
-from tests.programs.proofs.suite.reasons import excused_by, named, reason_of
+from tests.programs.proofs.suite.reasons import excused_by, named, reason_of, sets_zone
 from tests.programs.proofs.suite.recorder import Run
 
 SEVERITY = (Outcome.EQUAL, Outcome.REFUSED, Outcome.LOST, Outcome.WRONG)
@@ -38,7 +40,12 @@ CARRIED = f"{KEYED}, and all equal that the topic carries"
 
 def judged(run: Run) -> tuple[Verdict, list[Segment]]:
     """The verdict of a file, which is the worst of its segments', and these."""
-    segments = [_segment(r, u) for r, u in zip(run.recordings, run.unparsed, strict=True) if _has_rows(r)]
+    zoned = itertools.accumulate((sets_zone(recording) for recording in run.recordings), operator.or_)
+    segments = [
+        _segment(recording, unparsed, in_zone=in_zone)
+        for recording, unparsed, in_zone in zip(run.recordings, run.unparsed, zoned, strict=True)
+        if _has_rows(recording)
+    ]
     segments += [Segment(f"{run.name}#died", Outcome.LOST, _death(why), why, True) for why in run.deaths]
     return verdict_of(run.name, run.end, segments), segments
 
@@ -65,7 +72,7 @@ def _tags(name: str, segments: Sequence[Segment]) -> Iterator[str]:
             yield CARRIED
 
 
-def _segment(recording: Recording, unparsed: Sequence[str]) -> Segment:
+def _segment(recording: Recording, unparsed: Sequence[str], *, in_zone: bool) -> Segment:
     keyed = any(record.key is not None for record in recording.records if record.topic is not None)
     delivered, altered = as_delivered(recording)
     worst = Segment(recording.name, Outcome.EQUAL, "", "", keyed, carried=True)
@@ -80,7 +87,7 @@ def _segment(recording: Recording, unparsed: Sequence[str]) -> Segment:
         if excused is not None and SEVERITY.index(excused[0]) > SEVERITY.index(worst.outcome):
             worst = replace(worst, outcome=excused[0], reason=excused[1], detail=str(dict(trial.excuses.used)))
         for failure in trial.failures:
-            outcome, reason = reason_of(recording, failure, trial.failures, words, unparsed)
+            outcome, reason = reason_of(recording, failure, trial.failures, words, unparsed, in_zone=in_zone)
             if SEVERITY.index(outcome) > SEVERITY.index(worst.outcome):
                 detail = f"{way}, {form}: {failure.kind} | {failure.table} | {failure.detail}"
                 worst = replace(worst, outcome=outcome, reason=reason, detail=detail)

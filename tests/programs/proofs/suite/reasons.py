@@ -31,9 +31,11 @@ _XA = "rows of a prepared XA transaction that is rolled back come as if they wer
 _LOGGED = "the topic has a row that the server has not, and nothing that deletes it"
 _REAL = "a column declared as REAL, which is a DOUBLE, comes with 32 bits"
 _ENUM = "the connector's definition of an ENUM or SET column has other values than the server's"
+_NO_ENUM = "an ENUM or SET column that is declared BINARY comes as null"
 _FORMER = "the connector does not take in CREATE OR REPLACE TABLE, and names columns by the former definition"
 _MERGED = "rows that are written through a table of the engine MERGE come under its name, or not at all"
 _ZERO_DATES = "dates with zeros are null, as source.zero_dates says"
+_ZONE = "a statement converts TIMESTAMP values in its session's time zone, which the topic does not have"
 _EXCUSES = {
     CHARSET.name: (Outcome.LOST, CHARSET.reason),
     ZERO_DATES.name: (Outcome.LOST, ALTERED_DATES),
@@ -51,6 +53,7 @@ _TOLD = (
     "BadInputError",
 )
 _XA_ROLLBACK = re.compile(r"\s*XA\s+ROLLBACK\b", re.IGNORECASE)
+_SETS_ZONE = re.compile(r"\s*SET\b.*\btime_zone\b", re.IGNORECASE | re.DOTALL)
 _REPLACED = re.compile(r"\s*CREATE\s+OR\s+REPLACE\s+TABLE\s+`?(\w+)`?", re.IGNORECASE)
 _UNION = re.compile(r"\bUNION\s*=\s*\(([^)]*)\)", re.IGNORECASE)
 _UNMATCHED = "found no row of their content"
@@ -93,6 +96,8 @@ def reason_of(
     failures: Sequence[Failure],
     words: Mapping[str, Mapping[str, str]],
     unparsed: Sequence[str],
+    *,
+    in_zone: bool = False,
 ) -> tuple[Outcome, str]:
     """The outcome of a failure and its reason, in words that failures of its kind share. A refusal has a rule.
 
@@ -102,8 +107,12 @@ def reason_of(
         failures: all of the trial.
         words: see ``named``.
         unparsed: statements that the connector's log names.
+        in_zone: whether the file has set a session's time zone.
     """
-    return _documented(*_reason(recording, failure, failures, words, unparsed))
+    outcome, reason = _documented(*_reason(recording, failure, failures, words, unparsed))
+    if outcome is Outcome.WRONG and in_zone and failure.table in _zoned(recording):
+        return Outcome.LOST, _ZONE
+    return outcome, reason
 
 
 def reason_without_connector(
@@ -157,6 +166,8 @@ def _reason(
         return Outcome.LOST, _REAL
     if failure.table in _other_values(recording):
         return Outcome.LOST, _ENUM
+    if failure.table in _without_values(recording):
+        return Outcome.LOST, _NO_ENUM
     if failure.table in _formerly_named(recording):
         return Outcome.LOST, _FORMER
     extra = re.match(r"\{'missing': 0, 'extra': (\d+), 'duplicate': 0\}", failure.detail)
@@ -167,6 +178,24 @@ def _reason(
         return Outcome.LOST, _OTHERWISE
     told = [other for other in failures if other.kind.startswith(_TOLD) and other.table in ("", failure.table)]
     return (Outcome.REFUSED, told[0].kind) if told else (Outcome.WRONG, failure.kind)
+
+
+def sets_zone(recording: Recording) -> bool:
+    """Whether a statement sets a session's time zone."""
+    return any(_SETS_ZONE.match(statement.sql) for statement in recording.script.after)
+
+
+def _zoned(recording: Recording) -> set[str]:
+    """The tables with rows from before a statement that alters them, and a TIMESTAMP or DATETIME column since."""
+    filled: set[str] = set()
+    altered: set[str] = set()
+    for record in recording.records:
+        payload = json.loads(record.value)["payload"] if record.value is not None else {}
+        if payload.get("after"):
+            filled.add(f"{payload['source']['db']}.{payload['source']['table']}")
+        altered |= {change["id"].replace('"', "") for change in payload.get("tableChanges") or ()} & filled
+    timed = {str(t) for t in recording.truth if any(c.data_type in ("timestamp", "datetime") for c in t.columns)}
+    return altered & timed
 
 
 def _other_values(recording: Recording) -> set[str]:
@@ -182,6 +211,23 @@ def _other_values(recording: Recording) -> set[str]:
         for column in truth.columns
         if (values := known.get((str(truth), column.name)))
         and values != re.findall(r"'((?:[^']|'')*)'", column.type.partition("(")[2])
+    }
+
+
+def _without_values(recording: Recording) -> set[str]:
+    """The tables with an ENUM or SET column that is null in all rows of the topic, and in none at the server."""
+    sent: dict[tuple[str, str], set[bool]] = defaultdict(set)
+    for record in recording.records:
+        payload = json.loads(record.value)["payload"] if record.topic is not None and record.value is not None else {}
+        for name, value in (payload.get("after") or {}).items():
+            sent[f"{payload['source']['db']}.{payload['source']['table']}", name].add(value is None)
+    return {
+        str(truth)
+        for truth in recording.truth
+        for number, column in enumerate(truth.columns)
+        if column.data_type in ("enum", "set")
+        and sent[str(truth), column.name] == {True}
+        and all(row[number] is not None for row in truth.rows)
     }
 
 
