@@ -133,8 +133,7 @@ class Stream:
             self._runner.settle()  # the lake records which topics the stream reads, before it has a table
         if self._monitor is not None:
             self._monitor.attach(lake, ledger)
-        self._checkpoint_dir = self._checkpoint_place()
-        self._checkpoint = open_storage(self._checkpoint_dir)
+        self._checkpoint = open_storage(self._checkpoint_place())
         if start.missing:
             ledger.save(state)
         finished = last_finished(self._checkpoint)
@@ -151,7 +150,7 @@ class Stream:
 
     def _checkpoint_place(self) -> str:
         """The directory of Spark's checkpoint. It is disposable, so it lies beside the ledger only if Spark can write
-        there without further configuration."""
+        there without further configuration. Spark gets its URI: a cluster takes a bare path for one in HDFS."""
         uri = self._settings.state_uri
         if "://" not in uri or uri.startswith("file:"):
             return f"{uri}/checkpoint"
@@ -169,7 +168,7 @@ class Stream:
         known = last_planned(self._checkpoint)
         planned = planned_stream(self._spark, self._settings, self._start, known, once=once)
         writer = planned.frame.writeStream.foreachBatch(self._on_batch)
-        writer = writer.option("checkpointLocation", self._checkpoint_dir).queryName(self._settings.name)
+        writer = writer.option("checkpointLocation", self._checkpoint.uri).queryName(self._settings.name)
         writer = writer.trigger(**planned.trigger)
         try:
             self._query = writer.start()
@@ -240,7 +239,7 @@ class Stream:
     def _run_batch(self, batch: DataFrame, batch_id: int) -> None:
         planned = planned_batch(self._checkpoint, batch_id)
         if planned is None:
-            raise ConfigError("Spark's offset log is missing", do_next="check state.uri", path=self._checkpoint_dir)
+            raise ConfigError("Spark's offset log is missing", do_next="check state.uri", path=self._checkpoint.uri)
         engine: Engine = self._direct if self._settings.kafka.fetch == "direct" else SourceEngine(batch)
         self._topics.planned(planned.end)
         if not self._started:
