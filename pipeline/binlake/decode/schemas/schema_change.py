@@ -244,6 +244,9 @@ def _table_of_id(table_id: str, database: str) -> SourceTable:
     return SourceTable(parts[-2] if len(parts) > 1 else database, parts[-1])
 
 
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+
+
 def column_type(column: _ColumnText) -> MysqlType:
     """The type from typeExpression and the separate length, scale and options. Raises UnsupportedError."""
     name = (column.type_expression or column.type_name).strip()
@@ -254,6 +257,11 @@ def column_type(column: _ColumnText) -> MysqlType:
         arguments = f"({column.length},{column.scale})" if column.scale is not None else f"({column.length})"
         first, attributes = _name_and_attributes(name)
         name = f"{first}{arguments}{attributes}"
+    if column.charset_name == "binary" and kind in _TEXTS:
+        raise UnsupportedError(
+            f"{name} of the character set binary comes as text or as bytes, and no message says which",
+            do_next="declare the column as BINARY or VARBINARY",
+        )
     if column.charset_name is not None:
         name += f" character set {column.charset_name}"
     return parse_type(name.lower())
