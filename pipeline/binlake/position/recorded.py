@@ -192,15 +192,15 @@ class RecordedLoad:
             read may have later ones too.
         definition: a digest of the columns and the key at the source.
         rows: how many were loaded so far.
-        after: all rows whose first key column is less than this value are loaded, as the server spells it; None: none,
-            or all.
+        after: all rows whose key is less than this one are loaded; its first columns, as the server spells them. None:
+            none, or all.
         done: whether all rows are loaded.
     """
 
     position: SourcePosition
     definition: str
     rows: int = 0
-    after: str | None = None
+    after: tuple[str, ...] | None = None
     done: bool = False
 
     def interrupted(self, path: str) -> ConfigError:
@@ -220,6 +220,9 @@ class RecordedLoad:
     def from_text(text: str) -> RecordedLoad:
         """The reverse of ``to_text``. Raises ValueError, KeyError, TypeError."""
         data = json.loads(text)
+        after = data["after"]
+        if after is not None:
+            data["after"] = (after,) if isinstance(after, str) else tuple(map(str, after))  # once one column's text
         return RecordedLoad(**{**data, "position": SourcePosition.from_json(data["position"])})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +19,6 @@ from binlake.settings import Settings
 from binlake.source.database.connection import SourceConnection, connect
 from binlake.source.database.pace import Pace
 from binlake.source.database.plain_cells import compact_json
-from binlake.source.database.row_packets import columns_of_packets
 from binlake.source.database.snapshot import SourcePosition, snapshots
 from binlake.source.database.source_table import SourceColumn
 from binlake.source.database.values import Unreadable, ValueReader
@@ -73,17 +72,17 @@ class SnapshotSession:
         """Let go of the tables that were read, so that they may be altered; the snapshot stays."""
         self.connection.rows(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
 
-    def read(self, plan: LoadPlan, where: str, pace: Pace) -> Iterator[LoadedRows]:
+    def read(self, plan: LoadPlan, where: str, pace: Pace) -> Generator[LoadedRows]:
         """The rows of a table for which a condition holds. Raises BadInputError for a value that no lake type holds,
         UnsupportedError for a row that the table's rules refuse, TransientError."""
         selected = ", ".join(column.selected for column, _ in plan.columns)
         sql = f"SELECT {selected} FROM {plan.described.sql_name}{where}"  # noqa: S608 - identifiers are quoted
-        for packets in self.connection.packets(sql, _ROWS, _BYTES):
-            cells = columns_of_packets(packets, len(plan.columns))
-            yield self._prepared(
-                plan, [_read(*one, array, plan) for one, array in zip(plan.columns, cells, strict=True)]
-            )
-            pace.passed(len(packets))
+        with contextlib.closing(self.connection.blocks(sql, _ROWS, _BYTES)) as blocks:
+            for block in blocks:
+                cells = block.columns(len(plan.columns))
+                values = [_read(*one, array, plan) for one, array in zip(plan.columns, cells, strict=True)]
+                yield self._prepared(plan, values)
+                pace.passed(len(block))
 
     def _prepared(self, plan: LoadPlan, values: Sequence[pa.Array]) -> LoadedRows:
         batch = ChangeBatch(plan.schema, "", self._with_meta(plan, values), origin=plan.described.name)

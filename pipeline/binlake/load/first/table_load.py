@@ -2,19 +2,20 @@
 
 The first commit has no rows. It records the position, and that rows up to there are not wanted from elsewhere: so it
 does not matter where the stream begins to read, if only all changes after the position come. Each further commit holds
-whole chunks and the value up to which all are there. After a kill the next run goes on from this value, at a later
+whole chunks and the place up to which all are there. After a kill the next run goes on from this place, at a later
 position: its rows have later changes than those before, and the changes in between, which the stream brings to both,
 make them equal. Rows that nothing identifies cannot be made equal: such a table is begun anew.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from binlake.load.first.chunks import read_in_order
+from binlake.load.first.chunks import Place, read_in_order
 from binlake.load.first.session import LoadedRows, SnapshotSession
 from binlake.load.first.table_plan import LoadPlan
 from binlake.position.commit_record import CommitNotes, CommitRecord
@@ -76,10 +77,10 @@ class LoadProgress:
 
 @dataclass(frozen=True)
 class _ReadRows:
-    """Rows that were read, and the value from which the rest goes on; None for the last part."""
+    """Rows that were read, and the place from which the rest goes on; None for the last part."""
 
     rows: Sequence[LoadedRows]
-    high: str | None = None
+    high: Place | None = None
 
 
 @dataclass
@@ -126,9 +127,13 @@ class TableLoad:
         self._hold()
         table, load = self._opened(anew=anew)
         self.before = load.rows
-        with ThreadPoolExecutor(1, "binlake-load-commit") as one, ThreadPoolExecutor(4, "binlake-load-file") as pool:
+        with (
+            ThreadPoolExecutor(1, "binlake-load-commit") as one,
+            ThreadPoolExecutor(4, "binlake-load-file") as pool,
+            contextlib.closing(self._gathered(load.after)) as gathered,
+        ):
             commit: Future[None] | None = None
-            for held, high, last in self._gathered(load.after):
+            for held, high, last in gathered:
                 if commit is not None:
                     commit.result()
                 rows = load.rows + sum(part.rows for part in held)
@@ -189,7 +194,7 @@ class TableLoad:
         one_place = len({session.place for session in self.sessions}) == 1
         used = (
             self.sessions
-            if self.plan.chunk_column is not None and (self.plan.by_key or one_place)
+            if self.plan.chunk_columns is not None and (self.plan.by_key or one_place)
             else self.sessions[:1]
         )
         if not self.plan.by_key and not all(session.position.exact for session in used):
@@ -202,8 +207,8 @@ class TableLoad:
 
     # -- read ----------------------------------------------------------------------------------------------------------
 
-    def _gathered(self, after: str | None) -> Iterator[tuple[list[LoadedRows], str | None, bool]]:
-        """The rows of one commit each, the value from which the rest goes on, and whether they are the last ones."""
+    def _gathered(self, after: Place | None) -> Generator[tuple[list[LoadedRows], Place | None, bool]]:
+        """The rows of one commit each, the place from which the rest goes on, and whether they are the last ones."""
         held: list[LoadedRows] = []
         parts = self._parts(after)
         part = next(parts, _ReadRows(()))
@@ -219,9 +224,9 @@ class TableLoad:
                 held = []
             part = following
 
-    def _parts(self, after: str | None) -> Iterator[_ReadRows]:
-        used, column = self._used(), self.plan.chunk_column
-        if column is None or (len(used) == 1 and not self.plan.by_key):
+    def _parts(self, after: Place | None) -> Iterator[_ReadRows]:
+        used, columns = self._used(), self.plan.chunk_columns
+        if columns is None or (len(used) == 1 and not self.plan.by_key):
             for rows in used[0].read(self.plan, "", self.pace):
                 self._progress(rows.rows)
                 yield _ReadRows([rows])
@@ -232,7 +237,7 @@ class TableLoad:
             return list(used[number].read(self.plan, where, self.pace))
 
         for chunk, rows_of_chunk in read_in_order(
-            column, connections, self.limits.chunk_rows, after, read, self.readers
+            columns, connections, self.limits.chunk_rows, after, read, self.readers
         ):
             self._progress(sum(rows.rows for rows in rows_of_chunk))
             yield _ReadRows(rows_of_chunk, chunk.high)

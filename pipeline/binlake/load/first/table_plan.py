@@ -9,7 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from binlake.decode.changes import META_FIELDS, META_NAMES, ChangeBatch, SourceTable, TableSchema
-from binlake.load.first.chunks import ChunkColumn
+from binlake.load.first.chunks import ChunkColumns
 from binlake.rows.upsert.fanout import destination, part_of
 from binlake.rows.upsert.place import place_rows
 from binlake.rows.upsert.shape import shape
@@ -90,10 +90,9 @@ class LoadPlan:
         return target, pa.schema([field.with_nullable(True) for field in rows.schema if field.name not in META_NAMES])
 
     @property
-    def chunk_column(self) -> ChunkColumn | None:
-        """The column by whose values the table is cut into chunks; None for a table that is read in one piece."""
-        first = self.described.key[:1]
-        return ChunkColumn.of(self.described, self.described.column(first[0])) if first else None
+    def chunk_columns(self) -> ChunkColumns | None:
+        """The columns by whose values the table is cut into chunks; None for a table that is read in one piece."""
+        return ChunkColumns.of(self.described)
 
     @property
     def by_key(self) -> bool:
@@ -132,6 +131,12 @@ def _refuse(settings: Settings, described: DescribedTable, rules: TableRules) ->
         )
     if (why := rules.merge.refusal("its rows are made by the merge engine {}, of events")) is not None:
         raise UnsupportedError(why, do_next=_SNAPSHOT, table=name)
+    if described.versioned:
+        raise UnsupportedError(
+            "the server keeps former versions of its rows in it, and how the binlog tells of them was not tried",
+            do_next="leave the table out (tables.exclude)",
+            table=name,
+        )
     if described.engine.lower() not in _ENGINES:
         what = f"the engine {described.engine}" if described.engine else "a view"
         raise UnsupportedError(

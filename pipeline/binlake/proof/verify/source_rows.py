@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +13,6 @@ from binlake.proof.verify.columns import ColumnPlan, ComparedColumn
 from binlake.proof.verify.rows import EVERYTHING, KeyRange, KnownRows
 from binlake.source.database.connection import SourceConnection
 from binlake.source.database.pace import Pace
-from binlake.source.database.row_packets import columns_of_packets
 from binlake.source.database.source_table import DescribedTable, quoted
 from binlake.source.database.values import Unreadable, sql_literal
 
@@ -73,11 +73,12 @@ class SourceRows:
     def _read(self, columns: Sequence[ComparedColumn], where: str) -> Iterator[KnownRows]:
         selected = ", ".join(c.source.selected for c in columns)
         sql = f"SELECT {selected} FROM {self.table.sql_name}{where}"  # noqa: S608 - identifiers are quoted
-        for packets in self.connection.packets(sql, CHUNK_ROWS, CHUNK_BYTES):
-            cells = columns_of_packets(packets, len(columns))
-            values = [c.of_source(a, self.unreadable[c.source.name]) for c, a in zip(columns, cells, strict=True)]
-            yield KnownRows.of(pa.table(values, names=[c.source.name for c in columns]), self.plan)
-            self.pace.passed(len(packets))
+        with contextlib.closing(self.connection.blocks(sql, CHUNK_ROWS, CHUNK_BYTES)) as blocks:
+            for block in blocks:
+                cells = block.columns(len(columns))
+                values = [c.of_source(a, self.unreadable[c.source.name]) for c, a in zip(columns, cells, strict=True)]
+                yield KnownRows.of(pa.table(values, names=[c.source.name for c in columns]), self.plan)
+                self.pace.passed(len(block))
 
     def _where(self, portion: KeyRange) -> str:
         name = quoted(self.plan.key[0].source.name)

@@ -1,15 +1,15 @@
 """A connection to the source's database: small questions as text, large results as raw row packets.
 
-PyMySQL makes a Python object of every cell, which costs 6 s for a million rows of ten columns; its packets cost 1.4 s
-however many columns they have (measured). The packets are read by PyMySQL's own reader, which is not part of its
-documented interface: the dependency is bounded, and a test reads a real server.
+PyMySQL makes a Python object of every cell, which costs 6 s for a million rows of ten columns; its packets alone cost
+1.4 s however many columns they have (measured). So rows are cut from what PyMySQL's socket has read, many at once. The
+socket is not part of its documented interface: the dependency is bounded, and tests read a real server.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import pymysql
@@ -17,18 +17,27 @@ from pymysql.converters import encoders
 from pymysql.cursors import SSCursor
 
 from binlake.settings import DatabaseSettings
+from binlake.source.database.row_packets import PacketReader, RowBlock
 from hudilake.errors import ConfigError, LakeError, TransientError
 
 #: Error numbers of MySQL that another attempt does not change: access denied, unknown database, table or column,
 #: syntax, missing privilege.
 _LASTING = frozenset({1044, 1045, 1049, 1054, 1064, 1142, 1143, 1146, 1227})
 _SESSION = (
-    "SET SESSION time_zone = '+00:00', sql_mode = '', net_write_timeout = 3600, lock_wait_timeout = 3, "
-    "TRANSACTION_ISOLATION = 'REPEATABLE-READ'"
+    "SET SESSION time_zone = '+00:00', sql_mode = '', net_write_timeout = 3600, wait_timeout = 86400, "
+    "lock_wait_timeout = 3, TRANSACTION_ISOLATION = 'REPEATABLE-READ'"
 )
 _OLD_SESSION = _SESSION.replace("TRANSACTION_ISOLATION", "TX_ISOLATION")
+#: A server's limits for everybody, of MariaDB and of MySQL: they would end a long read, or a session that rests while
+#: others read.
+_NO_LIMITS = (
+    "SET SESSION max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0",
+    "SET SESSION max_execution_time = 0",
+)
 _UNKNOWN_VARIABLE, _UNREACHED = 1193, 2003
 _COM_BINLOG_DUMP = 0x12
+#: No less than the buffer of PyMySQL's socket.
+_BUFFERED = 1 << 17
 #: A packet that ends a result begins with this byte and is shorter than this.
 _END, _SHORT = 0xFE, 9
 
@@ -60,12 +69,20 @@ class SourceConnection:
         self._begin_session()
 
     def _begin_session(self) -> None:
+        if not self._set(_SESSION):
+            self.rows(_OLD_SESSION)  # MariaDB before 11.1 has the older name only
+        for statement in _NO_LIMITS:
+            self._set(statement)
+
+    def _set(self, statement: str) -> bool:
+        """Set variables of the session; false if the server does not know one."""
         try:
-            self.rows(_SESSION)
+            self.rows(statement)
         except LakeError as error:
             if error.where.get("error") != _UNKNOWN_VARIABLE:
                 raise
-            self.rows(_OLD_SESSION)  # MariaDB before 11.1 has the older name only
+            return False
+        return True
 
     @property
     def is_open(self) -> bool:
@@ -93,15 +110,16 @@ class SourceConnection:
             names = [str(column[0]).lower() for column in cursor.description or ()]
             return dict(zip(names, row, strict=True)) if row is not None else {}
 
-    def packets(self, sql: str, most: int, most_bytes: int) -> Iterator[list[bytes]]:
-        """The row packets of a result, in lists of at most ``most`` rows or about ``most_bytes`` bytes.
+    def blocks(self, sql: str, most: int, most_bytes: int) -> Generator[RowBlock]:
+        """The rows of a result, in blocks of at most ``most`` rows or about ``most_bytes`` bytes.
 
-        The server sends while the caller reads; nothing else may be asked before the end. Errors as ``rows``.
+        The server sends while the caller reads; nothing else may be asked before the end. Who stops before closes the
+        generator, and with it the session. Errors as ``rows``.
         """
         with self._errors(), self._connection.cursor(_PacketCursor) as cursor:
             cursor.execute(sql)
-            while chunk := cursor.packets(most, most_bytes):
-                yield chunk
+            while (block := cursor.block(most, most_bytes)) is not None:
+                yield block
 
     def begin_dump(self, request: bytes) -> None:
         """Ask for the binlog as a replica does (COM_BINLOG_DUMP); nothing else may be asked afterwards."""
@@ -143,22 +161,23 @@ class SourceConnection:
 
 
 class _PacketCursor(SSCursor):  # type: ignore[misc] # PyMySQL has no types
-    """A cursor without buffer that gives the payload of row packets."""
+    """A cursor without buffer that gives the row packets of a result."""
 
-    def packets(self, most: int, most_bytes: int) -> list[bytes]:
-        """The next row packets; empty at the end of the result."""
+    _reader: PacketReader | None = None
+
+    def block(self, most: int, most_bytes: int) -> RowBlock | None:
+        """The next rows; None at the end of the result."""
         result: Any = self._result
-        row_packets: list[bytes] = []
-        size = 0
-        while result.unbuffered_active and len(row_packets) < most and size < most_bytes:
-            packet = result.connection._read_packet()
-            if result._check_packet_is_eof(packet):
-                result.unbuffered_active, result.connection = False, None
-                break
-            data = packet.get_all_data()
-            row_packets.append(data)
-            size += len(data)
-        return row_packets
+        if not result.unbuffered_active:
+            return None
+        if self._reader is None:
+            # What is buffered must be taken first, and by itself: readinto1 would ask the socket for more besides.
+            file = result.connection._rfile
+            self._reader = PacketReader(file.raw.readinto, file.read1(_BUFFERED))
+        block = self._reader.block(most, most_bytes)
+        if self._reader.ended:
+            result.unbuffered_active, result.connection = False, None
+        return block
 
     def close(self) -> None:
         """End the result; one that is not read to its end costs the connection, instead of the time to read it."""

@@ -1,12 +1,14 @@
-"""Row packets of MySQL's text protocol -> Arrow columns of raw bytes."""
+"""Row packets of MySQL's text protocol, read many at once -> Arrow columns of raw bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pymysql.err import raise_mysql_exception
 
 from hudilake.compiled import BYTES, LONG, LONG_ROWS, LONGS, NOTHING, OUT_BYTES, compiled
 from hudilake.errors import CorruptDataError
@@ -16,29 +18,120 @@ _Longs = npt.NDArray[np.int64]
 _NULL_CELL = 0xFB
 #: First bytes of a length of 2, 3 and 8 bytes (MySQL's protocol, "length-encoded integer").
 _TWO, _THREE, _EIGHT = 0xFC, 0xFD, 0xFE
+#: Of a packet: the size of its header, the most of its payload, the mark of an error, the longest end of a result.
+_HEADER, _MOST_BYTES, _ERROR_MARK, _LONGEST_EOF = 4, 0xFFFFFF, 0xFF, 9
+#: Why no further packet is taken: bytes are missing, the result ends, an error, a packet of 16 MB, there is no room.
+_MORE, _EOF, _ERROR, _LARGE, _FULL = range(5)
+_FIRST_BYTES = 1 << 20
 
 
-def columns_of_packets(packets: Sequence[bytes], columns: int) -> list[pa.Array]:
-    """The cells of n rows, one binary array of n a column, null where the server sent null.
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """Row packets as the server sent them.
 
     Args:
-        packets: the payload of each row's packet.
-        columns: the number of columns of the result.
-
-    Raises CorruptDataError for a packet that is not a row of so many columns.
+        data: bytes, among them the payloads.
+        begins, ends: where the payload of each of n rows is, int64 arrays of n.
     """
-    data = np.frombuffer(b"".join(packets), dtype=np.uint8)
-    bounds = bounds_of(np.fromiter(map(len, packets), np.int64, len(packets)))
-    starts = np.empty((columns, len(packets)), dtype=np.int64)
-    lengths = np.empty_like(starts)
-    cut = _cut_packets(data, bounds, starts, lengths)
-    if cut < len(packets):
-        raise CorruptDataError(
-            "the server sent a row that does not have the columns of its result",
-            do_next="run the command again; if it stays, report the server's version",
-            row=cut,
-        )
-    return [_binary(data, s, n) for s, n in zip(starts, lengths, strict=True)]
+
+    data: _Bytes
+    begins: _Longs
+    ends: _Longs
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def columns(self, count: int) -> list[pa.Array]:
+        """The cells, one binary array of n for each of ``count`` columns, null where the server sent null.
+
+        Raises CorruptDataError for a packet that is not a row of so many columns.
+        """
+        starts = np.empty((count, len(self)), dtype=np.int64)
+        lengths = np.empty_like(starts)
+        cut = _cut_packets(self.data, self.begins, self.ends, starts, lengths)
+        if cut < len(self):
+            raise CorruptDataError(
+                "the server sent a row that does not have the columns of its result",
+                do_next="run the command again; if it stays, report the server's version",
+                row=cut,
+            )
+        return [_binary(self.data, s, n) for s, n in zip(starts, lengths, strict=True)]
+
+
+class PacketReader:
+    """Reads the rows of one result from a connection, many packets at once.
+
+    Args:
+        read_into: reads some bytes, at least one, into a buffer; returns how many, 0 at the end of the connection.
+        begun: what was read of the result already.
+    """
+
+    def __init__(self, read_into: Callable[[memoryview], int], begun: bytes = b"") -> None:
+        self._read_into = read_into
+        self._buffer, self._end = np.empty(max(_FIRST_BYTES, len(begun)), dtype=np.uint8), len(begun)
+        self._buffer[: self._end] = np.frombuffer(begun, np.uint8)
+        self.ended = False
+
+    def block(self, most: int, most_bytes: int) -> RowBlock | None:
+        """The next rows, at most ``most`` or about ``most_bytes`` bytes of them; None at the end of the result.
+
+        Raises ConnectionError if the connection ends before, and what the server's error stands for
+        (``pymysql.err``).
+        """
+        begins, ends = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+        state = np.zeros(3, dtype=np.int64)  # rows, where the next packet begins, why it stopped
+        while not self.ended:
+            _frame_packets(self._buffer, self._end, begins, ends, state)
+            rows, place, why = state.tolist()
+            if why == _LARGE and not rows:
+                return self._large(place)
+            if why == _ERROR:
+                self._fill(place + _HEADER + _size_at(self._buffer, place))
+                raise_mysql_exception(self._buffer[place + _HEADER : self._end].tobytes())
+            self.ended = why == _EOF
+            if self.ended or why in (_FULL, _LARGE) or place >= most_bytes:
+                break
+            self._fill(self._end + 1)
+        rows, place, _ = state.tolist()
+        return self._cut_off(place, begins[:rows], ends[:rows]) if rows else None
+
+    def _cut_off(self, place: int, begins: _Longs, ends: _Longs) -> RowBlock:
+        """The rows before a place; what is behind it goes to a buffer of its own."""
+        done, rest = self._buffer, self._buffer[place : self._end]
+        self._buffer, self._end = np.empty(len(done), dtype=np.uint8), len(rest)
+        self._buffer[: len(rest)] = rest
+        return RowBlock(done, begins, ends)
+
+    def _large(self, place: int) -> RowBlock:
+        """A row in several packets, because it has 16 MB or more."""
+        parts, size = list[bytes](), _MOST_BYTES
+        while size == _MOST_BYTES:
+            self._fill(place + _HEADER)
+            size = _size_at(self._buffer, place)
+            self._fill(place + _HEADER + size)
+            parts.append(self._buffer[place + _HEADER : place + _HEADER + size].tobytes())
+            place += _HEADER + size
+        none = np.empty(0, dtype=np.int64)
+        self._cut_off(place, none, none)
+        row = b"".join(parts)
+        return RowBlock(np.frombuffer(row, dtype=np.uint8), np.array([0]), np.array([len(row)]))
+
+    def _fill(self, wanted: int) -> None:
+        """Read until the buffer has so many bytes, and what more there is."""
+        if wanted > len(self._buffer):
+            larger = np.empty(max(wanted, 2 * len(self._buffer)), dtype=np.uint8)
+            larger[: self._end] = self._buffer[: self._end]
+            self._buffer = larger
+        while self._end < wanted:
+            count = self._read_into(self._buffer.data[self._end :])
+            if not count:
+                raise ConnectionError("the server closed the connection within a result")
+            self._end += count
+
+
+def _size_at(data: _Bytes, place: int) -> int:
+    """The size in the header of a packet."""
+    return int.from_bytes(data[place : place + 3].tobytes(), "little")
 
 
 def bounds_of(sizes: _Longs) -> _Longs:
@@ -58,19 +151,56 @@ def _binary(data: npt.NDArray[np.uint8], starts: _Longs, lengths: _Longs) -> pa.
     return pa.Array.from_buffers(pa.binary(), len(starts), [bits, offsets, pa.py_buffer(out)])
 
 
-@compiled(LONG(BYTES, LONGS, LONG_ROWS, LONG_ROWS))
-def _cut_packets(data: _Bytes, bounds: _Longs, starts: _Longs, lengths: _Longs) -> int:
+@compiled(NOTHING(BYTES, LONG, LONGS, LONGS, LONGS))
+def _frame_packets(data: _Bytes, end: int, begins: _Longs, ends: _Longs, state: _Longs) -> None:
+    """Find the packets of rows (MySQL's protocol, "MySQL Packets"), from where ``state`` says.
+
+    Args:
+        data: what was read; ``end``: how many bytes of it.
+        begins, ends: int64 arrays to fill: where the payload of each row is.
+        state: int64 array of 3: how many rows there are, where the next packet begins, and why it stopped.
+    """
+    row, place = state[0], state[1]
+    while True:
+        if row == len(begins):
+            why = _FULL
+            break
+        if end - place < _HEADER:
+            why = _MORE
+            break
+        size = np.int64(data[place]) | np.int64(data[place + 1]) << 8 | np.int64(data[place + 2]) << 16
+        if size == _MOST_BYTES:
+            why = _LARGE
+            break
+        begin = place + _HEADER
+        if end - begin < size or size == 0:
+            why = _MORE
+            break
+        if data[begin] == _EIGHT and size < _LONGEST_EOF:
+            why = _EOF
+            break
+        if data[begin] == _ERROR_MARK:
+            why = _ERROR
+            break
+        begins[row], ends[row] = begin, begin + size
+        place = begin + size
+        row += 1
+    state[0], state[1], state[2] = row, place, why
+
+
+@compiled(LONG(BYTES, LONGS, LONGS, LONG_ROWS, LONG_ROWS))
+def _cut_packets(data: _Bytes, begins: _Longs, ends: _Longs, starts: _Longs, lengths: _Longs) -> int:
     """Find the cells of n row packets of c cells each, in MySQL's text protocol.
 
     Args:
-        data: the packets, one after the other.
-        bounds: int64 array of n + 1: where each packet begins, and the end of the last one.
+        data: has the packets.
+        begins, ends: where each is, int64 arrays of n.
         starts, lengths: int64 arrays of (c, n) to fill; a length of -1 stands for null.
 
     Returns the number of packets that were cut: less than n if the next one is not a row of c cells.
     """
-    for row in range(len(bounds) - 1):
-        offset, end = bounds[row], bounds[row + 1]
+    for row in range(len(begins)):
+        offset, end = begins[row], ends[row]
         for column in range(starts.shape[0]):
             if offset >= end:
                 return row
@@ -94,7 +224,7 @@ def _cut_packets(data: _Bytes, bounds: _Longs, starts: _Longs, lengths: _Longs) 
             offset += size
         if offset != end:
             return row
-    return len(bounds) - 1
+    return len(begins)
 
 
 @compiled(NOTHING(BYTES, LONGS, LONGS, OUT_BYTES))

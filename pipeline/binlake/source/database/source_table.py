@@ -22,8 +22,13 @@ _KEYS = (
     "WHERE s.table_schema = %s AND s.table_name = %s AND s.non_unique = 0 "
     "ORDER BY s.index_name <> 'PRIMARY', s.index_name, s.seq_in_index"
 )
-_ROWS = "SELECT table_rows, engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
-_TABLES = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
+_ROWS = (
+    "SELECT table_rows, engine, table_type FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
+)
+_TABLES = (
+    "SELECT table_schema, table_name FROM information_schema.tables "
+    "WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,7 @@ class DescribedTable:
         key: the primary key, else the first unique key without nullable columns; empty for a table without either.
         rows: the server's estimate.
         engine: what stores it (``InnoDB``); empty for a view.
+        versioned: whether MariaDB keeps the former versions of its rows in it.
     """
 
     name: SourceTable
@@ -64,6 +70,7 @@ class DescribedTable:
     key: tuple[str, ...]
     rows: int
     engine: str = ""
+    versioned: bool = False
 
     @property
     def sql_name(self) -> str:
@@ -89,8 +96,9 @@ def describe(connection: SourceConnection, name: SourceTable) -> DescribedTable:
             table=str(name),
             server=connection.place,
         )
-    [[rows, engine]] = connection.rows(_ROWS, where)
-    return DescribedTable(name, columns, _key(connection.rows(_KEYS, where)), int(rows or 0), engine or "")
+    [[rows, engine, kind]] = connection.rows(_ROWS, where)
+    key, versioned = _key(connection.rows(_KEYS, where)), kind == "SYSTEM VERSIONED"
+    return DescribedTable(name, columns, key, int(rows or 0), engine or "", versioned)
 
 
 def tables_of(connection: SourceConnection) -> list[SourceTable]:

@@ -113,6 +113,10 @@ def test_a_type_that_is_not_known_is_refused() -> None:
 
 REFUSED: dict[str, tuple[Callable[[ChangingTables], list[str]], str]] = {
     "no snapshots": (lambda t: _made(t, "isam", "id INT PRIMARY KEY", "ENGINE=MyISAM"), "has no consistent snapshot"),
+    "versions": (
+        lambda t: _made(t, "versions", "id INT PRIMARY KEY", "WITH SYSTEM VERSIONING"),
+        "the server keeps former versions of its rows",
+    ),
     "no table": (lambda t: [f"{t.database}.none"], "the source has no such table"),
     "left out": (lambda t: ["other.t"], "the settings leave this table out"),
 }
@@ -160,3 +164,13 @@ def test_values_that_no_type_holds_are_named(tables: ChangingTables) -> None:
     assert "2024-02-31" in error
     assert states.pop("days") == "failed"
     assert set(states.values()) == {"loaded"}  # the others go on
+
+
+def test_a_table_with_versions_is_not_passed_over(tables: ChangingTables) -> None:
+    _made(tables, "versions", "id INT PRIMARY KEY", "WITH SYSTEM VERSIONING")
+    code, lines, error = run(tables)
+    states = {line["table"].partition(".")[2]: line["state"] for line in lines}
+    assert code == 69
+    assert "former versions of its rows" in error
+    assert states.pop("versions") == "failed"
+    assert set(states.values()) == {"loaded"}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from binlake.proof.verify.canonical import RangeSums, digests
-from binlake.source.database.row_packets import columns_of_packets
+from binlake.source.database.row_packets import RowBlock, bounds_of
 from hudilake.errors import CorruptDataError
 
 
@@ -31,23 +31,29 @@ def length_encoded(cell: bytes | None) -> bytes:
     return head + cell
 
 
+def block(packets: list[bytes]) -> RowBlock:
+    """Packets as a reader gives them."""
+    bounds = bounds_of(np.fromiter(map(len, packets), np.int64, len(packets)))
+    return RowBlock(np.frombuffer(b"".join(packets), np.uint8), bounds[:-1].copy(), bounds[1:].copy())
+
+
 CELLS: list[bytes | None] = [None, b"", b"x", b"\xfb", b"y" * 250, b"z" * 251, b"w" * 65_536, b"v" * (1 << 24)]
 
 
 def test_packets_are_cut_into_their_cells() -> None:
     rows = [[a, b] for a in CELLS for b in CELLS[:-1]]
     packets = [b"".join(map(length_encoded, row)) for row in rows]
-    first, second = columns_of_packets(packets, 2)
+    first, second = block(packets).columns(2)
     assert first.to_pylist() == [a for a, _ in rows]
     assert second.to_pylist() == [b for _, b in rows]
-    assert [c.to_pylist() for c in columns_of_packets([], 2)] == [[], []]
+    assert [c.to_pylist() for c in block([]).columns(2)] == [[], []]
 
 
 def test_a_packet_that_is_no_row_is_an_error() -> None:
     good = length_encoded(b"ab") + length_encoded(None)
     for bad in (good[:-1], good + b"\x00", good[:1], b"\xff" + good, b"\xfc\xff\xff" + good, b"\xfe" + b"\xff" * 9):
         with pytest.raises(CorruptDataError, match="does not have the columns"):
-            columns_of_packets([good, bad], 2)
+            block([good, bad]).columns(2)
 
 
 #: Pairs of cells that must not have one digest: what a lossy canonical form would take for the same.
