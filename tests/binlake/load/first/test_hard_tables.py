@@ -46,7 +46,7 @@ TABLES: dict[str, tuple[str, str, int]] = {
         40,
     ),
     "nopad": (
-        "(a CHAR(3) COLLATE utf8mb4_nopad_bin, b VARCHAR(5) COLLATE utf8mb4_nopad_bin, PRIMARY KEY (a, b))",
+        "(a VARCHAR(3) COLLATE utf8mb4_nopad_bin, b VARCHAR(5) COLLATE utf8mb4_nopad_bin, PRIMARY KEY (a, b))",
         "SELECT REPEAT(' ', seq % 3), REPEAT(' ', seq DIV 3) FROM seq_0_to_17",
         18,
     ),
