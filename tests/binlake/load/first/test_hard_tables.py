@@ -28,14 +28,14 @@ pytestmark = pytest.mark.database
 LIMITS = LoadSettings(connections=3, chunk_rows=4, commit_rows=12)
 #: Table -> its definition, the statement that fills it, and how many rows that are.
 TABLES: dict[str, tuple[str, str, int]] = {
-    "no case": (
+    "no_case": (
         "(k VARCHAR(20) COLLATE utf8mb4_general_ci PRIMARY KEY, v INT)",
         "VALUES ('a', 1), ('B', 2), ('c ', 3), ('ä1', 4), ('Z', 5), ('z!', 6), (' ', 7), ('_', 8), ('ß', 9), "
         "('ss1', 10), ('漢', 11), ('😀', 12), ('a b', 13), ('é9', 14), ('E2', 15), ('10', 16), ('9', 17), "
         "('q''\\\\', 18)",
         18,
     ),
-    "bytes order": (
+    "bytes_order": (
         "(k VARCHAR(20) COLLATE utf8mb4_bin PRIMARY KEY, v INT)",
         "SELECT CONCAT(IF(seq % 2, 'ﬀ', '😀'), seq), seq FROM seq_1_to_40",
         40,
@@ -55,12 +55,12 @@ TABLES: dict[str, tuple[str, str, int]] = {
         "SELECT CONCAT('x', REPEAT(' ', seq % 3)), seq FROM seq_1_to_30",
         30,
     ),
-    "few first values": (
+    "few_first_values": (
         "(a INT, b VARBINARY(4), c DATETIME(3), PRIMARY KEY (a, b, c))",
         "SELECT seq % 2, UNHEX(HEX(seq % 5)), '2024-01-01' + INTERVAL seq SECOND FROM seq_1_to_60",
         60,
     ),
-    "large numbers": (
+    "large_numbers": (
         "(k BIGINT UNSIGNED PRIMARY KEY, v INT)",
         "SELECT 18446744073709551615 - seq, seq FROM seq_0_to_29",
         30,
@@ -72,23 +72,23 @@ TABLES: dict[str, tuple[str, str, int]] = {
     ),
     "bytes": ("(k BINARY(3) PRIMARY KEY, v INT)", "SELECT UNHEX(LPAD(HEX(seq * 7), 6, '0')), seq FROM seq_1_to_30", 30),
     "moments": ("(k TIMESTAMP(6) PRIMARY KEY, v INT)", "SELECT FROM_UNIXTIME(1 + seq / 7), seq FROM seq_1_to_30", 30),
-    "second column of no order": (
+    "second_column_of_no_order": (
         "(a INT, b ENUM('z','a'), c INT, PRIMARY KEY (a, b, c))",
         "SELECT seq % 7, 1 + seq % 2, seq FROM seq_1_to_40",
         40,
     ),
-    "unique with nulls": ("(k INT UNIQUE, v INT)", "SELECT NULLIF(seq % 10, 0), seq FROM seq_1_to_10", 10),
+    "unique_with_nulls": ("(k INT UNIQUE, v INT)", "SELECT NULLIF(seq % 10, 0), seq FROM seq_1_to_10", 10),
     "unique": ("(v INT, k INT NOT NULL UNIQUE)", "SELECT seq, -seq FROM seq_1_to_30", 30),
     "prefix": ("(k VARCHAR(30) NOT NULL, UNIQUE (k(3)))", "SELECT LPAD(seq, 9, seq) FROM seq_100_to_130", 31),
     "empty": ("(k INT PRIMARY KEY, v INT)", "SELECT 1, 1 FROM seq_1_to_1 WHERE seq > 1", 0),
-    "one row": ("(k INT PRIMARY KEY, v INT)", "SELECT 1, 1", 1),
-    "exactly one chunk": ("(k INT PRIMARY KEY, v INT)", "SELECT seq, 1 FROM seq_1_to_4", 4),
+    "one_row": ("(k INT PRIMARY KEY, v INT)", "SELECT 1, 1", 1),
+    "exactly_one_chunk": ("(k INT PRIMARY KEY, v INT)", "SELECT seq, 1 FROM seq_1_to_4", 4),
     "partitions": (
         "(k INT PRIMARY KEY, v INT) PARTITION BY HASH (k) PARTITIONS 3",
         "SELECT seq, 1 FROM seq_1_to_30",
         30,
     ),
-    "made columns": (
+    "made_columns": (
         "(k INT PRIMARY KEY, v INT AS (k * 2) STORED, w INT AS (k * 3) VIRTUAL, x INT INVISIBLE DEFAULT 5)",
         "",
         0,
