@@ -182,7 +182,7 @@ NOTES = st.builds(
         st.builds(SourcePosition, NAMES, SMALL, SMALL, st.none() | NAMES),
         NAMES,
         SMALL,
-        st.none() | NAMES,
+        st.none() | st.lists(NAMES, max_size=3).map(tuple),
         st.booleans(),
     ),
     derived=st.none()
