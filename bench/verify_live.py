@@ -28,7 +28,7 @@ from binlake.proof.verify.result import TableResult
 from binlake.proof.verify.run import Verifier, VerifyOptions
 from binlake.settings import Settings
 from binlake.tables.catalog import CatalogTable, catalog_tables
-from embedded.connect import EmbeddedConnect, history_in_kafka, mariadb_connector
+from embedded.connect import EmbeddedConnect, database_connector, history_in_kafka
 from embedded.kafka import EmbeddedKafka
 from embedded.mariadb import EmbeddedMariaDB
 from hudilake.storage import open_storage
@@ -172,7 +172,7 @@ def settings_file(place: Path, database: EmbeddedMariaDB, bootstrap: str) -> Pat
 
 def connector(database: EmbeddedMariaDB, bootstrap: str) -> dict[str, str]:
     """Debezium's properties."""
-    made = mariadb_connector(database, USER, PASSWORD, prefix=PREFIX, server_id=9311, include=DATABASE, partitions=3)
+    made = database_connector(database, USER, PASSWORD, prefix=PREFIX, server_id=9311, include=DATABASE, partitions=3)
     return made | history_in_kafka(PREFIX, bootstrap)
 
 

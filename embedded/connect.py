@@ -12,9 +12,8 @@ from typing import Any
 
 from binlake.stream.spark.jars import resolve
 from binlake.stream.spark.java import find_java
+from embedded.database import EmbeddedDatabase
 from embedded.jars import DEBEZIUM
-from embedded.mariadb import EmbeddedMariaDB
-from embedded.mysql import EmbeddedMySQL
 from embedded.process import HOST, EmbeddedService, free_ports, last_words
 from hudilake.errors import TransientError
 
@@ -32,11 +31,11 @@ _WORKER = {
 }
 
 
-def mariadb_connector(
-    database: EmbeddedMariaDB, user: str, password: str, *, prefix: str, server_id: int, include: str, partitions: int
+def database_connector(
+    database: EmbeddedDatabase, user: str, password: str, *, prefix: str, server_id: int, include: str, partitions: int
 ) -> dict[str, str]:
-    """The properties of a Debezium connector that follows an embedded MariaDB; its history of schemas is not among
-    them (``history_in_kafka``).
+    """The properties of a Debezium connector that follows an embedded server; its history of schemas is not among
+    them (``history_in_kafka``). That of a MySQL needs a worker with ``jars=DEBEZIUM_MYSQL``.
 
     Args:
         database: that is followed.
@@ -47,33 +46,7 @@ def mariadb_connector(
         partitions: of each topic that the connector makes.
     """
     return {
-        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
-        **_follows(database, user, password, prefix, server_id, include, partitions),
-        "database.ssl.mode": "disable",
-    }
-
-
-def mysql_connector(
-    database: EmbeddedMySQL, user: str, password: str, *, prefix: str, server_id: int, include: str, partitions: int
-) -> dict[str, str]:
-    """The same of a connector that follows an embedded MySQL. It needs a worker with ``jars=DEBEZIUM_MYSQL``."""
-    return {
-        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-        **_follows(database, user, password, prefix, server_id, include, partitions),
-        "database.ssl.mode": "preferred",
-    }
-
-
-def _follows(
-    database: EmbeddedMariaDB | EmbeddedMySQL,
-    user: str,
-    password: str,
-    prefix: str,
-    server_id: int,
-    include: str,
-    partitions: int,
-) -> dict[str, str]:
-    return {
+        **database.CONNECTOR,
         "tasks.max": "1",
         "topic.prefix": prefix,
         "database.hostname": database.host,

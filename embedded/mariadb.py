@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
+from embedded.database import EmbeddedDatabase
 from embedded.mariadb_programs import mariadb_home
-from embedded.process import HOST, EmbeddedService, free_ports
-from hudilake.errors import TransientError
+from embedded.process import HOST, free_ports
 
 #: Settings that change data capture requires, and settings that keep the server small.
 SETTINGS = {
@@ -30,20 +31,18 @@ SETTINGS = {
 }
 
 
-class EmbeddedMariaDB(EmbeddedService):
+class EmbeddedMariaDB(EmbeddedDatabase):
     """A server that runs for the duration of the ``with`` block; its data stays in ``data_dir`` for the next start.
 
-    Its ``root`` has no password and is accessible only through the socket in ``data_dir``.
-
-    Args:
-        data_dir: directory for data, binlog, socket and ``mariadb.log``; created if missing. Its path must be short,
-            because a socket's path is limited.
-        start_timeout_s: the most time a start may take, in seconds.
+    Arguments as ``EmbeddedDatabase``.
     """
 
-    def __init__(self, data_dir: Path, *, start_timeout_s: float = 120) -> None:
-        super().__init__(data_dir, "mariadb.log", start_timeout_s)
-        self.host, self.port = HOST, 0
+    NAME = "MariaDB"
+    STATUS = "SHOW MASTER STATUS"
+    CONNECTOR: ClassVar[Mapping[str, str]] = {
+        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+        "database.ssl.mode": "disable",
+    }
 
     def start(self) -> None:
         """Create the system tables in a new directory, start the server and wait until it answers.
@@ -59,40 +58,17 @@ class EmbeddedMariaDB(EmbeddedService):
         [self.port] = free_ports(1)
         place = [f"--port={self.port}", f"--bind-address={HOST}"]
         command = [*self._command("bin/mariadbd"), *place, *self._settings()]
-        self._serve("MariaDB", command, lambda: self._run("SELECT 1").returncode == 0)
-
-    def execute(self, sql: str) -> list[str]:
-        """Run statements as root; returns the raw lines of their answers. Raises TransientError with the error text."""
-        done = self._run(sql)
-        if done.returncode:
-            raise TransientError(f"MariaDB refused: {done.stderr.strip()}", do_next="correct the statement")
-        return done.stdout.splitlines()
+        self._serve_sql(command)
 
     @functools.cached_property
     def _home(self) -> Path:
         return mariadb_home()
 
-    def binlog_place(self) -> str:
-        """Where the binlog ends: file and position. Raises as ``execute``."""
-        return ":".join(self.execute("SHOW MASTER STATUS")[0].split("\t")[:2])
-
     def client_command(self, *options: str) -> list[str]:
-        """The command of the server's own client as root, which reads statements from its standard input.
-
-        Args:
-            options: further options of ``mariadb``.
-        """
+        """The command of ``mariadb`` as root, which reads statements from its standard input."""
         command = [str(self._home / "bin/mariadb"), "--no-defaults", f"--socket={self.socket}", "--user=root"]
         command += ["--batch", "--skip-column-names", "--skip-ssl", "--default-character-set=utf8mb4"]
         return [*command, *options]
-
-    def _run(self, sql: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self.client_command("--raw"), input=sql, capture_output=True, text=True, check=False)
-
-    @property
-    def socket(self) -> Path:
-        """By which ``root`` reaches the server."""
-        return self._dir / "sock"
 
     def _command(self, program: str) -> list[str]:
         command = [str(self._home / program), "--no-defaults", f"--basedir={self._home}"]
@@ -114,4 +90,4 @@ class EmbeddedMariaDB(EmbeddedService):
         # Host names are disabled: not every machine can resolve its own.
         command = [*self._command("scripts/mariadb-install-db"), "--skip-test-db", "--skip-name-resolve"]
         command += ["--auth-root-authentication-method=normal"]
-        self._prepare("MariaDB", command)
+        self._prepare(self.NAME, command)

@@ -88,16 +88,13 @@ def _run_kafka(
         from binlake.position.topics import await_topics
         from binlake.stream.monitoring.watched import monitored
         from binlake.stream.run import Stream
-        from binlake.stream.spark.jars import spark_line
-        from binlake.stream.spark.java import find_java_of
 
         with monitored(settings) as monitor:
             if (
                 not once
                 and Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name) is None
             ):
-                if settings.spark.master:  # what the session would end with is said at once
-                    find_java_of(spark_line())
+                session()  # what it ends with is said at once
                 await_topics(settings.kafka, halt)
                 if halt.is_set():
                     return

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from embedded.connect import EmbeddedConnect, mariadb_connector, mysql_connector
+from embedded.connect import EmbeddedConnect, database_connector
+from embedded.database import EmbeddedDatabase
 from embedded.jars import DEBEZIUM, DEBEZIUM_MYSQL
 from embedded.kafka import EmbeddedKafka
 from embedded.mariadb import EmbeddedMariaDB
@@ -54,7 +55,7 @@ class Services:
     """The three services, started once."""
 
     def __init__(
-        self, database: EmbeddedMariaDB | EmbeddedMySQL, broker: EmbeddedKafka, connect: EmbeddedConnect, place: Path
+        self, database: EmbeddedDatabase, broker: EmbeddedKafka, connect: EmbeddedConnect, place: Path
     ) -> None:
         self._database, self._broker, self._connect = database, broker, connect
         self.database, self.place = database, place
@@ -166,14 +167,9 @@ class Services:
             return log.read().decode(errors="replace")
 
     def _connector(self, name: str, server_id: int, databases: str) -> dict[str, str]:
-        if isinstance(self._database, EmbeddedMySQL):
-            followed = mysql_connector(
-                self._database, USER, PASSWORD, prefix=PREFIX, server_id=server_id, include=databases, partitions=1
-            )
-        else:
-            followed = mariadb_connector(
-                self._database, USER, PASSWORD, prefix=PREFIX, server_id=server_id, include=databases, partitions=1
-            )
+        followed = database_connector(
+            self._database, USER, PASSWORD, prefix=PREFIX, server_id=server_id, include=databases, partitions=1
+        )
         return followed | {
             "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
             "schema.history.internal.file.filename": str(self.place / f"{name}.history"),
@@ -206,7 +202,7 @@ def start_services(*, event_positions: bool = True, mysql: bool = False) -> Iter
     with tempfile.TemporaryDirectory(prefix="or") as directory, contextlib.ExitStack() as stack:
         stack.enter_context(left_on_sigterm())
         place = Path(directory)
-        server: EmbeddedMariaDB | EmbeddedMySQL
+        server: EmbeddedDatabase
         server = EmbeddedMySQL(place / "db") if mysql else EmbeddedMariaDB(place / "db")
         stack.enter_context(server)
         broker = stack.enter_context(EmbeddedKafka(place / "kafka"))

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from embedded.mariadb import EmbeddedMariaDB
-from embedded.mysql import EmbeddedMySQL
+from embedded.database import EmbeddedDatabase
 
 _ERROR = re.compile(r"ERROR (\d+) \(\w+\)(?: at line \d+)?: (.*)")
 _ESCAPED = re.compile(r"\\([ntr0\\])")
@@ -28,7 +27,7 @@ class Answer:
 class SqlSession:
     """Runs statements one after the other. A refused statement is an answer, not an exception."""
 
-    def __init__(self, database: EmbeddedMariaDB | EmbeddedMySQL) -> None:
+    def __init__(self, database: EmbeddedDatabase) -> None:
         self._command = database.client_command("--force", "--unbuffered", "--comments")
         self._sent = 0
 

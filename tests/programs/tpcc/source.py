@@ -11,7 +11,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
-from embedded.connect import EmbeddedConnect, mariadb_connector
+from embedded.connect import EmbeddedConnect, database_connector
 from embedded.kafka import EmbeddedKafka
 from embedded.mariadb import EmbeddedMariaDB
 from hudilake import clock
@@ -49,7 +49,7 @@ class TpccSource:
         )
         database.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin")
         database.execute(f"CREATE DATABASE {_MARKS}; CREATE TABLE {_MARKS}.marks (id INT PRIMARY KEY)")
-        connector = mariadb_connector(
+        connector = database_connector(
             database,
             _USER,
             _PASSWORD,

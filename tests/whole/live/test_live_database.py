@@ -17,7 +17,7 @@ from binlake.tables.audit import audit
 from demo.readback import read_table
 from demo.stream_process import StreamProcess
 from demo.verdict import TableVerdict, judge
-from embedded.connect import EmbeddedConnect, history_in_kafka, mariadb_connector
+from embedded.connect import EmbeddedConnect, database_connector, history_in_kafka
 from embedded.jars import spark_packages
 from embedded.mariadb import EmbeddedMariaDB
 from hudilake.services.fsck import fsck
@@ -34,7 +34,7 @@ WIDEN = "ALTER TABLE bank.accounts MODIFY owner VARCHAR(90) NOT NULL, MODIFY mov
 
 
 def connector(database: EmbeddedMariaDB, broker: str) -> dict[str, str]:
-    made = mariadb_connector(database, USER, PASSWORD, prefix=PREFIX, server_id=9200, include="bank", partitions=3)
+    made = database_connector(database, USER, PASSWORD, prefix=PREFIX, server_id=9200, include="bank", partitions=3)
     return made | history_in_kafka(PREFIX, broker)
 
 

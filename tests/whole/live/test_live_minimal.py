@@ -10,7 +10,7 @@ import yaml
 
 from binlake.settings import Settings
 from binlake.stream.definitions.ddl_topics import with_ddl_topics
-from embedded.connect import EmbeddedConnect, history_in_kafka, mariadb_connector
+from embedded.connect import EmbeddedConnect, database_connector, history_in_kafka
 from embedded.mariadb import EmbeddedMariaDB
 from tests.paths import ROOT
 from tests.services.kafka import Broker
@@ -45,7 +45,7 @@ def test_the_minimal_settings_follow_a_real_connector(
 ) -> None:
     broker, prefix = kafka_broker.bootstrap_servers, f"minimal_{schemas}"
     database.execute(SETUP)
-    connector = mariadb_connector(
+    connector = database_connector(
         database, USER, PASSWORD, prefix=prefix, server_id=9210, include="shop", partitions=1
     ) | history_in_kafka(prefix, broker)
     converters = {"key.converter.schemas.enable": schemas, "value.converter.schemas.enable": schemas}

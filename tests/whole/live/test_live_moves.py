@@ -13,7 +13,7 @@ import pytest
 
 from binlake.settings import Settings
 from binlake.tables.feeds import Feeds
-from embedded.connect import EmbeddedConnect, history_in_kafka, mariadb_connector
+from embedded.connect import EmbeddedConnect, database_connector, history_in_kafka
 from embedded.mariadb import EmbeddedMariaDB
 from tests.binlake.schema.moves import DATABASES, Moves, name, step
 from tests.services.kafka import Broker
@@ -67,7 +67,7 @@ def test_random_moves_of_a_live_database(kafka_broker: Broker, database: Embedde
         source.create(name(table), chance.choice("vxy"))
         source.put(name(table), 0, source.pos)
     include = ",".join(("shop", *DATABASES))
-    connector = mariadb_connector(
+    connector = database_connector(
         database, USER, PASSWORD, prefix=PREFIX, server_id=9203, include=include, partitions=2
     ) | history_in_kafka(PREFIX, broker)
     with EmbeddedConnect(tmp_path / "connect", broker, {"moves": connector}) as connect:

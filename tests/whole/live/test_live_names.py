@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.connect import EmbeddedConnect, history_in_kafka, mariadb_connector
+from embedded.connect import EmbeddedConnect, database_connector, history_in_kafka
 from embedded.mariadb import EmbeddedMariaDB
 from tests.services.kafka import Broker
 from tests.whole.live.followed import ACCOUNT, Followed, passed, shop_settings, truth
@@ -52,7 +52,7 @@ TABLES = {
 def test_names_and_keys_of_a_live_database(kafka_broker: Broker, database: EmbeddedMariaDB, tmp_path: Path) -> None:
     broker = kafka_broker.bootstrap_servers
     database.execute(SETUP)
-    connector = mariadb_connector(
+    connector = database_connector(
         database, USER, PASSWORD, prefix=PREFIX, server_id=9201, include="shop", partitions=2
     ) | history_in_kafka(PREFIX, broker)
     with EmbeddedConnect(tmp_path / "connect", broker, {"shop": connector}) as connect:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from binlake.tables.audit import audit
-from embedded.connect import EmbeddedConnect, history_in_kafka, mariadb_connector
+from embedded.connect import EmbeddedConnect, database_connector, history_in_kafka
 from embedded.mariadb import EmbeddedMariaDB
 from hudilake.services.fsck import fsck
 from hudilake.storage import open_storage
@@ -94,7 +94,7 @@ def follow(stream: Followed, database: EmbeddedMariaDB, more: str) -> None:
 def test_the_lake_is_the_join_of_the_source(kafka_broker: Broker, database: EmbeddedMariaDB, tmp_path: Path) -> None:
     broker, pick, lake = kafka_broker.bootstrap_servers, random.Random(16), tmp_path / "lake"
     database.execute(SETUP)
-    connector = mariadb_connector(
+    connector = database_connector(
         database, USER, PASSWORD, prefix=PREFIX, server_id=9203, include="shop", partitions=2
     ) | history_in_kafka(PREFIX, broker)
     connector["message.key.columns"] = "shop.clicks:order_id"  # changes of one row of the lake come in one partition

@@ -15,12 +15,11 @@ from binlake.decode.ddl.clauses import EVERY_TABLE, AddColumn, ModifyColumn, Ren
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.decode.quarantine import Buffer
 from binlake.decode.schemas.schema_change import ChangeKind, SchemaChange
-from binlake.decode.types.mysql_types import MysqlType, parse_type
+from binlake.decode.types.mysql_types import CHARACTER_TYPES, MysqlType, parse_type
 from hudilake.errors import UnsupportedError
 
 _KINDS = {"table-create": ChangeKind.CREATE, "table-alter": ChangeKind.ALTER, "table-drop": ChangeKind.DROP}
 _INCOMPLETE = frozenset({"decimal", "bit", "binary"})
-_TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 
 
 class _Column(msgspec.Struct, rename="kebab"):
@@ -162,4 +161,4 @@ def _text(column: _Column) -> str:
     text = column.type if column.column_length is None else f"{column.type}({column.column_length})"
     if not column.signed:
         text += " unsigned"
-    return text + (" character set binary" if column.charset == "binary" and column.type in _TEXTS else "")
+    return text + (" character set binary" if column.charset == "binary" and column.type in CHARACTER_TYPES else "")

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.types.mysql_types import MysqlType, enum_type, parse_type
+from binlake.decode.types.mysql_types import CHARACTER_TYPES, MysqlType, enum_type, parse_type
 from hudilake.errors import UnsupportedError
 
 
@@ -244,9 +244,6 @@ def _table_of_id(table_id: str, database: str) -> SourceTable:
     return SourceTable(parts[-2] if len(parts) > 1 else database, parts[-1])
 
 
-_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
-
-
 def column_type(column: _ColumnText) -> MysqlType:
     """The type from typeExpression and the separate length, scale and options. Raises UnsupportedError."""
     name = (column.type_expression or column.type_name).strip()
@@ -257,7 +254,7 @@ def column_type(column: _ColumnText) -> MysqlType:
         arguments = f"({column.length},{column.scale})" if column.scale is not None else f"({column.length})"
         first, attributes = _name_and_attributes(name)
         name = f"{first}{arguments}{attributes}"
-    if column.charset_name == "binary" and kind in _TEXTS:
+    if column.charset_name == "binary" and kind in CHARACTER_TYPES:
         raise UnsupportedError(
             f"{name} of the character set binary comes as text or as bytes, and no message says which",
             do_next="declare the column as BINARY or VARBINARY",

@@ -21,6 +21,8 @@ MAX_LAKE_DECIMAL_DIGITS = 38
 NULL_BASE = "null"
 #: Bases of types whose values are whole numbers.
 INTEGER_BASES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool"})
+#: The types that hold characters of a character set.
+CHARACTER_TYPES = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
 
 _CANONICAL = {

@@ -20,7 +20,7 @@ from binlake.settings import Settings
 from binlake.settings.database import LoadSettings
 from binlake.source.database.connection import SourceConnection
 from binlake.source.database.pace import Pace
-from binlake.source.database.source_table import describe, tables_of
+from binlake.source.database.source_table import OWN_DATABASES, describe, tables_of
 from binlake.tables.lake import Lake, locking
 from binlake.tables.presence import check_free
 from binlake.tables.services.table_services import TableServices
@@ -30,7 +30,6 @@ from hudilake.services.planned import one_by_one
 from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 
-_SYSTEM = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
 _READERS = "SELECT COUNT(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
 
 
@@ -144,7 +143,7 @@ class FirstLoad:
     def _chosen(self, connection: SourceConnection, names: Sequence[str]) -> list[SourceTable]:
         if not names:
             tables = tables_of(connection)
-            return [t for t in tables if t.database.lower() not in _SYSTEM and self.settings.tables.selects(t)]
+            return [t for t in tables if t.database.lower() not in OWN_DATABASES and self.settings.tables.selects(t)]
         return [self._named(name) for name in names]
 
     def _named(self, name: str) -> SourceTable:

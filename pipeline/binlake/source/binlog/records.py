@@ -25,10 +25,9 @@ from binlake.source.binlog.places import ROW_BITS, offset_of
 from binlake.source.binlog.row_images import RowImages
 from binlake.source.binlog.statements import LoggedStatement, StatementKind, statement_of
 from binlake.source.binlog.table_map import LoggedTable, definition_of, table_of
+from binlake.source.database.source_table import OWN_DATABASES
 from hudilake.errors import BadInputError, CorruptDataError, UnsupportedError
 
-#: Databases of the servers themselves: their tables are nobody's data.
-OWN_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 #: A transaction with more rows than this leaves in several pieces.
 _PIECE_RECORDS = 5_000
 _QUOTED: Callable[[str], str] = encode_basestring

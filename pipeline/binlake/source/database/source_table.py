@@ -17,6 +17,8 @@ _COLUMNS = (
     "SELECT column_name, column_type, is_nullable FROM information_schema.columns "
     "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
 )
+#: Databases of the servers themselves: their tables are nobody's data.
+OWN_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 _KEYS = (
     "SELECT s.index_name, s.column_name, s.nullable FROM information_schema.statistics s "
     "WHERE s.table_schema = %s AND s.table_name = %s AND s.non_unique = 0 "

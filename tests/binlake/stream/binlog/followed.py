@@ -13,8 +13,7 @@ from bench.planted import PASSWORD, USER
 from binlake.settings import Settings
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.start import run_stream
-from embedded.mariadb import EmbeddedMariaDB
-from embedded.mysql import EmbeddedMySQL
+from embedded.database import EmbeddedDatabase
 from tests.binlake.proof.verify.source import verified
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same, read_ourselves
@@ -40,7 +39,7 @@ class FollowedDatabase:
         start: as ``source.mysql.start``; where the database was made, if empty.
     """
 
-    server: EmbeddedMariaDB | EmbeddedMySQL
+    server: EmbeddedDatabase
     place: Path
     name: str
     more: dict[str, Any] = field(default_factory=dict)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from demo.truth import TruthTable
-from embedded.mariadb import EmbeddedMariaDB
-from embedded.mysql import EmbeddedMySQL
+from embedded.database import EmbeddedDatabase
 from hudilake import clock
 from tests.programs.oracle.catalog import read_tables, read_truth
 from tests.programs.proofs.suite.interpreter import EnoughError, start_variables
@@ -26,7 +25,7 @@ class SuiteServer:
         home: the suite.
     """
 
-    def __init__(self, database: EmbeddedMariaDB | EmbeddedMySQL, place: Path, home: Path) -> None:
+    def __init__(self, database: EmbeddedDatabase, place: Path, home: Path) -> None:
         self._database, self._home, self._var = database, home, place
         self._marks = 0
         database.execute(

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import pymysql
 
-from embedded.mariadb import EmbeddedMariaDB
-from embedded.mysql import EmbeddedMySQL
+from embedded.database import EmbeddedDatabase
 
 #: Cells as text; bytes that are no UTF-8 survive.
 Rows = tuple[tuple[str | None, ...], ...]
@@ -44,7 +43,7 @@ class Session:
 
     def __init__(
         self,
-        database: EmbeddedMariaDB | EmbeddedMySQL,
+        database: EmbeddedDatabase,
         charset: str,
         schema: str | None,
         patience_s: float = _PATIENCE_S,

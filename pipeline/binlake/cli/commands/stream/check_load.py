@@ -16,7 +16,7 @@ from binlake.position.record_reader import RecordReader
 from binlake.rows.upsert.fanout import destination
 from binlake.settings import Settings
 from binlake.source.database.connection import connect
-from binlake.source.database.source_table import quoted, tables_of
+from binlake.source.database.source_table import OWN_DATABASES, quoted, tables_of
 from binlake.tables.catalog import catalog_tables
 from hudilake.errors import ConfigError
 from hudilake.storage import Storage
@@ -25,7 +25,6 @@ from hudilake.table.table import HudiTable
 
 _BEGUN = {"u": "a change of a row", "d": "a delete of a row", "c": "a new row"}
 _NAMED = 5
-_SYSTEM = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,11 @@ def unread_rows(settings: Settings, lake: Storage) -> Iterator[LoadFinding]:
     lacking: list[str] = []
     with connect(settings.source.database.model_copy(update={"replica": None})) as connection:
         for source in tables_of(connection):
-            if source.database.lower() in _SYSTEM or not settings.selects(source) or _is_there(settings, lake, source):
+            if (
+                source.database.lower() in OWN_DATABASES
+                or not settings.selects(source)
+                or _is_there(settings, lake, source)
+            ):
                 continue
             if connection.rows(f"SELECT 1 FROM {quoted(source.database)}.{quoted(source.table)} LIMIT 1"):  # noqa: S608 - quoted
                 lacking.append(str(source))
