@@ -18,6 +18,13 @@ HDFS = (
     "org.slf4j:slf4j-simple:1.7.36",
     "ch.qos.reload4j:reload4j:1.2.25",
 )
+#: YARN's daemons need besides what the jar of HDFS leaves out, and what Java no longer has.
+YARN = (
+    *HDFS,
+    "org.bouncycastle:bcpkix-jdk18on:1.82",
+    "org.bouncycastle:bcprov-jdk18on:1.82",
+    "org.glassfish.jaxb:jaxb-runtime:2.3.1",
+)
 DEBEZIUM = (
     "org.apache.kafka:connect-runtime:4.1.1",
     "org.apache.kafka:connect-json:4.1.1",
@@ -102,13 +109,15 @@ def spark_packages(*, hudi: bool = False) -> list[Path]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """``python -m embedded.jars kafka|debezium|mariadb|postgresql|hdfs|hbase|spark|hudi|delta|paimon`` prints a set."""
+    """``python -m embedded.jars kafka|debezium|mariadb|postgresql|hdfs|yarn|hbase|spark|hudi|delta|paimon``
+    prints a set."""
     sets: dict[str, Callable[[], list[Path]]] = {
         "kafka": lambda: resolve(KAFKA_BROKER, "kafka-broker"),
         "debezium": lambda: resolve(DEBEZIUM, "debezium"),
         "mariadb": lambda: resolve(MARIADB, "mariadb"),
         "postgresql": lambda: resolve(POSTGRESQL, "postgresql"),
         "hdfs": lambda: resolve(HDFS, "hdfs"),
+        "yarn": lambda: resolve(YARN, "yarn"),
         "hbase": lambda: resolve(HBASE, "hbase"),
         "spark": spark_packages,
         "hudi": lambda: spark_packages(hudi=True),

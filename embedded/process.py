@@ -106,6 +106,10 @@ class EmbeddedService(ABC):
 
         Raises TransientError with the end of its log."""
         self._spawn(command)
+        self._await(name, serves)
+
+    def _await(self, name: str, serves: Callable[[], bool]) -> None:
+        """Wait until a process that was started serves. Arguments and errors as ``_serve``."""
         problem = self._wait_until(serves)
         if problem:
             raise TransientError(f"{name} did not start: {problem}", do_next="read its log", log=str(self.log_file))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -11,31 +10,17 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from hudi import HudiTableBuilder
 
-from bench.events import COLUMNS, events
+from bench.events import events
 from bench.kafka_load import create_topic, produce
 from binlake.stream.spark.jars import pyspark_jars
 from binlake.stream.spark.java import find_java
-from distributions.build import ARCHIVE, build
 from embedded.jars import spark_packages
 from tests.paths import ROOT
 from tests.selection import first
 from tests.services.kafka import Broker
 from tests.whole.cluster.standalone import standalone_cluster
-
-#: Two batches that executors shuffle, and a smaller one that they give back to the driver.
-BATCH, COUNT = 2_000, 5_000
-SHUFFLED_EVENTS = 1_500
-SHUFFLED_ABOVE = SHUFFLED_EVENTS * 550
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The three wheels in one archive, as ``make package`` builds it; built without the network."""
-    out = tmp_path_factory.mktemp("wheel")
-    build(out)
-    return out / ARCHIVE
+from tests.whole.cluster.workload import COUNT, SHUFFLED_EVENTS, configure, expected, rows_of
 
 
 def executor_python(place: Path) -> Path:
@@ -49,20 +34,6 @@ def executor_python(place: Path) -> Path:
         probe = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=60)
         assert f"No module named '{package}'" in probe.stderr
     return script
-
-
-def configuration(place: Path, broker: Broker, topic: str) -> Path:
-    file = place / "stream.yaml"
-    document = {
-        "name": "cluster",
-        "lake": {"uri": str(place / "lake")},
-        "kafka": {"bootstrap_servers": broker.bootstrap_servers, "topics": [topic]},
-        "source": {"schemas": {"bench.orders": {"columns": COLUMNS, "key": ["id"]}}},
-        "batch": {"max_events": BATCH, "trigger_interval_ms": 0, "shuffle_above_bytes": SHUFFLED_ABOVE},
-        "spark": {"master": None},
-    }
-    file.write_text(json.dumps(document))
-    return file
 
 
 def submit(master: str, wheel: Path, config: Path, place: Path) -> list[int]:
@@ -87,15 +58,6 @@ def submit(master: str, wheel: Path, config: Path, place: Path) -> list[int]:
     return [int(size.replace(",", "")) for size in re.findall(r"^batch \d+: ([\d,]+) events", told, re.MULTILINE)]
 
 
-def expected() -> dict[int, int]:
-    """id -> the cheapest thing that tells the newest version: its created_at, for the keys that are left."""
-    last: dict[int, int | None] = {}
-    for key, value in events(COUNT):
-        change = json.loads(value)
-        last[json.loads(key)["id"]] = change["after"]["created_at"] if change["after"] else None
-    return {k: v for k, v in last.items() if v is not None}
-
-
 @pytest.mark.cluster
 @pytest.mark.spark
 @pytest.mark.kafka
@@ -104,9 +66,8 @@ def test_the_same_table_from_a_cluster(tmp_path: Path, kafka_broker: Broker, whe
     topic = f"cluster{workers}.bench.orders"
     create_topic(kafka_broker.bootstrap_servers, topic, 4)
     produce(kafka_broker.bootstrap_servers, topic, events(COUNT))
+    config = configure(tmp_path / "stream.yaml", str(tmp_path / "lake"), kafka_broker, topic)
     with standalone_cluster(tmp_path, workers) as cluster:
-        sizes = submit(cluster.master, wheel, configuration(tmp_path, kafka_broker, topic), tmp_path)
+        sizes = submit(cluster.master, wheel, config, tmp_path)
         assert {size > SHUFFLED_EVENTS for size in sizes} == {True, False}, "batches of both kinds"
-        batches = HudiTableBuilder.from_base_uri(str(tmp_path / "lake" / "bench" / "orders")).build().read()
-        rows = {r["id"]: int(r["created_at"].timestamp() * 1_000_000 + 0.5) for b in batches for r in b.to_pylist()}
-        assert rows == expected()
+        assert rows_of(tmp_path / "lake") == expected(COUNT)
