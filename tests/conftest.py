@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests import hypothesis_profile  # noqa: F401 - loads the profile
+from tests.json_lines import held_lines  # noqa: F401 - a fixture
 from tests.services import kafka
 from tests.services.databases import log_mariadb, log_postgresql  # noqa: F401 - fixtures
 from tests.services.hbase import hbase  # noqa: F401 - a fixture

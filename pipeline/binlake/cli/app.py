@@ -49,7 +49,7 @@ COMMANDS = (
     Lazy("query", "binlake.cli.commands.reads.query", "query", "Run an SQL query over one or several tables."),
     Lazy(
         "explain",
-        "binlake.cli.commands.reads.query",
+        "binlake.cli.commands.reads.explain",
         "explain",
         "Print what an SQL query would read of each table and why, without reading data.",
     ),

@@ -16,4 +16,8 @@ Tables = Annotated[
     list[str] | None,
     typer.Argument(help="Tables, as database.table or by path in the lake; all tables if none.", metavar="TABLE"),
 ]
+#: Of a command that prints JSON anyhow: for those who give it to every command.
+OnlyJson = Annotated[bool, typer.Option("--json", help="Print JSON, as without this option.")]
+#: Of a command that asks before it changes something.
+AsJsonUnasked = Annotated[bool, typer.Option("--json", help="Print a JSON object, and ask nothing: give --yes too.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for every table.")]

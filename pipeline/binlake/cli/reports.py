@@ -4,12 +4,11 @@ others.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from binlake.cli.text import print_error, say, terminal
+from binlake.cli.text import print_error, say, say_json, terminal
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.presence import judged
 from hudilake.errors import LakeError
@@ -39,8 +38,7 @@ def print_line(
         say(f"{report.table}: {'; '.join(parts)}")
         return
     own = {**vars(report), "seconds": round(report.seconds, 3)} if fields is None else fields
-    sys.stdout.write(json.dumps({"table": report.table, **own}, ensure_ascii=False, default=_plain) + "\n")
-    sys.stdout.flush()
+    say_json({"table": report.table, **own}, _plain)
 
 
 def _plain(value: object) -> object:

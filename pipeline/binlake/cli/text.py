@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -104,6 +106,13 @@ def terminal(*, stderr: bool = False) -> Console:
 def say(line: str) -> None:
     """Print a line as it is."""
     terminal().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def say_json(fields: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> None:
+    """Print an object as a JSON line, at once: what a command prints with ``--json``. ``default``: of values that JSON
+    does not have."""
+    sys.stdout.write(json.dumps(fields, ensure_ascii=False, default=default) + "\n")
+    sys.stdout.flush()
 
 
 def print_error(error: LakeError, console: Console) -> None:

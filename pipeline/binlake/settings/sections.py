@@ -359,6 +359,10 @@ class MonitoringSettings(Section):
     """The port; null serves nothing."""
     stalled_seconds: float = Field(default=300.0, gt=0)
     """``/health`` fails when records wait and no batch has finished for so long."""
+    console: bool = False
+    """Serve the console's pages from inside the stream; whoever knows BINLAKE_CONSOLE_TOKEN may act."""
+    console_port: int = Field(default=8765, ge=0, le=65535)
+    """The port of these pages, at the same host; 0 takes a free one."""
 
 
 class SparkSettings(Section):
@@ -375,9 +379,8 @@ class SparkSettings(Section):
     @classmethod
     def _known_master(cls, master: str | None) -> str | None:
         if master is not None and not _MASTER.fullmatch(master):
-            raise mistake(
-                f"{master} is no Spark master: local[2], spark://host:7077, yarn, k8s://https://host:6443 or null"
-            )
+            known = "local[2], spark://host:7077, yarn, k8s://https://host:6443 or null"
+            raise mistake(f"{master} is no Spark master: {known}")
         return master
 
     @field_validator("conf")

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from binlake.position.checkpoint import last_finished, last_planned, planned_batch
+from binlake.position.in_hand import WorkNotes
 from binlake.position.last_words import LastWords, leaving_last_words
 from binlake.position.lease import StreamLease
 from binlake.position.ledger import Ledger
@@ -26,7 +27,7 @@ from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import DirectEngine, Engine, SourceEngine
 from binlake.stream.monitoring.monitor import Monitor
 from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
-from binlake.stream.monitoring.steps import BatchSteps, StepTeller
+from binlake.stream.monitoring.steps import BatchSteps, StepTeller, say_step
 from binlake.stream.recovery import open_known, recover
 from binlake.stream.spark.planned_stream import planned_stream
 from binlake.stream.spark.tasks import cause_of, jvm_has_ended, service_tasks
@@ -47,10 +48,6 @@ _SETTLE_EVERY_S = 5.0
 _LOOK_S = 1
 _ASK_S = 10.0
 _END_S = 2.0
-
-
-def _say_step(line: str) -> None:
-    _log.info("%s", line, extra={"event": "step"})
 
 
 class _StopRequestedError(Exception):
@@ -173,7 +170,7 @@ class Stream:
         try:
             self._query = writer.start()
             _log.info("waiting for records of %d topics", len(self._start))
-            with StepTeller(self._steps, _say_step):
+            with StepTeller(self._steps, say_step), WorkNotes(self._state, "batch", self._steps.work):
                 self._watch(self._query, planned.until)
             if once and self._error is None and not self._stop.is_set():
                 self._settle(every_s=0.0)

@@ -11,8 +11,10 @@ from binlake.cli.console.page import Asked, Site, line_points, rendered, state_w
 from binlake.cli.text import duration, number, size
 from binlake.proof.history.history import place_text
 from binlake.settings import Settings
-from hudilake.clock import now_ms
+from hudilake.clock import now_ms, parse_instant
 
+#: A compaction that is pending for so long is named, so many of them.
+HANGS_MS, HANGING = 30_000, 5
 #: Tables of one page: the rows that a browser is given, however many tables there are.
 ROWS = 100
 _GRAVE = {"unreadable": 0, "stopped": 1, "paused": 2, "loading": 3, "behind": 4, "ok": 5}
@@ -189,7 +191,31 @@ def stream_head(view: StreamView) -> dict[str, Any]:
         "quarantined": view.quarantined,
         "lines": line_points(view.lags, 120, 24),
         "held": [held for held in view.held if held.state != "behind"],
+        "in_hand": stream.in_hand if stream is not None else [],
+        "hangs": hanging(view),
     }
+
+
+def hanging(view: StreamView) -> list[str]:
+    """The compactions that have been pending for a while, the oldest first, and who works on each."""
+    named = []
+    for table in view.tables.values():
+        for instant in table.status.pending if table.status is not None else ():
+            age_ms = now_ms() - parse_instant(instant)
+            if age_ms >= HANGS_MS:
+                named.append((-age_ms, table, instant))
+    lines = []
+    for age_ms, table, instant in sorted(named, key=lambda one: one[0])[:HANGING]:
+        workers = [one for one in table.status.writers if one.instant == instant] if table.status is not None else []
+        who = ", ".join(
+            f"process {one.pid} on {one.host} works on it, last sign {duration(one.silent_s * 1000)} ago"
+            if one.alive
+            else f"process {one.pid} on {one.host}, which worked on it, is dead"
+            for one in workers
+        )
+        since = f"compaction {instant} has been pending for {duration(-age_ms)}"
+        lines.append(f"{table.name}: {since}; {who or 'nobody works on it'}")
+    return lines
 
 
 def plain(view: StreamView) -> dict[str, Any]:
@@ -202,6 +228,7 @@ def plain(view: StreamView) -> dict[str, Any]:
         "lag": stream.lag if stream is not None else None,
         "last_words": asdict(view.last_words) if view.last_words is not None else None,
         "unseen": view.unseen,
+        "in_hand": [asdict(one) | {"lives": one.lives} for one in stream.in_hand] if stream is not None else [],
         "version": view.version,
         "tables": states,
     }

@@ -16,8 +16,11 @@ from textual.widgets import DataTable, Footer, Input, Static
 from binlake.cli.console.lake_page import ORDERS, WORST_FIRST, LakeRow, lake_rows, matching, stream_head
 from binlake.cli.console.watch import StreamWatch
 from binlake.cli.text import number, one_line
+from binlake.position.in_hand import in_hand_words
 
 _EVERY_S = 1.0
+#: Lines of what is in hand.
+_HAND_LINES = 6
 _STYLES = {"unreadable": "red", "stopped": "red", "paused": "yellow", "loading": "yellow", "behind": "yellow", "ok": ""}
 _STATES = {"running": "green", "died": "bold red", "failed": "bold red", "stopped": "yellow", "unknown": "yellow"}
 #: Columns of narrow terminals; the others follow where there is room.
@@ -135,6 +138,10 @@ class LakeTop(App[None]):
         text.append(f"  {words[1]}, {number(head['quarantined'])} quarantined")
         if head["said"]:
             text.append(f"\n{one_line(head['said'])}", style="dim")
+        for line in in_hand_words(head["in_hand"])[:_HAND_LINES]:
+            text.append(f"\n{one_line(line)}", style="dim")
+        for line in head["hangs"]:
+            text.append(f"\n{one_line(line)}", style="yellow")
         for held in head["held"]:
             text.append(f"\n{one_line(f'{held.state}: {held.table} {held.why}')}", style="yellow")
         return text

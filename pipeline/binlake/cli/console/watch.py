@@ -101,6 +101,17 @@ class StreamWatch:
         self.view = replace(view, version=self.view.version + 1)
         return self.view
 
+    def look_whole(self) -> None:
+        """Look until no table is unseen and Kafka has answered, or has not. Raises the LakeError of a stream whose
+        state cannot be read."""
+        while self.look().unseen and self.view.error is None:
+            pass
+        if self.view.error is not None:
+            raise self.view.error
+        if self._ask_kafka:
+            self.ask_kafka()
+            self.look()
+
     def ask_kafka(self) -> None:
         """Ask Kafka once for what it keeps. Raises no LakeError."""
         ledger = self.view.stream.ledger if self.view.stream is not None else None

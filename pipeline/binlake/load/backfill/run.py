@@ -21,6 +21,7 @@ from binlake.load.backfill.request import BackfillRequest
 from binlake.load.backfill.stored_plan import StoredPlan
 from binlake.load.backfill.work import Work, WorkPlanner
 from binlake.load.backfill.workers import LocalWorkers, PortionWorkers
+from binlake.position.in_hand import JobProgress
 from binlake.position.lease import StreamLease
 from binlake.settings import Settings, TableRules
 from binlake.settings.schema_changes import SchemaChangeSettings
@@ -87,6 +88,7 @@ class Backfill:
         workers: creates the workers of a large input; None to use this process alone.
         root: the lake's root; None for the root in the settings.
         on_progress: called after every portion.
+        hand: hears how far it is.
         stop: set it to end after the current portion.
     """
 
@@ -96,6 +98,7 @@ class Backfill:
     workers: OpenWorkers | None = None
     root: Storage | None = None
     on_progress: Callable[[ProgressEvent], None] = lambda event: None
+    hand: JobProgress = field(default_factory=lambda: JobProgress("backfill", "portions"))
     stop: threading.Event = field(default_factory=threading.Event)
 
     def run(self, given: Input) -> BackfillReport:
@@ -156,6 +159,7 @@ class Backfill:
             dry_run=dry,
         )
         stream = backfill_stream(self.settings.name)
+        self.hand.begin(found.name, len(work.portions), work.first)
         with self._workers(work.left) as workers:
             committer = PortionCommitter(table, found.name, stream, self.request, work.rows, work.place, workers)
             for portion in work.left:
@@ -165,6 +169,7 @@ class Backfill:
                 recorded = dataclasses.replace(work.recorded, portion=portion.number)
                 done = committer.count(portion) if dry else committer.commit(portion, recorded)
                 self._note(report, done)
+                self.hand.reach(work.first + len(report.events), f"fills {', '.join(self.request.columns)}")
         return report
 
     def _note(self, report: BackfillReport, done: PortionCommit) -> None:

@@ -18,6 +18,7 @@ from binlake.load.replay.age import refuse_too_old
 from binlake.load.replay.coverage import DumpCoverage, DumpPortion, portions
 from binlake.load.replay.engine import DumpPlace
 from binlake.load.replay.runner import ReplayRunner, replay_lake, replay_stream, replaying
+from binlake.position.in_hand import JobProgress
 from binlake.position.lease import StreamLease
 from binlake.settings import Settings
 from binlake.source.dump_layout import DumpFile, DumpLayout, Window, is_hidden, is_hidden_directory
@@ -90,6 +91,7 @@ def replay_dumps(
     scan: Scan | None = None,
     root: Storage | None = None,
     on_progress: Callable[[ProgressEvent], None] = lambda event: None,
+    hand: JobProgress | None = None,
     stop: threading.Event | None = None,
 ) -> ReplayReport:
     """Replay the files of a dump that the tables do not have yet.
@@ -104,6 +106,7 @@ def replay_dumps(
         scan: the files are exported scans of a table of an HBase-like store; None for dumps of change events.
         root: the lake's root; None for the root in the settings.
         on_progress: called after every portion.
+        hand: hears how far it is.
         stop: set it to end the replay after the current portion.
 
     Raises ConfigError, BadInputError for rewritten files or too much bad input, LostOwnershipError if another replay of
@@ -115,7 +118,12 @@ def replay_dumps(
     with StreamLease(state, replay_stream(settings.name)):
         lake = root or open_storage(settings.lake.uri, settings.lake.storage_options())
         replay = _DumpReplay(settings, lake, place, window, rewritten, even_too_old)
-        return replay.run(workers, on_progress, stop or threading.Event())
+        return replay.run(workers, on_progress, stop or threading.Event(), hand or replay_progress())
+
+
+def replay_progress() -> JobProgress:
+    """How far a replay is: in files."""
+    return JobProgress("replay", "files")
 
 
 def _root(settings: Settings, source: str | None) -> str:
@@ -146,12 +154,18 @@ class _DumpReplay:
         self._covers = self._storage.uri if place.scan is None else root_of_scan(self._storage.uri, place.scan.table)
 
     def run(
-        self, workers: OpenWorkers, on_progress: Callable[[ProgressEvent], None], stop: threading.Event
+        self,
+        workers: OpenWorkers,
+        on_progress: Callable[[ProgressEvent], None],
+        stop: threading.Event,
+        hand: JobProgress,
     ) -> ReplayReport:
         work = self._plan()
         if work:
+            hand.begin(self._storage.uri, sum(len(portion.files) for portion in work))
             with workers() as where:
-                self._carry_out(work, where, on_progress, stop)
+                self._carry_out(work, where, on_progress, stop, hand)
+            hand.end()
         return self._report
 
     def _plan(self) -> list[DumpPortion]:
@@ -208,6 +222,7 @@ class _DumpReplay:
         workers: ReplayWorkers,
         on_progress: Callable[[ProgressEvent], None],
         stop: threading.Event,
+        hand: JobProgress,
     ) -> None:
         settings, report = self._settings, self._report
         engine = workers.engine(self._place, [file for portion in work for file in portion.files])
@@ -223,6 +238,7 @@ class _DumpReplay:
                     report.events.append(event)
                     on_progress(event)
                 report.taken += portion.files
+                hand.reach(len(report.taken), f"has applied portion {number + 1} of {len(work)}")
         finally:
             runner.close()
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from binlake.position.in_hand import WorkNotes
+from binlake.position.last_words import LastWords, leaving_last_words
 from binlake.position.lease import StreamLease
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
@@ -25,6 +27,7 @@ from binlake.stream.binlog.engine import BinlogEngine
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.monitor import Monitor
 from binlake.stream.monitoring.progress import OnProgress, PartitionProgress, ProgressEvent
+from binlake.stream.monitoring.steps import BatchSteps, StepTeller, say_step
 from binlake.stream.recovery import loaded_position, note_loaded, open_known, recover
 from binlake.stream.tables.between_batches import BetweenBatches, complain_of_tables
 from binlake.tables.lake import Lake, locking
@@ -63,10 +66,12 @@ class BinlogStream:
         self._workers = ThreadPoolExecutor(_SERVICES_THREADS, thread_name_prefix="binlake-service")
         state = open_storage(settings.state_uri, settings.state_options())
         self._lease = StreamLease(state, settings.name)
+        self._state, self._steps = state, BatchSteps()
         self._lease.take()
         try:
             self._open(state)
-        except BaseException:
+        except BaseException as error:
+            LastWords.of(error).leave(state)
             self._lease.give_back()
             raise
 
@@ -90,7 +95,15 @@ class BinlogStream:
         self._engine = BinlogEngine(self._source)
         services = TableServices(self._map)
         self._runner = BatchRunner(
-            settings, lake, state, ledger, self._registry, services, ends=self._ends, portion=self._engine.next_portion
+            settings,
+            lake,
+            state,
+            ledger,
+            self._registry,
+            services,
+            ends=self._ends,
+            steps=self._steps,
+            portion=self._engine.next_portion,
         )
         self._between = BetweenBatches(self._runner, self._engine, self._tell, self._stop)
         for source, error in unopened.items():
@@ -102,6 +115,11 @@ class BinlogStream:
 
     def run(self, *, once: bool) -> None:
         """Run until stopped; with ``once``, until all that the binlog had at the start is applied. Raises LakeError."""
+        notes = WorkNotes(self._state, "batch", self._steps.work)
+        with leaving_last_words(self._state), StepTeller(self._steps, say_step), notes:
+            self._run(once=once)
+
+    def _run(self, *, once: bool) -> None:
         batch, until = self._settings.batch, self._source.server.end if once else None
         feed = BinlogFeed(
             self._source,

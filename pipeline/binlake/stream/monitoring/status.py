@@ -13,6 +13,7 @@ from binlake.decode.options import EventFormat
 from binlake.hbase.derive.pairs import DerivedPair, pair_of_wide
 from binlake.hbase.derive.touched import newest_moment
 from binlake.position.compared import ComparedTables
+from binlake.position.in_hand import WorkInHand, works_in_hand
 from binlake.position.lease import SILENCE_S, StreamLease
 from binlake.position.ledger import Ledger
 from binlake.position.record_reader import RecordReader
@@ -108,6 +109,7 @@ class Writer:
 class StreamStatus:
     """The status of a stream. ``ledger`` is None if the stream has none; ``lag`` is None if Kafka was not asked or did
     not answer (``kafka`` gives the reason). ``facts``: what Kafka says of the topics. ``requests``: about the tables.
+    ``in_hand``: what the stream and other jobs are doing to the lake.
     """
 
     name: str
@@ -117,6 +119,7 @@ class StreamStatus:
     kafka: str = ""
     facts: KafkaFacts | None = None
     requests: Requests = field(default_factory=dict)
+    in_hand: list[WorkInHand] = field(default_factory=list)
 
     @property
     def lag(self) -> int | None:
@@ -209,6 +212,7 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
         settings.name, _writer(beat, SILENCE_S) if beat is not None else None, Ledger.load(state, settings.name)
     )
     status.requests = load_requests(state)
+    status.in_hand = works_in_hand(state)
     if kafka_timeout_s is not None and status.ledger is not None:
         try:
             status.facts = kafka_facts(settings, status.ledger, kafka_timeout_s)

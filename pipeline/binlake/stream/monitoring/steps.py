@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
 from binlake.decode.changes import SourceTable
+from binlake.position.in_hand import WorkInHand
 from binlake.rows.tasks.counts import COUNTS_SUFFIX
 from binlake.source.offsets import Ranges
-from hudilake.clock import monotonic_s
+from hudilake.clock import monotonic_s, now_ms
+
+_log = logging.getLogger(__name__)
 
 #: How long the first batch, and any later one, works in silence; and the time between two lines, in seconds.
 FIRST_S, LATER_S, EVERY_S = 2.0, 10.0, 5.0
 _LOOK_S = 0.25
+#: The state of a table that has committed.
+_COMMITTED = "is committed"
 #: Topics or tables that a line names.
 _NAMED = 4
 
@@ -95,6 +101,24 @@ class BatchSteps:
             return f"{head}: {_listed(f'{table} {state}' for table, state in states.items())}"
         return f"{head}{self._records(work.ranges)}" if work.stage == "fetches" else head
 
+    def work(self) -> WorkInHand | None:
+        """The batch in hand, for a ``WorkNotes``; None between two batches."""
+        with self._lock:
+            work = self._work
+            if work is None:
+                return None
+            states = {str(table): state for table, state in work.states.items()}
+            seconds, stage = monotonic_s() - work.began_s, work.stage
+        begun = WorkInHand("batch", str(work.number), stage, now_ms() - round(seconds * 1000))
+        if states:
+            committed = sum(state == _COMMITTED for state in states.values())
+            return replace(begun, tables=states, done=committed, of=len(states), unit="tables committed")
+        if stage != "fetches":
+            return begun
+        fetched, decoded = self._counted()
+        of = sum(map(len, work.ranges))
+        return replace(begun, done=decoded.total() if fetched else None, of=of, unit="records decoded")
+
     def _records(self, ranges: Ranges) -> str:
         fetched, decoded = self._counted()
         whole: Counter[str] = Counter()
@@ -124,6 +148,11 @@ class BatchSteps:
 
     def _files(self) -> list[Path]:
         return [] if self.counts_in is None else list(Path(self.counts_in).glob(f"*{COUNTS_SUFFIX}"))
+
+
+def say_step(line: str) -> None:
+    """Log a line of the batch in hand."""
+    _log.info("%s", line, extra={"event": "step"})
 
 
 def _listed(parts: Iterable[str]) -> str:

@@ -119,8 +119,8 @@ def test_a_look_at_a_lake_at_rest_costs_a_fixed_number_of_calls(lake: FedLake, m
     at_rest = list(counting.calls)
     tables = len(seen.view.tables)
     assert tables == 2
-    # the lease, the ledger, the requests and the last words; a listing for each table of this look's turn
-    assert len(at_rest) == 4 + min(tables, LISTED_A_LOOK)
+    # the lease, the ledger, the requests, the last words, what is in hand; a listing for each table of this look's turn
+    assert len(at_rest) == 5 + min(tables, LISTED_A_LOOK)
     assert len(at_rest) < first / 3  # the control: a look that takes in tables costs more, and is counted
     counting.calls.clear()
     lake.feed(1, ("a",))

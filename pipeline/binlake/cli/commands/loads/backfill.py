@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ import typer
 
 from binlake.cli.display import make_display
 from binlake.cli.options import LakeConf, Table
-from binlake.cli.text import number, say, size, terminal
+from binlake.cli.text import number, say, say_json, size, terminal
 from binlake.cli.until_stopped import until_stopped
 from binlake.load.backfill.inputs import find_input
 from binlake.load.backfill.request import BackfillRequest
@@ -69,7 +67,7 @@ def backfill(
     def work(stop: threading.Event) -> BackfillReport:
         workers = None if in_process else _on_spark(settings)
         job = Backfill(settings, table, request, workers, on_progress=display.update, stop=stop)
-        with display:
+        with display, job.hand.noted(open_storage(settings.state_uri, settings.state_options())):
             if not dry_run:
                 return job.run(given)
             with tempfile.TemporaryDirectory(prefix="binlake-backfill-") as scratch:
@@ -97,8 +95,7 @@ def _on_spark(settings: Settings) -> OpenWorkers:
 def print_report(report: BackfillReport, *, as_json: bool = False) -> None:
     """What a backfill came to."""
     if as_json:
-        sys.stdout.write(json.dumps(_fields(report), ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+        say_json(_fields(report))
         return
     columns, c = ", ".join(report.columns), report.counts
     if report.held:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -12,7 +10,7 @@ import typer
 
 from binlake.cli.options import LakeConf
 from binlake.cli.reports import report_error
-from binlake.cli.text import duration, number, say
+from binlake.cli.text import duration, number, say, say_json
 from binlake.decode.changes import SourceTable
 from binlake.hbase.derive.check import WideCheck, check_wide
 from binlake.hbase.derive.derivation import Deriver, deriving
@@ -116,4 +114,4 @@ def _print_check(wide: SourceTable, checked: WideCheck, *, as_json: bool) -> Non
 
 
 def _write(fields: Mapping[str, object]) -> None:
-    sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
+    say_json(fields)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import threading
 from dataclasses import asdict, dataclass, field
 from typing import Annotated
@@ -12,12 +10,14 @@ import typer
 
 from binlake.cli.options import LakeConf
 from binlake.cli.reports import report_error
-from binlake.cli.text import duration, number, say
+from binlake.cli.text import duration, number, say, say_json
 from binlake.cli.until_stopped import until_stopped
 from binlake.load.first.run import FirstLoad, LoadOptions, LoadResult
 from binlake.load.first.table_load import LoadProgress
+from binlake.position.in_hand import JobProgress
 from binlake.settings import Settings
 from hudilake.clock import monotonic_s
+from hudilake.storage import open_storage
 
 SourceTables = Annotated[
     list[str] | None,
@@ -59,8 +59,10 @@ def load(
 
     def work(stop: threading.Event) -> int:
         code = 0
-        for result in FirstLoad(settings, options, lines.progress, stop).run(tables or ()):
-            code = lines.result(result, code)
+        with lines.hand.noted(open_storage(settings.state_uri, settings.state_options())):
+            for result in FirstLoad(settings, options, lines.progress, stop).run(tables or ()):
+                lines.hand.end()
+                code = lines.result(result, code)
         return code
 
     raise typer.Exit(until_stopped(work))
@@ -71,10 +73,14 @@ class _Lines:
     """What is printed: a line every few seconds while a table is read, and one for its result."""
 
     as_json: bool
+    hand: JobProgress = field(default_factory=lambda: JobProgress("load", "rows"))
     _said_s: float = field(default_factory=monotonic_s)
 
     def progress(self, progress: LoadProgress) -> None:
         """Say how far a table is, if nothing was said for a while."""
+        if progress.table != self.hand.subject:
+            self.hand.begin(progress.table, progress.estimate, progress.before)
+        self.hand.reach(progress.before + progress.rows, "reads and writes chunks")
         if monotonic_s() - self._said_s < _EVERY_S:
             return
         self._said_s = monotonic_s()
@@ -112,5 +118,4 @@ def _words(result: LoadResult) -> str:
 
 
 def _write(fields: dict[str, object]) -> None:
-    sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
+    say_json(fields)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from rich.table import Table as Grid
 
 from binlake.cli.options import LakeConf
 from binlake.cli.reports import report_error
-from binlake.cli.text import epoch_ms, moment, number, say, terminal
+from binlake.cli.text import epoch_ms, moment, number, say, say_json, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.load.replay.quarantine import replay
 from binlake.load.replay.quarantine_records import (
@@ -81,7 +80,7 @@ def list_records(
     records = _found(conf, replace(selection, replayed=everything), payload=False)
     if as_json:
         for line in map(_fields, records) if each else map(vars, reason_groups(records)):
-            sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
+            say_json(line)
     elif each:
         for held in records:
             done = f"; replayed {moment(held.replayed_ms)}" if held.replayed_ms is not None else ""
@@ -106,7 +105,7 @@ def show(
     for held in chosen[:limit]:
         if as_json:
             payload = {"key": _plain(held.key), "value": _plain(held.value)}
-            sys.stdout.write(json.dumps({**_fields(held), **payload}, ensure_ascii=False) + "\n")
+            say_json({**_fields(held), **payload})
         else:
             _print_record(held)
     if not as_json and len(chosen) > limit:
@@ -127,12 +126,16 @@ def replay_records(
     """Apply the records that can be applied now, in their original order. The stream may run at the same time."""
     _refuse_unknown(conf, selection)
     if dry_run:
-        _print_groups(reason_groups(_found(conf, selection, payload=False)))
+        groups = reason_groups(_found(conf, selection, payload=False))
+        for line in map(vars, groups) if as_json else ():
+            say_json(line)
+        if not as_json:
+            _print_groups(groups)
         return
     done = replay(Settings.load(conf), selection, even_too_old=even_too_old)
     if as_json:
         errors = {name: str(error) for name, error in done.errors.items()}
-        sys.stdout.write(json.dumps({**vars(done), "errors": errors}, ensure_ascii=False) + "\n")
+        say_json({**vars(done), "errors": errors})
     else:
         _print_outcome(done)
     code = 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -15,12 +13,19 @@ import typer
 
 from binlake.cli.display import TableTotals, Totals, make_display
 from binlake.cli.options import LakeConf
-from binlake.cli.text import epoch_ms, number, say, terminal
+from binlake.cli.text import epoch_ms, number, say, say_json, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.cli.until_stopped import until_stopped
 from binlake.decode.changes import SourceTable
 from binlake.load.replay.engine import LocalEngine, SparkEngine
-from binlake.load.replay.replay_dumps import OpenWorkers, ReplayReport, ReplayWorkers, Rewritten, replay_dumps
+from binlake.load.replay.replay_dumps import (
+    OpenWorkers,
+    ReplayReport,
+    ReplayWorkers,
+    Rewritten,
+    replay_dumps,
+    replay_progress,
+)
 from binlake.rows.upsert.outcomes import OUTCOMES
 from binlake.settings import Settings
 from binlake.source.dump_layout import Window, hour_text
@@ -29,6 +34,7 @@ from binlake.stream.spark.session import spark_session
 from binlake.stream.spark.tasks import map_in_tasks
 from hudilake.errors import ConfigError
 from hudilake.services.planned import one_by_one
+from hudilake.storage import open_storage
 
 ScanOf = Annotated[
     str | None,
@@ -107,8 +113,10 @@ def replay(
     display = make_display(settings.name, terminal(), live=live, as_json=as_json)
     policy = _policy(rewritten)
 
+    hand = replay_progress()
+
     def work(stop: threading.Event) -> ReplayReport:
-        with display:
+        with display, hand.noted(open_storage(settings.state_uri, settings.state_options())):
             return replay_dumps(
                 settings,
                 source,
@@ -118,6 +126,7 @@ def replay(
                 even_too_old=even_too_old,
                 scan=scan,
                 on_progress=display.update,
+                hand=hand,
                 stop=stop,
             )
 
@@ -206,8 +215,7 @@ def print_report(report: ReplayReport, *, as_json: bool = False) -> None:
     """What a replay came to."""
     totals = _totals(report)
     if as_json:
-        sys.stdout.write(json.dumps(_fields(report, totals), ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+        say_json(_fields(report, totals))
         return
     say(_files_line(report))
     if report.repeated:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -13,7 +11,7 @@ from rich.table import Table as Grid
 from binlake.cli.commands.reads.query import text
 from binlake.cli.options import LakeConf
 from binlake.cli.table_options import chosen, shared
-from binlake.cli.text import epoch_ms, number, say, terminal
+from binlake.cli.text import epoch_ms, number, say, say_json, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.decode.order import binlog_order
 from binlake.proof.history.planned import BeforeImages, Means, RevertPlan, carry_out, plan_revert
@@ -193,4 +191,4 @@ def _fields(row: RowRevert) -> dict[str, Any]:
 
 
 def _dump(fields: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(fields, ensure_ascii=False, default=text) + "\n")
+    say_json(fields, text)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Annotated
 
 import typer
 
 from binlake.cli.commands.metastore.options import MetastoreConf
 from binlake.cli.reports import report_error
-from binlake.cli.text import say
+from binlake.cli.text import say, say_json
 from hudilake.errors import CorruptDataError, LakeError
 from lakemetastore.lake.check import Check, Finding
 from lakemetastore.lake.opening import Metastore, opened_metastore
@@ -61,7 +59,7 @@ def _repaired(metastore: Metastore, found: list[Finding]) -> int:
 def _print(finding: Finding, *, as_json: bool) -> None:
     if as_json:
         fields = {"where": finding.where, "what": finding.what, "next": finding.next}
-        sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
+        say_json(fields)
         return
     say(f"{finding.where}: {finding.what}")
     say(f"  next: {finding.next}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -13,7 +11,7 @@ from binlake.cli.commands.proof.verify import NOT_COMPARED
 from binlake.cli.options import LakeConf, Tables
 from binlake.cli.reports import each
 from binlake.cli.table_options import chosen
-from binlake.cli.text import number, say
+from binlake.cli.text import number, say, say_json
 from binlake.rows.upsert.outcomes import OUTCOMES
 from binlake.rows.upsert.route import Counts
 from binlake.settings import Settings
@@ -88,7 +86,7 @@ def _write(table: str, done: Audit, *, each: bool) -> None:
     if (files := done.contents) is not None:
         counts["contents"] = {"proved": files.proved, "rows": files.rows, "undetermined": files.undetermined}
     for line in [*lines, {"table": table, **counts, "streams": sums, "findings": findings}]:
-        sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
+        say_json(line)
 
 
 def _fields(commit: AuditedCommit) -> dict[str, Any]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from binlake.cli.options import AsJsonUnasked
 from binlake.cli.table_options import Conf, TableName, locking_of, storage_of
-from binlake.cli.text import number, size, terminal
+from binlake.cli.text import number, say_json, size, terminal
 from binlake.tables.audit import OFFSET_KEYS
-from hudilake.errors import CorruptDataError
+from hudilake.errors import ConfigError, CorruptDataError
 from hudilake.services.fsck import Finding, Report, Severity
 from hudilake.services.fsck import fsck as check_table
 from hudilake.services.kept import take_back as do_take_back
@@ -39,8 +38,8 @@ def fsck(
     """Check a table against itself: timeline, files, rows, metadata table, offsets. Changes nothing."""
     report = _report(storage_of(table, conf), data, grace_min)
     if as_json:
-        for finding in report.findings:
-            sys.stdout.write(json.dumps(dataclasses.asdict(finding), ensure_ascii=False) + "\n")
+        for fields in _finding_fields(report):
+            say_json(fields)
     else:
         print_report(report, terminal())
     raise typer.Exit(exit_code(report))
@@ -54,27 +53,47 @@ def repair(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the steps and change nothing.")] = False,
     take_back: Annotated[bool, typer.Option("--take-back", help="Undo the newest repair instead.")] = False,
+    as_json: AsJsonUnasked = False,
 ) -> None:
     """Repair what fsck finds, as far as that loses no rows; what it removes is kept. Stop the stream first."""
+    if as_json and not (yes or dry_run):
+        raise ConfigError("--json asks nothing", do_next="give --yes, or --dry-run", table=table)
     storage, console = storage_of(table, conf), terminal()
     if take_back:
         _ask(yes, "Put the files back as they were before the newest repair? No other process may write to the table.")
-        console.print(do_take_back(storage, locking_of(conf, "repair")), markup=False, highlight=False, soft_wrap=True)
+        back = do_take_back(storage, locking_of(conf, "repair"))
+        if as_json:
+            say_json({"steps": [], "done": [back], "findings": []})
+            return
+        console.print(back, markup=False, highlight=False, soft_wrap=True)
         return
     report = _report(storage, data, grace_min)
     plan = plan_repair(report.findings)
-    for line in plan.lines():
+    steps = list(plan.lines())
+    for line in [] if as_json else steps:
         console.print(f"- {line}", markup=False, highlight=False, soft_wrap=True)
-    if not plan.steps:
+    if not plan.steps and not as_json:
         console.print("nothing that can be repaired safely", markup=False, highlight=False)
     if dry_run or not plan.steps:
+        if as_json:
+            say_json({"steps": steps, "done": [], "findings": _finding_fields(report)})
         raise typer.Exit(exit_code(report))
     _ask(yes, "Do this? No other process may write to the table.")
+    done: list[str] = []
     for line in do_repair(storage, plan, grace_ms=_millis(grace_min), locking=locking_of(conf, "repair")):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        done.append(line)
+        if not as_json:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
     after = _report(storage, data, grace_min)
-    print_report(after, console)
+    if as_json:
+        say_json({"steps": steps, "done": done, "findings": _finding_fields(after)})
+    else:
+        print_report(after, console)
     raise typer.Exit(exit_code(after))
+
+
+def _finding_fields(report: Report) -> list[dict[str, Any]]:
+    return [dataclasses.asdict(finding) for finding in report.findings]
 
 
 def _ask(yes: bool, question: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Annotated
 
 import typer
@@ -11,7 +9,7 @@ import typer
 from binlake.cli.options import LakeConf, Tables
 from binlake.cli.reports import each
 from binlake.cli.table_options import chosen
-from binlake.cli.text import duration, number, say
+from binlake.cli.text import duration, number, say, say_json
 from binlake.cli.typer_extras import options_of
 from binlake.proof.verify.result import RowDifference, TableResult
 from binlake.proof.verify.run import Verifier, VerifyOptions
@@ -101,7 +99,7 @@ def _replica(text: str | None) -> ReplicaSettings | None:
 
 
 def _write(result: TableResult) -> None:
-    sys.stdout.write(json.dumps({**result.to_json(), "different": result.different}, ensure_ascii=False) + "\n")
+    say_json({**result.to_json(), "different": result.different})
 
 
 def _print(result: TableResult) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import typer
 
 from binlake.cli.commands.reads.query import text
-from binlake.cli.options import LakeConf, Table
+from binlake.cli.options import LakeConf, OnlyJson, Table
 from binlake.cli.table_options import chosen_one
 from binlake.decode.cells import VALUE
 from binlake.decode.types.cell_text import text_of
@@ -43,7 +43,14 @@ Rows = Annotated[
 Wide = Annotated[bool, typer.Option("--wide", help="Print rows of the wide table instead of cells.")]
 
 
-def cells(conf: LakeConf, table: Table, as_of: AsOf = None, row: Rows = None, wide: Wide = False) -> None:
+def cells(
+    conf: LakeConf,
+    table: Table,
+    as_of: AsOf = None,
+    row: Rows = None,
+    wide: Wide = False,
+    as_json: OnlyJson = False,
+) -> None:
     """Print the visible cells of a table of cells, or its wide rows, as JSON lines: all versions that a read of the
     store has."""
     settings = Settings.load(conf)

@@ -59,8 +59,10 @@ def changes(
     follow: Annotated[bool, typer.Option("--follow", help="Wait for new commits, until SIGTERM or Ctrl-C.")] = False,
     form: Annotated[ChangeFormat, typer.Option("--format", help="Print a table, or JSON lines.")] = ChangeFormat.TABLE,
     rows: Annotated[int, typer.Option("--rows", help="The most changes that a table shows.", min=1)] = 1000,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Print the rows that commits inserted, updated and deleted, each with its former values. Changes nothing."""
+    form = ChangeFormat.JSON if as_json else form
     if follow and form is ChangeFormat.TABLE:
         raise ConfigError("a table cannot follow", do_next="give --format json", table=table)
     opened = HudiTable.open(storage_of(table, conf))

@@ -21,7 +21,7 @@ from binlake.cli.console.access import ENVIRONMENT, Access
 from binlake.cli.console.page import Site
 from binlake.cli.console.site import application
 from binlake.cli.console.watch import StreamWatch
-from binlake.cli.text import say
+from binlake.cli.text import say, say_json
 from binlake.cli.until_stopped import until_stopped
 from binlake.settings import Settings
 from hudilake.errors import ConfigError
@@ -48,6 +48,7 @@ def console(
         Path | None,
         typer.Option(help=f"Who knows the token in this file, or in {ENVIRONMENT}, may act; without one nobody may."),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the address as a JSON object.")] = False,
 ) -> None:
     """Serve a page for every stream, table and row, on this machine only unless --host says otherwise."""
     settings = {str(conf): Settings.load(conf) for conf in confs}
@@ -58,7 +59,10 @@ def console(
             watched(settings, ask_kafka=ask_kafka) as site,
             served(site, host, port, *(names or ()), access=access) as address,
         ):
-            say(f"the console is at {address}")
+            if as_json:
+                say_json({"address": address, "streams": list(site.watches)})
+            else:
+                say(f"the console is at {address}")
             stop.wait()
 
     until_stopped(serve)

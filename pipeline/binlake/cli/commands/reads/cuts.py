@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from typing import Annotated
 
 import typer
@@ -12,7 +10,7 @@ from rich.table import Table as Grid
 
 from binlake.cli.options import LakeConf
 from binlake.cli.table_options import chosen
-from binlake.cli.text import number, say, terminal
+from binlake.cli.text import number, say, say_json, terminal
 from binlake.position.cuts import Cut, declared_cuts
 from binlake.settings import Settings
 from hudilake import Table
@@ -36,7 +34,7 @@ def cuts(
     if as_json:
         for cut in declared:
             place = {"completed": cut.completed, "transaction": cut.transaction, "commits": dict(cut.commits)}
-            sys.stdout.write(json.dumps(place) + "\n")
+            say_json(place)
         return
     if not declared:
         say(_why_none(settings))

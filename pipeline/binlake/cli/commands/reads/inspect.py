@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from binlake.cli.table_options import Conf, TableName, table_storage
-from binlake.cli.text import number, size, terminal
+from binlake.cli.text import number, say_json, size, terminal
 from binlake.position.record_reader import RecordReader
 from binlake.rows.upsert.route import Counts
 from binlake.settings import Settings
@@ -26,10 +26,15 @@ def inspect(
     conf: Conf = None,
     instants: Annotated[int, typer.Option(help="How many of the newest instants to print.", min=0)] = 20,
     slices: Annotated[int, typer.Option(help="How many file slices to print, the largest first.", min=0)] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
 ) -> None:
     """Print a table's configuration, timeline and file slices."""
     settings = Settings.load(conf) if conf else None
-    print_inspection(Inspection.of(table, settings), terminal(), instants=instants, slices=slices)
+    inspection = Inspection.of(table, settings)
+    if as_json:
+        say_json(_fields(inspection, instants, slices))
+        return
+    print_inspection(inspection, terminal(), instants=instants, slices=slices)
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,65 @@ class Inspection:
         """
         table = HudiTable.open(table_storage(name, settings))
         return Inspection(table, file_slices(table.storage, table.timeline))
+
+
+def _fields(inspection: Inspection, instants: int, slices: int) -> dict[str, Any]:
+    """``instants``, ``slices``: how many of them."""
+    table, config = inspection.table, inspection.table.config
+    timeline = table.timeline
+    shown = sorted([*timeline.completed(), *timeline.pending()])
+    pieces = inspection.slices
+    return {
+        "table": f"{config.database}.{config.name}" if config.database else config.name,
+        "uri": table.storage.uri,
+        "kind": _kind(config),
+        "key": list(config.record_key_fields),
+        "partition": list(config.partition_fields),
+        "ordering": config.ordering_field,
+        "columns": {field.name: str(field.type) for field in table.schema},
+        "metadata_partitions": list(config.metadata_partitions),
+        "completed": len(timeline.completed()),
+        "pending": len(timeline.pending()),
+        "instants": [_instant_fields(table, one) for one in shown[len(shown) - min(instants, len(shown)) :]],
+        "slices": len(pieces),
+        "base_bytes": sum(s.base_size for s in pieces),
+        "log_bytes": sum(s.log_size for s in pieces),
+        "largest": [_slice_fields(config, piece) for piece in _largest(pieces, slices)],
+    }
+
+
+def _instant_fields(table: HudiTable, instant: Instant) -> dict[str, Any]:
+    own = {"requested": instant.requested_time, "action": instant.action, "state": instant.state.value}
+    own["completed"] = instant.completion_time or ""
+    if not instant.completed:
+        return {**own, "written": None}
+    body = table.timeline.commit_metadata(instant)
+    counts = RecordReader.of_commit(body.extra).counts
+    written = {
+        "files": len(body.stats),
+        "bytes": sum(s.file_size for s in body.stats),
+        "upserts": sum(s.num_writes for s in body.stats),
+        "deletes": sum(s.num_deletes for s in body.stats),
+        "counts": {**vars(counts)} if counts is not None else None,
+    }
+    return {**own, "written": written}
+
+
+def _slice_fields(config: TableConfig, piece: FileSlice) -> dict[str, Any]:
+    bucketing = config.bucketing if config.has_buckets else None
+    return {
+        "partition": piece.partition_path,
+        "bucket": bucket_or_none(bucketing, piece.partition_path, piece.file_id) if bucketing is not None else None,
+        "file_id": piece.file_id,
+        "base_bytes": piece.base_size,
+        "log_files": len(piece.log_files),
+        "log_bytes": piece.log_size,
+    }
+
+
+def _largest(slices: list[FileSlice], limit: int) -> list[FileSlice]:
+    largest = sorted(slices, key=lambda s: s.base_size + s.log_size, reverse=True)[:limit]
+    return sorted(largest, key=lambda s: (s.partition_path, s.file_id))
 
 
 def print_inspection(inspection: Inspection, console: Console, *, instants: int, slices: int) -> None:
@@ -122,8 +186,7 @@ def _print_slices(slices: list[FileSlice], bucketing: Bucketing | None, console:
     grid = Table("partition", "bucket", "file id", title=title, title_justify="left")
     for heading in ("base", "log files", "log"):
         grid.add_column(heading, justify="right")
-    largest = sorted(slices, key=lambda s: s.base_size + s.log_size, reverse=True)[:limit]
-    for s in sorted(largest, key=lambda s: (s.partition_path, s.file_id)):
+    for s in _largest(slices, limit):
         held = bucket_or_none(bucketing, s.partition_path, s.file_id) if bucketing is not None else None
         bucket = "" if held is None else str(held)
         base_size = size(s.base_size) if s.base_file else "-"

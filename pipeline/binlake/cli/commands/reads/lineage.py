@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -11,7 +9,7 @@ import typer
 
 from binlake.cli.options import AsJson, LakeConf, Table
 from binlake.cli.table_options import chosen_one
-from binlake.cli.text import moment, number, say
+from binlake.cli.text import moment, number, say, say_json
 from binlake.proof.history.commits import Commit
 from binlake.proof.history.keys import row_key
 from binlake.proof.history.lineage import CommitLineage, TableLineage, commit_lineage, fed_tables, table_lineage
@@ -148,4 +146,4 @@ def _print_fed(source: str, fed: Mapping[str, str], *, as_json: bool) -> None:
 
 
 def _write(fields: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
+    say_json(fields)

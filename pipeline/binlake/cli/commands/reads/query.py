@@ -1,4 +1,4 @@
-"""``binlake query`` and ``binlake explain``: SQL over tables that are named in it, and what it would read and why."""
+"""``binlake query``: SQL over tables that are named in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rich.table import Table
 
 from binlake.cli.commands.reads.cuts import chosen_cut
 from binlake.cli.table_options import Conf, table_storage
-from binlake.cli.text import number, size, terminal
+from binlake.cli.text import number, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.settings import Settings
 from binlake.tables.catalog import no_such_table
@@ -30,8 +30,7 @@ from hudilake.query.sql.limits import memory_of
 from hudilake.query.sql.planned import TABLE_NAME
 from hudilake.query.sql.planned_table import SqlTable
 from hudilake.query.sql.text import Name, spelled
-from hudilake.read import Incremental, Query, ReadOptimized, ScanPlan, Snapshot, TableReader, instant_of
-from hudilake.read.inside.planned import PlannedReads, planned_reads
+from hudilake.read import Incremental, Query, ReadOptimized, Snapshot, TableReader, instant_of
 from hudilake.read.inside.tally import ReadTally
 from hudilake.read.query import EARLIEST
 from hudilake.storage import open_storage
@@ -250,8 +249,10 @@ def query(
     ] = PrintFormat.TABLE,
     rows: Annotated[int, typer.Option("--rows", help="The most rows that a table shows.", min=1)] = 1000,
     counts: Annotated[bool, typer.Option("--counts", help="Print on stderr what was read of base files.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Run an SQL query over one or several tables."""
+    form = PrintFormat.JSON if as_json else form
     named = NamedTables(words, tables, conf, asked, index, None if at is None else _cut(conf, at, asked))
     planned = plan_named(named, by_bucket=by_bucket)
     for table in planned.tables:
@@ -344,56 +345,3 @@ def text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
-
-
-@options_of(asked=question)
-def explain(
-    words: Words,
-    tables: Given = None,
-    conf: Conf = None,
-    *,
-    asked: TableQueries,
-    index: UseIndex = True,
-) -> None:
-    """Print what an SQL query would read of each table and why, without reading data."""
-    planned = plan_named(NamedTables(words, tables, conf, asked, index), count_all=True)
-    for table in planned.tables:
-        print_plan(table.plan, terminal())
-        inside = planned_reads(table.plan)
-        if inside is not None:
-            terminal().print(_inside(inside), markup=False, highlight=False, soft_wrap=True)
-    split = planned.split
-    for line in (*map(str, split.parts), *(f"not bucket by bucket: {why}" for why in split.why_not)):
-        terminal().print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _inside(planned: PlannedReads) -> str:
-    """What would be read inside of the base files."""
-    looked, files = planned.tally.files, planned.files
-    first = f"the first {number(looked)} of {number(files)} base files" if looked < files else "base files"
-    more = f"; log files of {number(planned.with_logs)} of them may need more" if planned.with_logs else ""
-    return f"inside {first}: {planned.tally}{more}"
-
-
-def print_plan(plan: ScanPlan, console: Console) -> None:
-    """Print a plan: the question, a line for every step, what is left."""
-    for line in (f"{plan.table}: {plan.query}", f"  where {plan.condition}", f"  columns {', '.join(plan.columns)}"):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    grid = Table("step")
-    for heading in ("partitions", "slices", "files"):
-        grid.add_column(heading, justify="right")
-    grid.add_column("why")
-    for step in plan.steps:
-        counts = (step.partitions, step.slices, step.files)
-        grid.add_row(step.name, *("" if count is None else number(count) for count in counts), step.why)
-    console.print(grid, markup=False)
-    for one in plan.laid_out:
-        console.print(f"laid out by {one}", markup=False, highlight=False, soft_wrap=True)
-    for warning in plan.warnings:
-        console.print(f"warning: {warning}", markup=False, highlight=False, soft_wrap=True)
-    if plan.counted:
-        rows = sum(one.rows for one in plan.counted)
-        text = f"counted in the metadata table: file slices {number(len(plan.counted))}, rows {number(rows)}"
-        console.print(text, markup=False, highlight=False)
-    left = f"to read: file slices {number(len(plan.slices))}, files {number(plan.files)}, bytes {size(plan.size)}"
-    console.print(left, markup=False, highlight=False)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
 from dataclasses import dataclass
 
 import typer
@@ -14,7 +12,7 @@ from binlake.cli.options import AsJson, LakeConf, Tables
 from binlake.cli.remarks import loading_remark
 from binlake.cli.reports import each
 from binlake.cli.table_options import chosen
-from binlake.cli.text import CellColumn, fill, fitting, say, terminal
+from binlake.cli.text import CellColumn, fill, fitting, say, say_json, terminal
 from binlake.position.record_reader import RecordReader
 from binlake.settings import Settings
 from binlake.tables.catalog import CatalogTable
@@ -59,7 +57,7 @@ def tables(conf: LakeConf, tables: Tables = None, as_json: AsJson = False) -> No
     code = each(chosen(settings, tables), lambda place: summaries.append(_summary(place)))
     if as_json:
         for one in summaries:
-            sys.stdout.write(json.dumps(dataclasses.asdict(one), ensure_ascii=False) + "\n")
+            say_json(dataclasses.asdict(one))
     elif summaries:
         _print(summaries, str(conf))
     elif not code:

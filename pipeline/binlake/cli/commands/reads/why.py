@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -13,7 +11,7 @@ from rich.table import Table as Grid
 from binlake.cli.commands.reads.query import text
 from binlake.cli.options import LakeConf, Table
 from binlake.cli.table_options import chosen_one
-from binlake.cli.text import moment, say, terminal
+from binlake.cli.text import moment, say, say_json, terminal
 from binlake.load.replay.quarantine_records import QuarantineEntry
 from binlake.proof.history.commits import CommitLog
 from binlake.proof.history.events import KafkaLook
@@ -185,4 +183,4 @@ def _fields(line: Line, rules: TableRules) -> dict[str, Any]:
 
 
 def _dump(fields: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(fields, ensure_ascii=False, default=text) + "\n")
+    say_json(fields, text)

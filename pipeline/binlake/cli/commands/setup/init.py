@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -16,8 +17,8 @@ from binlake.cli.commands.setup.server import Provider, SourceColumns, findings
 from binlake.cli.commands.setup.server import tables as tables_of
 from binlake.cli.commands.setup.topics import TopicGroup, choose, survey
 from binlake.cli.commands.stream.check import run_checks
-from binlake.cli.commands.stream.check_result import exit_code, print_checks
-from binlake.cli.text import number, say, size, terminal
+from binlake.cli.commands.stream.check_result import exit_code, print_checks, write_checks
+from binlake.cli.text import number, say, say_json, size, terminal
 from binlake.settings import DatabaseSettings, KafkaSettings, Settings
 from binlake.source.database.connection import SourceConnection, connect
 from hudilake.errors import ConfigError
@@ -29,6 +30,7 @@ _PLACE = re.compile(r"(?:(?P<user>[^@]+)@)?(?P<host>\[[^]]+\]|[^:/@]+)(?::(?P<po
 
 
 def init(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(help="The settings file to write.", metavar="CONF")],
     kafka: Annotated[str | None, typer.Option(help="Kafka's bootstrap servers, host:port.")] = None,
     kafka_property: Annotated[
@@ -46,12 +48,18 @@ def init(
     ] = Provider.SELF,
     connector: Annotated[Path | None, typer.Option(help="Write a Debezium connector (JSON) to this file too.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over existing files.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON lines: the files, then the checks; words go to standard error.")
+    ] = False,
 ) -> None:
     """Write a first settings file from what Kafka and the database say, and check it.
 
     With --mysql and without --kafka the stream reads the database's binlog itself. What is not given is asked for at
     a terminal. Nothing but the files is written.
     """
+    output = sys.stdout
+    if as_json:
+        context.with_resource(contextlib.redirect_stdout(sys.stderr))
     for path in filter(None, (file, connector)):
         if path.exists() and not force:
             raise ConfigError("the file is there already", do_next="give another name, or --force", path=path)
@@ -83,6 +91,9 @@ def init(
             f"http://CONNECT:8083/connectors/{proposal.name}/config")  # fmt: skip
         for option, why in CONNECTOR_REASONS.items():
             say(f"  {option}: {why}")
+    if as_json:
+        with contextlib.redirect_stdout(output):
+            say_json({"wrote": str(file), "connector": None if connector is None else str(connector)})
     if group is None and not reads_binlog:
         say(f"Kafka has no topics of {proposal.prefix} yet: start the connector, then run binlake check {file}")
         return
@@ -91,7 +102,11 @@ def init(
         if reads_binlog:
             return
     checks = run_checks(Settings.load(file))
-    print_checks(checks, terminal())
+    if as_json:
+        with contextlib.redirect_stdout(output):
+            write_checks(checks)
+    else:
+        print_checks(checks, terminal())
     if not (code := exit_code(checks)):
         say(f"next: {f'binlake load {file}, then ' if reads_binlog else ''}binlake run {file}")
     raise typer.Exit(code)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from binlake.cli.text import say_json
 from hudilake.errors import LakeError
 
 
@@ -69,7 +68,7 @@ def exit_code(checks: Iterable[Check]) -> int:
 def write_checks(checks: Iterable[Check]) -> None:
     """A JSON line for every check, on standard output."""
     for one in checks:
-        sys.stdout.write(json.dumps(one.to_json(), ensure_ascii=False) + "\n")
+        say_json(one.to_json())
 
 
 def print_checks(checks: Iterable[Check], console: Console) -> None:

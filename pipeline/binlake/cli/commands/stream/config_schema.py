@@ -11,13 +11,14 @@ from typing import Annotated
 
 import typer
 
+from binlake.cli.options import OnlyJson
 from binlake.settings import json_schema
 from lakemetastore.settings.service import MetastoreSettings
 
 OfMetastore = Annotated[bool, typer.Option("--metastore", help="The file of a metastore, not that of a stream.")]
 
 
-def config_schema(metastore: OfMetastore = False) -> None:
+def config_schema(metastore: OfMetastore = False, as_json: OnlyJson = False) -> None:
     """Print the JSON schema of the settings file."""
     text = json.dumps(MetastoreSettings.model_json_schema(), indent=2) if metastore else json_schema()
     sys.stdout.write(text + "\n")

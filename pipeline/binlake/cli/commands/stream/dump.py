@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import threading
 from functools import partial
 from typing import Annotated
@@ -11,7 +9,7 @@ from typing import Annotated
 import typer
 
 from binlake.cli.options import LakeConf
-from binlake.cli.text import number, say, size
+from binlake.cli.text import number, say, say_json, size
 from binlake.cli.until_stopped import until_stopped
 from binlake.load.replay.dump import DumpService, RollReport
 from binlake.settings import Settings
@@ -50,8 +48,7 @@ def _print(roll: RollReport, *, as_json: bool) -> None:
     if as_json:
         offsets = [[r.topic, r.partition, r.start, r.end] for r in roll.ranges]
         fields = {"records": roll.records, "files": [path for path, _ in roll.files], "bytes": roll.size}
-        sys.stdout.write(json.dumps({**fields, "offsets": offsets, "lag": roll.lag, "repeated": roll.repeated}) + "\n")
-        sys.stdout.flush()
+        say_json({**fields, "offsets": offsets, "lag": roll.lag, "repeated": roll.repeated})
         return
     again = "finished a roll of an earlier run: " if roll.repeated else ""
     say(f"{again}{number(roll.records)} records in {len(roll.files)} files, {size(roll.size)}, lag {number(roll.lag)}")

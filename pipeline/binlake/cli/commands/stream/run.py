@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +22,8 @@ from binlake.settings import Settings
 from binlake.stream.start import run_stream
 from lakemetastore.client.registration import registrar_of
 from lakemetastore.service.signals import stopping_on_signals
+
+_log = logging.getLogger(__name__)
 
 
 def run_command(
@@ -38,7 +43,27 @@ def run_command(
     """Run the stream. SIGTERM and Ctrl-C finish the batch in hand, then stop."""
     settings = Settings.load(conf)
     display = make_display(settings.name, terminal(), live=live, as_json=as_json)
-    run(settings, display, once=once, log_json=log_json, skip_missing=skip_missing)
+    with _console(settings, conf):
+        run(settings, display, once=once, log_json=log_json, skip_missing=skip_missing)
+
+
+@contextlib.contextmanager
+def _console(settings: Settings, conf: Path) -> Iterator[None]:
+    """Within, the console is served from this process, where ``monitoring.console`` asks for it. Raises ConfigError if
+    it cannot listen or its packages are missing."""
+    wanted = settings.monitoring
+    if not wanted.console:
+        yield
+        return
+    from binlake.cli.commands.reads.console import served, watched  # of the extra, which other streams do not need
+    from binlake.cli.console.access import Access
+
+    with (
+        watched({str(conf): settings}) as site,
+        served(site, wanted.host, wanted.console_port, access=Access.of(None)) as address,
+    ):
+        _log.info("the console is at %s", address, extra={"event": "console", "address": address})
+        yield
 
 
 def run(

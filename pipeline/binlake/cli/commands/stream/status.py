@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
 from math import inf
 from typing import Annotated, Any
 
@@ -15,7 +13,8 @@ from binlake.cli.options import LakeConf, Tables
 from binlake.cli.remarks import bucket_remark, loading_remark, ring_remark
 from binlake.cli.reports import each
 from binlake.cli.table_options import chosen
-from binlake.cli.text import CellColumn, duration, fill, fitting, number, say, size, terminal
+from binlake.cli.text import CellColumn, duration, fill, fitting, number, say, say_json, size, terminal
+from binlake.position.in_hand import in_hand_words
 from binlake.settings import Settings
 from binlake.stream.monitoring.held import HeldTable, held_tables
 from binlake.stream.monitoring.status import (
@@ -83,6 +82,8 @@ def _print_stream(stream: StreamStatus, *, each: bool, conf: str) -> None:
     count = sum(map(len, ledger.positions.values()))
     lag = f"lag {number(stream.lag)}" if stream.lag is not None else f"lag unknown: {stream.kafka or 'not asked'}"
     say(f"  {number(ledger.batch)} batches; {number(count)} partitions of {len(ledger.positions)} topics; {lag}")
+    for line in in_hand_words(stream.in_hand):
+        say(f"  {line}")
     for held in _held(stream, conf):
         _print_held(held)
     if each:
@@ -192,9 +193,10 @@ def _stream_fields(stream: StreamStatus, conf: str) -> dict[str, Any]:
         "lags": stream.lags().to_json(),
         "kafka": stream.kafka,
         "behind": [str(source) for source in ledger.behind] if ledger is not None else [],
+        "in_hand": [{**dataclasses.asdict(one), "lives": one.lives} for one in stream.in_hand],
         "held": [dataclasses.asdict(held) for held in _held(stream, conf)],
     }
 
 
 def _write(fields: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")
+    say_json(fields)

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from binlake.cli.options import LakeConf
+from binlake.cli.options import AsJson, LakeConf
 from binlake.cli.table_options import chosen_one
-from binlake.cli.text import number, say
+from binlake.cli.text import number, say, say_json
 from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.position.table_requests import (
@@ -41,10 +41,13 @@ table = typer.Typer(
 
 
 @table.command()
-def pause(conf: LakeConf, name: Name) -> None:
+def pause(conf: LakeConf, name: Name, as_json: AsJson = False) -> None:
     """Commit nothing to the table from now on. Its records wait in Kafka, and the other tables go on."""
     settings = Settings.load(conf)
     source = _ask(settings, name, paused)
+    if as_json:
+        say_json({"table": str(source), "request": "pause"})
+        return
     wide = settings.table_rules(source).wide
     if wide is not None:
         say(f"{source}: is paused as soon as the batch in hand is finished. {wide.cells} goes on; what changes there")
@@ -55,9 +58,12 @@ def pause(conf: LakeConf, name: Name) -> None:
 
 
 @table.command()
-def resume(conf: LakeConf, name: Name) -> None:
+def resume(conf: LakeConf, name: Name, as_json: AsJson = False) -> None:
     """Let a paused table go on from its own position, and try a stopped table again."""
     source = _ask(Settings.load(conf), name, resumed)
+    if as_json:
+        say_json({"table": str(source), "request": "resume"})
+        return
     say(f"{source}: goes on from its own position within seconds, or when the stream next runs.")
 
 
@@ -68,10 +74,11 @@ def resync(
     from_source: Annotated[
         bool, typer.Option("--from-source", help="Read the source itself (source.database), without the connector.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fetch the table anew by an incremental snapshot of Debezium; rows that the source no longer has are deleted."""
     if from_source:
-        _resync_from_source(Settings.load(conf), name)
+        _resync_from_source(Settings.load(conf), name, as_json=as_json)
         return
     from binlake.source.log_tail import partitions_of
     from binlake.tables.resync_request import resync_request  # needs tables and Kafka; the other commands do not
@@ -87,12 +94,15 @@ def resync(
         return dataclasses.replace(forgotten(request) if lost else request, resync=asked)
 
     change_request(state, source, ask)
+    if as_json:
+        say_json({"table": str(source), "request": "resync", "of": str(asked.origin), "signal": asked.id})
+        return
     say(f"{source}: the stream asks the connector for all rows of {asked.origin} (signal {asked.id}).")
     say("binlake status shows how far it has come. The table stays readable; its old rows go at the end.")
 
 
 @table.command()
-def forget(conf: LakeConf, name: Name) -> None:
+def forget(conf: LakeConf, name: Name, as_json: AsJson = False) -> None:
     """Take back that a table which is gone has commits: it begins anew with the records that wait and come."""
     settings = Settings.load(conf)
     _, ledger = _stream_of(settings)
@@ -106,6 +116,9 @@ def forget(conf: LakeConf, name: Name) -> None:
             path=place.uri,
         )
     _ask(settings, name, forgotten)
+    if as_json:
+        say_json({"table": str(source), "request": "forget"})
+        return
     say(f"{source}: its commits are forgotten within seconds, or when the stream next runs. It begins anew with the")
     say("records that wait and come, and lacks its earlier rows: binlake table resync fetches those of the source. A")
     say("table that shall not come again is left out by tables.exclude.")
@@ -117,13 +130,17 @@ def _place(settings: Settings, source: SourceTable) -> Storage:
     return root.sub(settings.table_rules(source).path)
 
 
-def _resync_from_source(settings: Settings, name: str) -> None:
+def _resync_from_source(settings: Settings, name: str, *, as_json: bool) -> None:
     from binlake.proof.verify.run import Verifier  # needs the database's client and compiled loops
 
     place = chosen_one(settings, name)
     refuse_of_store(place.rules, TableOperation.RESYNC, name)
     with Verifier(settings) as verifier:
         for done in verifier.resync(place):
+            if as_json:
+                fields = {"rows": done.rows, "deletes": done.deletes, "position": str(done.position)}
+                say_json({"table": name, "request": "resync", **fields})
+                continue
             counts = f"{number(done.rows)} rows written, {number(done.deletes)} old rows deleted"
             say(f"{name}: {counts}, as of {done.position} of the source")
 

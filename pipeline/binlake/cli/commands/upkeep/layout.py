@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from binlake.cli.table_options import Conf, TableName, storage_of
-from binlake.cli.text import number, one_line, terminal
+from binlake.cli.text import number, one_line, say_json, terminal
 from binlake.settings import Settings
 from binlake.tables.catalog import catalog_table
 from hudilake.errors import ConfigError
@@ -50,7 +49,7 @@ def layout(
     names = [TABLE_NAME, config.name, f"{config.database}.{config.name}"]
     advice = advise(reader, _read(queries), names, _given(table, conf, rows, file_bytes))
     if as_json:
-        sys.stdout.write(json.dumps(asdict(advice) | {"settings": settings_lines(advice)}, default=_plain) + "\n")
+        say_json(asdict(advice) | {"settings": settings_lines(advice)}, _plain)
         return
     print_advice(advice, terminal())
 

@@ -4,13 +4,14 @@ merged where hashing is consistent.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated
 
 import typer
 
-from binlake.cli.options import LakeConf, Table
+from binlake.cli.options import AsJson, LakeConf, Table
 from binlake.cli.table_options import chosen_one, opened
-from binlake.cli.text import duration, number, say, size
+from binlake.cli.text import duration, number, say, say_json, size
 from binlake.cli.workers import CORES, OnSpark, Threads, workers
 from binlake.settings import CompactionSettings, Settings
 from binlake.tables.bucket_sizes import proposed
@@ -43,6 +44,7 @@ def rebucket_table(
     dry_run: DryRun = False,
     spark: OnSpark = False,
     threads: Threads = CORES,
+    as_json: AsJson = False,
 ) -> None:
     """Move the rows of a table to another number of buckets, in one commit. The stream may run at the same time."""
     if sum((buckets is not None, split is not None, merge is not None, auto)) != 1:
@@ -54,24 +56,21 @@ def rebucket_table(
     place = chosen_one(settings, table)
     if buckets is None:
         resizes = wanted_resizes(LakeTable.look(place.storage, place.rules), partition, split, merge, auto=auto)
-        print_resizes(place.name, resizes)
+        print_resizes(place.name, resizes, as_json=as_json)
         if resizes and not dry_run:
             held, config = opened(settings, place, "rebucket"), _form(place)
             with workers(settings, spark, threads) as map_tasks:
-                _print_done(place.name, resize(held, resizes, settings.name, config, map_tasks))
+                _print_done(place.name, resize(held, resizes, settings.name, config, map_tasks), as_json=as_json)
         return
     if dry_run:
         looked = LakeTable.look(place.storage, place.rules)
-        _print_plan(place.name, looked, wanted_buckets(looked.hudi.config.bucketing, buckets, partition))
+        _print_plan(place.name, looked, wanted_buckets(looked.hudi.config.bucketing, buckets, partition), as_json)
         return
     held, config = opened(settings, place, "rebucket"), _form(place)
     wanted = wanted_buckets(held.hudi.config.bucketing, buckets, partition)
     with workers(settings, spark, threads) as map_tasks:
         done = rebucket(held, wanted, settings.name, config, map_tasks)
-    if done.instant is None:
-        say(f"{place.name}: nothing to move, its partitions have these buckets")
-        return
-    _print_done(place.name, done)
+    _print_done(place.name, done, as_json=as_json)
 
 
 def _form(place: CatalogTable) -> CompactionConfig:
@@ -79,7 +78,13 @@ def _form(place: CatalogTable) -> CompactionConfig:
     return compaction_config(place.rules, place.rules.compaction or CompactionSettings())
 
 
-def _print_done(name: str, done: RebucketResult) -> None:
+def _print_done(name: str, done: RebucketResult, *, as_json: bool) -> None:
+    if as_json:
+        say_json({"table": name, **dataclasses.asdict(done)})
+        return
+    if done.instant is None:
+        say(f"{name}: nothing to move, its partitions have these buckets")
+        return
     say(
         f"{name}: {number(done.rows)} rows moved, {number(done.replaced)} file groups became "
         f"{number(done.made)}, {size(done.bytes_written)} written by the replacecommit {done.instant}"
@@ -87,17 +92,22 @@ def _print_done(name: str, done: RebucketResult) -> None:
     say(f"  other writers waited {duration(done.locked_s * 1000)}; {done.again} parts moved again for their commits")
 
 
-def _print_plan(name: str, table: LakeTable, wanted: Bucketing) -> None:
+def _print_plan(name: str, table: LakeTable, wanted: Bucketing, as_json: bool) -> None:
     """One line a partition."""
     planned = plan_rebucket(table.hudi, wanted, table.rules.path)
     by_path: dict[str, list[RebucketUnit]] = {}
     for unit in planned:
         by_path.setdefault(unit.partition_path, []).append(unit)
     for path, mine in sorted(by_path.items()):
-        groups, moved = sum(len(unit.sources) for unit in mine), size(sum(unit.size for unit in mine))
-        counts = f"{table.hudi.config.bucketing.count(path)} to {wanted.count(path)} buckets"
-        say(f"{name} {path or '(no partition)'}: {counts}, {number(groups)} file groups with {moved} to move")
-    if not planned:
+        groups, moved = sum(len(unit.sources) for unit in mine), sum(unit.size for unit in mine)
+        before, after = table.hudi.config.bucketing.count(path), wanted.count(path)
+        if as_json:
+            fields = {"buckets": before, "wanted": after, "file_groups": groups, "bytes": moved}
+            say_json({"table": name, "partition": path, **fields})
+            continue
+        counts = f"{before} to {after} buckets"
+        say(f"{name} {path or '(no partition)'}: {counts}, {number(groups)} file groups with {size(moved)} to move")
+    if not planned and not as_json:
         say(f"{name}: nothing to move")
 
 
@@ -143,11 +153,15 @@ def wanted_resizes(
         ) from error
 
 
-def print_resizes(name: str, wanted: list[BucketChange]) -> None:
+def print_resizes(name: str, wanted: list[BucketChange], *, as_json: bool = False) -> None:
     """One line a resize."""
     for one in wanted:
+        if as_json:
+            what = "split" if len(one.buckets) == 1 else "merge"
+            say_json({"table": name, "partition": one.partition_path, what: list(one.buckets)})
+            continue
         place = f"{name} {one.partition_path or '(no partition)'}"
         numbers = ", ".join(map(str, one.buckets))
         say(f"{place}: bucket {numbers} to split" if len(one.buckets) == 1 else f"{place}: buckets {numbers} to merge")
-    if not wanted:
+    if not wanted and not as_json:
         say(f"{name}: nothing to split or to merge")
