@@ -38,7 +38,7 @@ def batch(seconds: float) -> WorkInHand:
 def test_long_work_is_noted_until_it_ends_and_quick_work_never(tmp_path: Path) -> None:
     storage = Counting(open_storage(str(tmp_path)))
     held: list[WorkInHand | None] = [batch(0.1)]
-    notes = WorkNotes(storage, "batch", lambda: held[0])  # type: ignore[arg-type]
+    notes = WorkNotes(storage, "batch", lambda: held[0])
     notes.look()
     held[0] = None
     notes.look()
