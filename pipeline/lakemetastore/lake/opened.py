@@ -25,9 +25,9 @@ class OpenedTable:
     @classmethod
     def open(cls, storage: Storage) -> OpenedTable:
         """Read the properties and list the timeline. Raises ConfigError if there is no table, UnsupportedError for
-        one of table version 6, CorruptDataError, StorageError."""
+        one of table version 6 or with Lance files, CorruptDataError, StorageError."""
         config, _ = load_config(storage)
-        config.refuse_older("the metastore")
+        config.refuse_other_files("the metastore")
         return cls(storage, config, Timeline.load(storage))
 
     @property

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hudilake
-from hudilake.errors import LakeError, UnsupportedError
+from hudilake.errors import CorruptDataError, LakeError, UnsupportedError
+from hudilake.extras import MissingExtraError
 from hudilake.services.fsck import fsck
 from hudilake.storage import open_storage
 from tests.paths import ROOT
@@ -16,6 +19,7 @@ from tests.programs.proofs.tables import FOREIGN, RULES, judge, unpacked
 
 TABLES = sorted(path.stem for path in FOREIGN.glob("*.zip"))
 OLD, WITHOUT_META = "v6_trips_8i3d", "v8_simplekeygen_hivestyle_no_metafields"
+LANCE = "v9_lance_nonhivestyle"
 
 
 def root_of(name: str, tmp_path: Path) -> Path:
@@ -51,7 +55,7 @@ def test_a_refusal_without_a_rule_is_wrong(tmp_path: Path) -> None:
     root = root_of(OLD, tmp_path)
     properties = root / ".hoodie" / "hoodie.properties"
     text = properties.read_text()
-    properties.write_text(text + "hoodie.table.base.file.format=LANCE\n")
+    properties.write_text(text + "hoodie.bootstrap.base.path=file:///x\n")
     assert judge(OLD, root).outcome is Outcome.REFUSED
     properties.write_text(text + "hoodie.table.format=other\n")
     assert judge(OLD, root).outcome is Outcome.WRONG
@@ -84,6 +88,26 @@ def test_what_needs_the_names_of_commits_is_refused(tmp_path: Path) -> None:
         table.scan(since="")
     with pytest.raises(UnsupportedError, match="fsck needs a table where it is 2"):
         fsck(open_storage(str(root)))
+
+
+def test_a_table_with_lance_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = root_of(LANCE, tmp_path)
+    table = hudilake.open_table(str(root))
+    rows = table.scan().to_arrow()
+    for name, kind in zip(rows.schema.names, rows.schema.types, strict=True):
+        if not name.startswith("_hoodie_") and pa.types.is_primitive(kind):
+            value = rows.column(name)[0]
+            assert table.count(hudilake.Eq(name, value.as_py())) == pc.sum(pc.equal(rows.column(name), value)).as_py()
+    assert table.scan(since="").to_arrow().num_rows > 0
+    with pytest.raises(UnsupportedError, match=r"base\.file\.format is LANCE: fsck needs a table where it is PARQUET"):
+        fsck(open_storage(str(root)))
+    for base in root.rglob("*.lance"):
+        base.write_bytes(base.read_bytes()[:-100])
+    with pytest.raises(CorruptDataError, match="a Lance file cannot be read"):
+        table.scan().to_arrow()
+    monkeypatch.setattr("hudilake.extras.find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"lance is not installed.*pip install 'hudilake\[lance\]'"):
+        table.scan().to_arrow()
 
 
 def test_a_table_without_meta_fields(tmp_path: Path) -> None:

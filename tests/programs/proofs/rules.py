@@ -18,7 +18,6 @@ class Rule:
 
 RULES = (
     Rule("another writer (put|wrote|committed)", "limits.md", "once, and its next write is refused then"),
-    Rule("base files other than Parquet", "limits.md", "base files other than Parquet"),
     Rule("bootstrapped tables", "limits.md", "bootstrapped tables"),
     Rule("bloom filter version -1, hash 0", "limits.md", "bloom filters hashed with Jenkins"),
     Rule("delete block version", "limits.md", "log blocks of another version"),

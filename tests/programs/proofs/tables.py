@@ -29,7 +29,6 @@ from tests.programs.proofs.part import Outcome, Task, Verdict
 FOREIGN = DATA / "foreign"
 #: What a refusal says -> the rule of docs/limits.md, in its words.
 RULES: Mapping[str, str] = {
-    "hoodie.table.base.file.format is LANCE": "base files other than Parquet",
     "hoodie.bootstrap.base.path is": "bootstrapped tables",
 }
 _PROPERTIES = ".hoodie/hoodie.properties"

@@ -22,6 +22,7 @@ _LIBRARY = {
     "fb303": "pyiceberg",
     "hive_metastore": "pyiceberg",
     "botocore": "boto3",
+    "lance": "pylance",
     "py4j": "pyspark",
     "pydantic_core": "pydantic",
     "pythonjsonlogger": "python-json-logger",

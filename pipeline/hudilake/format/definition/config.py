@@ -28,7 +28,7 @@ from hudilake.format.definition.kind import (
 )
 from hudilake.format.definition.merging import MERGING_PROPERTY, NEWEST, Merging
 from hudilake.format.definition.metadata_partition import MetadataPartition
-from hudilake.format.definition.older import LAYOUT, META_FIELDS, PLAIN, in_words_of_9, refuse_unnamed
+from hudilake.format.definition.older import BASE_FORMAT, LAYOUT, META_FIELDS, PLAIN, in_words_of_9, refuse_unnamed
 from hudilake.format.definition.properties import PROPERTIES_PATH, dump_properties, load_properties
 from hudilake.format.definition.supported import check_changeable, check_readable
 from hudilake.storage.base import FileInfo, Storage, StorageNotFoundError
@@ -46,7 +46,6 @@ _KEY_OF_WRITERS = "hoodie.datasource.write.recordkey.field"
 #: Properties of every table that binlake makes; the values are those of Hudi 1.2.0.
 _FORMAT = {
     **PLAIN,
-    "hoodie.table.base.file.format": "PARQUET",
 }
 _CONSTANT = {
     "hoodie.table.initial.version": "9",
@@ -136,6 +135,10 @@ class TableConfig:
     def refuse_older(self, what: str) -> None:
         """Raise UnsupportedError as ``refuse_unnamed``. ``what``: cannot be had of such a table."""
         refuse_unnamed(self.extra, what, self.name)
+
+    def refuse_other_files(self, what: str) -> None:
+        """The same, also for a table whose base files are not Parquet."""
+        refuse_unnamed(self.extra, what, self.name, BASE_FORMAT)
 
     @property
     def keygenerator_type(self) -> str:

@@ -18,8 +18,9 @@ from hudilake.format.definition.kind import COMMIT_TIME, EVENT_TIME, MERGE_MODE
 VERSION: Final = "hoodie.table.version"
 LAYOUT: Final = "hoodie.timeline.layout.version"
 META_FIELDS: Final = "hoodie.populate.meta.fields"
-#: What a table says whose files name the commits that wrote them, as all that binlake writes do.
-PLAIN: Final[Mapping[str, str]] = {VERSION: "9", LAYOUT: "2", META_FIELDS: "true"}
+BASE_FORMAT: Final = "hoodie.table.base.file.format"
+#: What a table says whose files are as all that binlake writes: Parquet, and with the commits that wrote them.
+PLAIN: Final[Mapping[str, str]] = {VERSION: "9", LAYOUT: "2", META_FIELDS: "true", BASE_FORMAT: "PARQUET"}
 #: Table version -> its timeline layout.
 LAYOUTS: Final[Mapping[str, str]] = {"6": "1", "8": "2", "9": "2"}
 _GENERATOR: Final = "hoodie.table.keygenerator.type"
@@ -71,15 +72,16 @@ def in_words_of_9(values: Mapping[str, str]) -> dict[str, str]:
     return newer
 
 
-def refuse_unnamed(values: Mapping[str, str], what: str, table: str) -> None:
+def refuse_unnamed(values: Mapping[str, str], what: str, table: str, *also: str) -> None:
     """Raise UnsupportedError for a table whose log files, or whose rows, do not name the commits that wrote them.
 
     Args:
         values: its properties.
         what: cannot be had of such a table.
         table: its name.
+        also: further properties that must be as binlake writes them.
     """
-    for name in (LAYOUT, META_FIELDS):
+    for name in (LAYOUT, META_FIELDS, *also):
         if (value := values.get(name, PLAIN[name])) != PLAIN[name]:
             raise UnsupportedError(
                 f"{name} is {value}: {what} needs a table where it is {PLAIN[name]}",

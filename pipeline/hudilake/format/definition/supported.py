@@ -95,7 +95,7 @@ _SUPPORTED: Final[Mapping[str, _Values]] = {
     "hoodie.table.initial.version": _ANY,
     TYPE: _only("COPY_ON_WRITE", "MERGE_ON_READ", needed=True),
     "hoodie.table.format": _only("native"),
-    "hoodie.table.base.file.format": _only("PARQUET"),
+    "hoodie.table.base.file.format": _read_only("LANCE", write=("PARQUET",)),
     "hoodie.table.ro.file.format": _only("PARQUET"),
     "hoodie.table.log.file.format": _only("HOODIE_LOG"),
     "hoodie.table.rt.file.format": _only("HOODIE_LOG"),

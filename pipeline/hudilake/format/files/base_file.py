@@ -14,6 +14,7 @@ from hudilake.errors import CorruptDataError
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.digest.content_sum import CONTENTS_KEY, ContentSum
 from hudilake.format.digest.rows import kinds
+from hudilake.format.files.lance_file import is_lance, read_lance
 from hudilake.format.files.parquet_file import (
     AVRO_SCHEMA_KEY,
     check_keys,
@@ -95,8 +96,10 @@ def read_base_file(storage: Storage, path: str, columns: Sequence[str] | None = 
         columns: to read; those it lacks are left out. None reads all.
         size: its bytes, if known: of a large file only the requested columns are fetched.
 
-    Raises CorruptDataError, StorageNotFoundError.
+    Raises CorruptDataError, StorageNotFoundError, and MissingExtraError for a file of Lance without its library.
     """
+    if is_lance(path):
+        return read_lance(storage, path, columns)
     if columns is None or size < RANGED_READ_BYTES:
         return decode_parquet(storage.read(path), columns, path)
     with pa.PythonFile(StoredFile(storage, path, size), mode="r") as file:

@@ -13,7 +13,7 @@ REPAIRS_PATH = ".hoodie/.repairs"
 STEADY_TOKEN = "0-0-0"  # noqa: S105 - no secret
 
 _LOG = re.compile(r"^\.([^._]+)_([^.]*)\.(log|archive)\.(\d+)(?:_(\d+-\d+-\d+)(\.cdc)?)?$")
-_BASE = re.compile(r"^([^._]+)_(\d+-\d+-\d+)_(\d+)\.(parquet|hfile)$")
+_BASE = re.compile(r"^([^._]+)_(\d+-\d+-\d+)_(\d+)\.(parquet|hfile|lance)$")
 
 
 @dataclass(frozen=True, slots=True)

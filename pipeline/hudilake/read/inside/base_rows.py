@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from hudilake.format.files.base_file import read_base_file
+from hudilake.format.files.lance_file import is_lance
 from hudilake.format.files.pages.chunks import ChunkedFile
 from hudilake.format.files.pages.page_index import RowRanges
 from hudilake.format.files.view import BaseFile
@@ -38,6 +40,10 @@ def wanted_rows(
 
     Returns the columns that the file has. Raises CorruptDataError, UnsupportedError, StorageError.
     """
+    if is_lance(base.path):
+        if tally is not None:
+            tally.add(whole_file(base))
+        return read_base_file(storage, base.path, schema.names)
     file = ChunkedFile(storage, base.path, base.size)
     chosen = chosen_rows(file, schema, condition, held_back)
     rows = file.read(schema.names, chosen)
@@ -68,6 +74,12 @@ def _wanted(
     count = len(pieces.group)
     wanted = may_match(condition, pieces.bounds, count) | held_back.may_be_in(pieces.bounds, count)
     return pieces.chosen(np.asarray(wanted, dtype=np.bool_), rows)
+
+
+def whole_file(base: BaseFile) -> ReadTally:
+    """The counts of a base file of which nothing can be left out."""
+    size = base.size
+    return ReadTally(files=1, row_groups=1, of_row_groups=1, bytes=size, of_bytes=size, fetched=size, requests=1)
 
 
 def tally_of(file: ChunkedFile, columns: Sequence[str], chosen: Mapping[int, RowRanges | None]) -> ReadTally:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from hudilake.format.files.lance_file import is_lance
 from hudilake.format.files.pages.chunks import ChunkedFile
 from hudilake.format.files.view import BaseFile
 from hudilake.read.filters.expressions import columns_of
-from hudilake.read.inside.base_rows import chosen_rows, tally_of
+from hudilake.read.inside.base_rows import chosen_rows, tally_of, whole_file
 from hudilake.read.inside.contested import NOT_HELD_BACK
 from hudilake.read.inside.tally import ReadTally
 from hudilake.read.plan import ScanPlan, SliceScan
@@ -44,6 +45,8 @@ def planned_reads(plan: ScanPlan, most_files: int = MOST_FILES) -> PlannedReads 
 
 
 def _planned(scan: SliceScan, base: BaseFile) -> ReadTally:
+    if is_lance(base.path):
+        return whole_file(base)
     file = ChunkedFile(scan.reader.storage, base.path, base.size)
     schema = scan.reader.working_schema()
     return tally_of(file, schema.names, chosen_rows(file, schema, scan.condition, NOT_HELD_BACK))

@@ -89,7 +89,7 @@ class Evidence:
         """Read configuration and timeline, list everything. Raises ConfigError if there is no table, StorageError."""
         findings: list[Finding] = []
         config = _config(storage, findings)
-        config.refuse_older("fsck")
+        config.refuse_other_files("fsck")
         timeline = Timeline.load(storage)
         try:
             config = with_buckets_of(config, timeline)
