@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hudilake.format.definition.config import TableConfig, load_config
+from hudilake.format.definition.older import BASE_FORMAT
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.read.index import TableIndex
 from hudilake.read.listing import Listing
@@ -27,7 +28,7 @@ class OpenedTable:
         """Read the properties and list the timeline. Raises ConfigError if there is no table, UnsupportedError for
         one of table version 6 or with Lance files, CorruptDataError, StorageError."""
         config, _ = load_config(storage)
-        config.refuse_other_files("the metastore")
+        config.refuse_older("the metastore", BASE_FORMAT)
         return cls(storage, config, Timeline.load(storage))
 
     @property

@@ -1,15 +1,11 @@
 """Base files in Lance's format, which Hudi 1.2 writes: read by the library of the extra ``lance``, never written.
 
-The library takes paths of its own stores, so a file is fetched whole into a directory of its own for as long as it is
-read.
+It stands alone: nothing else knows the library. That takes paths of its own stores, so it reads a copy of the file.
 """
-
-from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 
@@ -18,34 +14,24 @@ from hudilake.extras import require_extra
 from hudilake.format.files.parquet_file import check_keys
 from hudilake.storage.base import Storage
 
-LANCE: Final = "lance"
-
 
 def is_lance(path: str) -> bool:
     """Whether a base file is one of Lance's, by its name."""
-    return path.endswith(f".{LANCE}")
+    return path.endswith(".lance")
 
 
 def read_lance(storage: Storage, path: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of a base file; arguments as ``read_base_file``.
-
-    Raises MissingExtraError without the library, CorruptDataError, StorageNotFoundError.
-    """
-    require_extra("hudilake", LANCE, LANCE)
+    """The rows. Arguments and errors of ``read_base_file``; MissingExtraError without the library."""
+    require_extra("hudilake", "lance", "lance")
     from lance.file import LanceFileReader
 
-    with tempfile.TemporaryDirectory(prefix="hudilake-lance-") as directory:
-        copy = Path(directory) / f"base.{LANCE}"
-        copy.write_bytes(storage.read(path))
+    with tempfile.NamedTemporaryFile(suffix=".lance") as copy:
+        Path(copy.name).write_bytes(storage.read(path))
         try:
-            file = LanceFileReader(str(copy))
-            held = file.metadata().schema.names
-            names = held if columns is None else [name for name in columns if name in set(held)]
-            table = file.read_all().to_table().select(names)
+            table: pa.Table = LanceFileReader(copy.name).read_all().to_table()
+            table = table.select([n for n in table.column_names if columns is None or n in columns])
             check_keys(table)
         except (pa.ArrowException, OSError, ValueError, RuntimeError) as error:
-            text = str(error).splitlines()[0]
-            raise CorruptDataError(
-                f"a Lance file cannot be read: {text}", do_next="run binlake fsck", path=path
-            ) from error
+            what = f"a Lance file cannot be read: {str(error).splitlines()[0]}"
+            raise CorruptDataError(what, do_next="run binlake fsck", path=path) from error
     return table.replace_schema_metadata(None)
