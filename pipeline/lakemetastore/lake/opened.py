@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hudilake.format.definition.config import TableConfig, load_config
-from hudilake.format.definition.older import BASE_FORMAT
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.read.index import TableIndex
 from hudilake.read.listing import Listing
@@ -28,7 +27,7 @@ class OpenedTable:
         """Read the properties and list the timeline. Raises ConfigError if there is no table, UnsupportedError for
         one of table version 6 or with Lance files, CorruptDataError, StorageError."""
         config, _ = load_config(storage)
-        config.refuse_older("the metastore", BASE_FORMAT)
+        config.refuse_older("the metastore", parquet=True)
         return cls(storage, config, Timeline.load(storage))
 
     @property

@@ -28,7 +28,7 @@ from hudilake.format.definition.kind import (
 )
 from hudilake.format.definition.merging import MERGING_PROPERTY, NEWEST, Merging
 from hudilake.format.definition.metadata_partition import MetadataPartition
-from hudilake.format.definition.older import LAYOUT, META_FIELDS, PLAIN, in_words_of_9, refuse_unnamed
+from hudilake.format.definition.older import BASE_FORMAT, LAYOUT, META_FIELDS, PLAIN, in_words_of_9, refuse_unnamed
 from hudilake.format.definition.properties import PROPERTIES_PATH, dump_properties, load_properties
 from hudilake.format.definition.supported import check_changeable, check_readable
 from hudilake.storage.base import FileInfo, Storage, StorageNotFoundError
@@ -132,9 +132,9 @@ class TableConfig:
         """Whether its files have the meta fields, the record key among them."""
         return self.extra.get(META_FIELDS, "true") == "true"
 
-    def refuse_older(self, what: str, *also: str) -> None:
-        """Raise UnsupportedError as ``refuse_unnamed``. ``what``: cannot be had of such a table."""
-        refuse_unnamed(self.extra, what, self.name, *also)
+    def refuse_older(self, what: str, parquet: bool = False) -> None:
+        """Raise UnsupportedError as ``refuse_unnamed``; with ``parquet`` also for other base files than Parquet."""
+        refuse_unnamed(self.extra, what, self.name, *([BASE_FORMAT] if parquet else []))
 
     @property
     def keygenerator_type(self) -> str:

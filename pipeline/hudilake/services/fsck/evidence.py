@@ -16,7 +16,6 @@ from hudilake.commit.late_completion import rolled_back_by
 from hudilake.commit.savepoint_record import read_savepoint
 from hudilake.errors import ConfigError, CorruptDataError, LakeError
 from hudilake.format.definition.config import CREATE_SCHEMA, PROPERTIES_BACKUP_PATH, TableConfig
-from hudilake.format.definition.older import BASE_FORMAT
 from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.definition.schema import META_FIELDS, arrow_schema, value_schema
 from hudilake.format.digest.content_sum import NOTHING, ContentSum
@@ -90,7 +89,7 @@ class Evidence:
         """Read configuration and timeline, list everything. Raises ConfigError if there is no table, StorageError."""
         findings: list[Finding] = []
         config = _config(storage, findings)
-        config.refuse_older("fsck", BASE_FORMAT)
+        config.refuse_older("fsck", parquet=True)
         timeline = Timeline.load(storage)
         try:
             config = with_buckets_of(config, timeline)
