@@ -24,7 +24,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _TIME = re.compile(r"(-?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?")
 
 INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
-TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json"})
+TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json", "uuid"})
 BINARIES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 SPATIAL = frozenset(
     {
@@ -62,6 +62,8 @@ def _reader(column: TruthColumn) -> Callable[[str | bytes], Value]:
     kind = column.data_type
     if kind == "json":
         return _as_document
+    if kind == "year" and column.length == 2:  # of MariaDB, which prints two digits and stores four
+        return lambda text: int(text) + (1900 if int(text) >= 70 else 2000)
     if kind in INTEGERS:
         return int
     if kind in TEXTS:

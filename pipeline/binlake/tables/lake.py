@@ -6,11 +6,12 @@ import dataclasses
 
 import pyarrow as pa
 
-from binlake.rows.upsert.target import Target
+from binlake.rows.upsert.target import Target, is_keyless
 from binlake.settings import LockingSettings, TableRules
+from binlake.tables.definition import table_schema
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import KnownTable, check_free, judged
-from hudilake.errors import LakeError
+from hudilake.errors import ConfigError, LakeError
 from hudilake.locking.choose import LockConfig
 from hudilake.locking.ownership import Locking
 from hudilake.storage import AlreadyExistsError, Storage, StorageNotFoundError
@@ -110,14 +111,21 @@ class Lake:
         return self._open[rules.path]
 
     def get_or_create(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
-        """The table at the rules' path, created for ``target`` if it does not exist.
+        """The table at the rules' path, created for ``target`` if it does not exist. One that was created and got no
+        commit has the key of before a death; it gets the target's.
 
         Raises ConfigError if it does not belong to ``target``, or there are other files where it would be created.
         """
         known = self.get(rules)
         if known is None:
             known = self._kept(rules, self._created(rules, target, columns))
-        known.check(target)
+        try:
+            known.check(target)
+        except ConfigError:
+            if not _may_get_key(known, target) or not known.hudi.key_anew(target.config, table_schema(target, columns)):
+                raise
+            known = self._kept(rules, LakeTable.open(known.storage, self._rules(rules), self._locking))
+            known.check(target)
         return known
 
     def _created(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
@@ -147,3 +155,9 @@ class Lake:
     def forget(self, path: str) -> None:
         """Drop the cached table, after a failure that may have made it invalid."""
         self._open.pop(path, None)
+
+
+def _may_get_key(known: LakeTable, target: Target) -> bool:
+    """Whether a table that has no commit record may get the target's key. The empty commit of a rollback names columns,
+    and a table without a key needs two more."""
+    return known.source is None and not (is_keyless(target.config) and known.hudi.timeline.completed())

@@ -17,13 +17,13 @@ from hudilake.commit.preconditions import ForeignActionError, check_clock
 from hudilake.commit.rollback import roll_back, roll_back_pending
 from hudilake.errors import LostOwnershipError
 from hudilake.format.definition.config import (
-    CREATE_SCHEMA,
     PROPERTIES_BACKUP_PATH,
     TableConfig,
     load_config,
 )
 from hudilake.format.definition.consistent import FIRST_INSTANT
 from hudilake.format.definition.hashing_config import hashing_config, hashing_config_path
+from hudilake.format.definition.key_change import with_columns
 from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.definition.schema import avro_schema, value_schema
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
@@ -31,7 +31,7 @@ from hudilake.format.files.view import FileSlice
 from hudilake.format.timeline.clustering_plan import ClusteringPlan
 from hudilake.format.timeline.commit_metadata import replace_request
 from hudilake.format.timeline.history import HISTORY_PATH
-from hudilake.format.timeline.instant import CLUSTERING, REPLACE_COMMIT, Instant
+from hudilake.format.timeline.instant import CLUSTERING, REPLACE_COMMIT, WRITE_ACTIONS, Instant
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.ownership import Locking, Ownership
 from hudilake.metadata.config import MetadataConfig
@@ -95,10 +95,7 @@ class HudiTable:
         Raises UnsupportedError for a schema or a kind of table that Hudi's readers do not support, AlreadyExistsError
         for an existing table.
         """
-        config.check_columns(arrow_schema)
-        TableConfig.from_properties(config.to_properties())
-        create_schema = {CREATE_SCHEMA: avro_schema(arrow_schema, config.name, with_meta=False)}
-        config = replace(config, extra={**config.extra, **create_schema})
+        config = with_columns(config, arrow_schema)
         storage.write(_SKELETON_FILE, b"")
         if config.partition_buckets:
             storage.write(hashing_config_path(FIRST_INSTANT), hashing_config(config.bucketing, FIRST_INSTANT))
@@ -207,6 +204,23 @@ class HudiTable:
         return self.state.extra_values(key, *further)
 
     # -- its commits ---------------------------------------------------------------------------------------------------
+
+    def key_anew(self, config: TableConfig, arrow_schema: pa.Schema) -> bool:
+        """Give a table without files another record key and other columns: who created it has died before the first
+        commit, and the source's table has another key now. Whether the table is such a one.
+
+        Arguments as ``create``. Raises ConfigError if more than the key differs, UnsupportedError, StorageError.
+        """
+        mine = self.config
+        same = replace(config, record_key_fields=mine.record_key_fields, index_fields=mine.index_fields)
+        mine.check_same_identity(same)
+        with self.exclusively():
+            writes = map(self.timeline.commit_metadata, self.timeline.completed_actions(WRITE_ACTIONS))
+            if self.timeline.pending() or any(write.stats for write in writes):
+                return False
+            config = replace(config, metadata_partitions=mine.metadata_partitions)
+            self.state.adopt(with_columns(config, arrow_schema))
+        return True
 
     def keep_metadata(self, settings: MetadataConfig | None) -> bool:
         """Make the metadata table, make it anew with other partitions, or drop it. Arguments and errors as

@@ -150,6 +150,21 @@ def test_rows_from_before_hold_what_the_new_column_computes(tmp_path: Path, shar
     follower.check("t")
 
 
+def test_an_expression_reads_a_column_that_was_added_without_a_value(tmp_path: Path) -> None:
+    """Rows that come before the table is made lack the column, and it is null."""
+    source = DdlSource()
+    source.create("t", {"id": "int"})
+    source.put("t", 1)
+    follower = Follower(source, tmp_path)
+    source.execute("ALTER TABLE t ADD b INT", "t", {"id": "int", "b": "int"})
+    columns = {"id": "int", "b": "int", "v": "int", "w": "int"}
+    source.execute("ALTER TABLE t ADD v INT AS (b), ADD w INT AS (IFNULL(b, id) + 1)", "t", columns)
+    source.tables["t"].rows[1] |= {"b": None, "v": None, "w": 2}
+    source.put("t", 2, b=5, v=5, w=6)
+    follower.run()
+    follower.check("t")
+
+
 @pytest.mark.parametrize(
     ("definition", "shown"),
     [

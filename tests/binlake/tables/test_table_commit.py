@@ -19,8 +19,9 @@ from binlake.source.offsets import NO_RANGES
 from binlake.tables import lake_table
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.table_commit import TableInput, write_and_commit
-from hudilake.errors import UnsupportedError
+from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.format.timeline.instant import Instant
+from hudilake.read.slice import read_table
 from hudilake.table.table import HudiTable
 from tests.binlake.rows.upsert.ingest import STREAM, TOPIC, Ingest, change_batch, placed, table_schema, value_columns
 from tests.binlake.rows.upsert.test_route import row
@@ -29,12 +30,12 @@ from tests.model import Change, Delivered, Shape
 SHAPE = Shape(("id",))
 
 
-def brought(here: Ingest, ids: range, columns: pa.Schema | None = None) -> TableInput:
+def brought(here: Ingest, ids: range, columns: pa.Schema | None = None, shape: Shape = SHAPE) -> TableInput:
     """Inserts of rows with these ids, from these offsets."""
     changes = [Delivered(Change(8 + at, 0, None, row(at)), 0, at) for at in ids]
-    schema = table_schema(SHAPE)
+    schema = table_schema(shape)
     target = make_target(schema, here.rules)
-    routed = route(placed(change_batch(SHAPE, changes), here.rules), {}, -1)
+    routed = route(placed(change_batch(shape, changes), here.rules), {}, -1)
     report = TaskTableReport(schema, target, columns or value_columns(routed.parcels), {TOPIC}, routed.counts)
     return TableInput(report, NO_RANGES, routed.parcels)
 
@@ -115,3 +116,20 @@ def instants(here: Ingest) -> list[Instant]:
     """Those of the table, as they are stored."""
     timeline = LakeTable.look(here.table.storage, here.rules).hudi.timeline
     return [*timeline.completed(), *timeline.pending()]
+
+
+@pytest.mark.parametrize(("key", "began"), [(("code", "id"), False), (("code", "id"), True), ((), False)])
+def test_a_table_without_a_commit_gets_the_key_that_the_source_has_now(
+    tmp_path: Path, key: tuple[str, ...], began: bool
+) -> None:
+    """Its creator died before the first commit, and the source's table got another key."""
+    first, other = Ingest.at(tmp_path, SHAPE), Shape(key)
+    report = brought(first, range(2)).report
+    table = first.lake.get_or_create(first.rules, report.target, report.columns)
+    if began:
+        table.hudi.abort(table.hudi.begin())
+    later = Ingest.at(tmp_path, other)
+    committed(later, brought(later, range(4), shape=other))
+    assert sum(map(len, read_table(later.table.storage, ["id"]))) == 4
+    with pytest.raises(ConfigError, match="record_key_fields"):  # the control: the table has a commit
+        committed(Ingest.at(tmp_path, SHAPE), brought(first, range(2)))

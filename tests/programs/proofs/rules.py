@@ -42,6 +42,11 @@ RULES = (
         "a type or value has no exact form in the lake",
     ),
     Rule(
+        "quarantined: unsupported_type: types of columns .* are not known",
+        "limits.md",
+        "to quarantine (`unsupported_type`): declare BINARY or VARBINARY",
+    ),
+    Rule(
         "quarantined: other_columns",
         "schema-changes.md",
         "Such rows go to quarantine with the reason `other_columns`",

@@ -254,7 +254,7 @@ def column_type(column: _ColumnText) -> MysqlType:
         arguments = f"({column.length},{column.scale})" if column.scale is not None else f"({column.length})"
         first, attributes = _name_and_attributes(name)
         name = f"{first}{arguments}{attributes}"
-    if column.charset_name == "binary" and kind in CHARACTER_TYPES:
+    if (column.charset_name or "").lower() == "binary" and kind in CHARACTER_TYPES:
         raise UnsupportedError(
             f"{name} of the character set binary comes as text or as bytes, and no message says which",
             do_next="declare the column as BINARY or VARBINARY",

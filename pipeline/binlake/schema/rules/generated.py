@@ -42,10 +42,16 @@ def check_expression(text: str, schema: pa.Schema) -> None:
 def computed(text: str, new: MysqlType, rows: pa.Table, session: Session) -> pa.Array:
     """The values of a column that is defined by a MySQL expression over the other columns of its row.
 
-    ``rows``: n rows under the source's or the lake's column names. Raises UnsupportedError where the expression cannot
-    be computed.
+    ``rows``: n rows under the source's or the lake's column names. A column that they lack was added without a value
+    before, and is null: ``check_expression`` has looked whether the table has it. Raises UnsupportedError where the
+    expression cannot be computed.
     """
-    values = _evaluate(_translated(text), rows, text)
+    tree = _translated(text).copy()
+    for node in list(tree.find_all(exp.Column)):
+        if _place(rows, node.name) is None:
+            tree = exp.null() if node is tree else tree
+            node.replace(exp.null())
+    values = _evaluate(tree, rows, text)
     kind = assumed_type(values.type) if values.type != pa.int64() else _BIGINT
     if kind is None:
         raise _not_known(text, f"its result is {values.type}")

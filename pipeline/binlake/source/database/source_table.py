@@ -13,6 +13,7 @@ from binlake.source.database.connection import SourceConnection
 from hudilake.errors import ConfigError, UnsupportedError
 
 _FLOATS = frozenset({"float", "double"})
+_SHORT_YEAR = 2
 _COLUMNS = (
     "SELECT column_name, column_type, is_nullable FROM information_schema.columns "
     "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
@@ -45,10 +46,13 @@ class SourceColumn:
     @property
     def selected(self) -> str:
         """The expression that gives the whole value: MySQL prints a FLOAT with six digits only, and as a DOUBLE with
-        all of them (measured: a product keeps the sign of -0.0, a sum does not)."""
+        all of them (measured: a product keeps the sign of -0.0, a sum does not). Of a YEAR(2) MariaDB prints two
+        digits; the function YEAR has four, and 1900 for 0000 (measured)."""
         name = quoted(self.name)
         if self.type is not None and self.type.base in _FLOATS:
             return f"{name} * 1e0"
+        if self.type is not None and self.type.base == "year" and self.type.length == _SHORT_YEAR:
+            return f"IF(YEAR({name}) = 1900, 0, YEAR({name}))"
         if self.type is not None and self.type.lake_type == pa.bool_():
             return f"{name} + 0"
         return name

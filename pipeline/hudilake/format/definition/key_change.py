@@ -10,13 +10,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hudilake.format.definition.config import DERIVED, TableConfig
-from hudilake.format.definition.schema import RECORD_KEY_FIELD
+import pyarrow as pa
+
+from hudilake.format.definition.config import CREATE_SCHEMA, DERIVED, TableConfig
+from hudilake.format.definition.schema import RECORD_KEY_FIELD, avro_schema
 
 #: The key fields before the first change: no commit records them.
 _FIRST = "binlake.recordkey.first"
 #: The requested time of the commit since which all file slices have the present key.
 _SINCE = "binlake.recordkey.since"
+
+
+def with_columns(config: TableConfig, arrow_schema: pa.Schema) -> TableConfig:
+    """The configuration of a table that is created with these columns. Raises UnsupportedError for a schema or a kind
+    of table that Hudi's readers do not support."""
+    config.check_columns(arrow_schema)
+    TableConfig.from_properties(config.to_properties())
+    create_schema = {CREATE_SCHEMA: avro_schema(arrow_schema, config.name, with_meta=False)}
+    return replace(config, extra={**config.extra, **create_schema})
 
 
 def without_key(config: TableConfig) -> TableConfig:

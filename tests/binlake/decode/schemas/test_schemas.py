@@ -188,8 +188,9 @@ def test_types_of_table_changes(column: dict[str, Any], text: str) -> None:
 def test_texts_of_the_character_set_binary_are_not_known(kind: str) -> None:
     """Debezium sends them as text, which may look like base64 (recorded)."""
     column = {"typeName": kind, "typeExpression": None, "charsetName": "binary", "length": 4}
-    (found,) = schema_changes(change(1, {"c": column, "d": column | {"charsetName": "latin1"}}))
-    assert (found.unsupported, [name for name, _ in found.columns]) == (("c",), ["d"])
+    others = {"e": column | {"charsetName": "BINARY"}, "d": column | {"charsetName": "latin1"}}
+    (found,) = schema_changes(change(1, {"c": column, **others}))
+    assert (found.unsupported, [name for name, _ in found.columns]) == (("c", "e"), ["d"])
 
 
 def test_key_by_settings_then_message_then_schema() -> None:

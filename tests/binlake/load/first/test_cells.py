@@ -177,6 +177,23 @@ def test_every_type_is_read_as_pymysql_reads_it(
         assert len(set(expected)) > 2, kind  # the control: these values can be confused
 
 
+def test_a_year_of_two_digits_is_read_with_four(
+    server: EmbeddedMariaDB, database: str, writer: pymysql.Connection
+) -> None:
+    with writer.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {database}.y (id INT PRIMARY KEY, y YEAR(2))")
+        rows = "(0, '0000'), (1, 0), (2, 1), (3, 69), (4, 70), (5, 99), (6, NULL)"
+        cursor.execute(f"INSERT INTO {database}.y VALUES {rows}")
+        cursor.execute(f"SELECT y FROM {database}.y WHERE id IN (0, 1)")
+        assert set(cursor.fetchall()) == {(0,)}, "the control: the server prints them alike"
+    source = SourceSettings.model_validate(
+        {"database": {"host": server.host, "port": server.port, "user": WRITER, "password": PASSWORD}}
+    )
+    with connect(source.database) as connection:
+        loaded = _as_loaded(connection, SourceTable(database, "y"))
+    assert loaded["y"] == [0, 2000, 2001, 2069, 1970, 1999, None]
+
+
 @pytest.mark.parametrize("rows", [0, 1, 200, 4_000])
 def test_a_result_of_any_size_ends(server: EmbeddedMariaDB, rows: int) -> None:
     """However much of it PyMySQL has buffered: nothing more is asked of the socket then."""

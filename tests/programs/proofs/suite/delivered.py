@@ -9,6 +9,7 @@ comes as 1900. A column that was declared as BOOL comes as true and false, whate
 from __future__ import annotations
 
 import calendar
+import contextlib
 import json
 import re
 from collections import Counter
@@ -27,6 +28,8 @@ _REPLACEMENT = "\ufffd"
 _EPOCH = "1970-01-01"
 #: What latin1 of MariaDB has beyond cp1252.
 _UNDEFINED = "\x81\x8d\x8f\x90\x9d"
+#: Of MariaDB's utf16 and ucs2, utf16le, and utf32.
+_WIDE = ("utf-16-be", "utf-16-le", "utf-32-be")
 _WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 
@@ -40,7 +43,7 @@ def as_delivered(recording: Recording) -> tuple[Recording, Counter[str]]:
 
 
 def _table(
-    truth: TruthTable, booleans: Collection[tuple[str, str]], texts: Collection[str], altered: Counter[str]
+    truth: TruthTable, booleans: Collection[tuple[str, str]], texts: set[str], altered: Counter[str]
 ) -> TruthTable:
     rows: list[tuple[Cell, ...]] = []
     for row in truth.rows:
@@ -49,8 +52,8 @@ def _table(
             if column.data_type == "tinyint" and (str(truth), column.name) in booleans:
                 cells.append(cell if cell is None else str(int(cell != "0")))
                 altered[ALTERED_BOOLEANS] += cells[-1] != cell
-            elif isinstance(cell, str) and not cell.isascii() and cell not in texts and _decoded(cell) in texts:
-                cells.append(_decoded(cell))
+            elif isinstance(cell, str) and cell not in texts and (sent := decodings(cell) & texts):
+                cells.append(min(sent))
                 altered[ALTERED_TEXTS] += 1
             else:
                 cells.append(_moment(column, cell))
@@ -107,23 +110,26 @@ def replaced_in(recording: Recording) -> set[str]:
 
 
 def _texts(recording: Recording) -> set[str]:
-    """All texts in rows of the topic that are not plain ASCII."""
+    """All texts in rows of the topic."""
     texts: set[str] = set()
     for record in recording.records:
         payload = json.loads(record.value)["payload"] if record.topic is not None and record.value is not None else {}
         for image in (payload.get("before"), payload.get("after")):
-            texts |= {cell for cell in (image or {}).values() if isinstance(cell, str) and not cell.isascii()}
+            texts |= {cell for cell in (image or {}).values() if isinstance(cell, str)}
     return texts
 
 
-def _decoded(text: str) -> str | None:
-    """A text whose bytes in MariaDB's latin1 are taken for UTF-8; None if they are none."""
-    try:
-        return b"".join(
-            sign.encode("cp1252") if sign not in _UNDEFINED else bytes([ord(sign)]) for sign in text
-        ).decode()
-    except UnicodeError:
-        return None
+def decodings(text: str) -> set[str]:
+    """What a text is whose bytes in MariaDB's latin1, or in 16 or 32 bits a sign, are taken for UTF-8."""
+    texts: set[str] = set()
+    with contextlib.suppress(UnicodeError):
+        texts.add(
+            b"".join(sign.encode("cp1252") if sign not in _UNDEFINED else bytes([ord(sign)]) for sign in text).decode()
+        )
+    for charset in _WIDE:
+        with contextlib.suppress(UnicodeError):
+            texts.add(text.encode(charset).decode())
+    return texts - {text}
 
 
 def newest_otherwise(recording: Recording) -> Counter[tuple[str, str]]:

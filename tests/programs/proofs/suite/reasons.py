@@ -32,6 +32,7 @@ _LOGGED = "the topic has a row that the server has not, and nothing that deletes
 _REAL = "a column declared as REAL, which is a DOUBLE, comes with 32 bits"
 _ENUM = "the connector's definition of an ENUM or SET column has other values than the server's"
 _NO_ENUM = "an ENUM or SET column that is declared BINARY comes as null"
+_BINARY = "texts of the character set binary come as text, and no message says so"
 _FORMER = "the connector does not take in CREATE OR REPLACE TABLE, and names columns by the former definition"
 _MERGED = "rows that are written through a table of the engine MERGE come under its name, or not at all"
 _ZERO_DATES = "dates with zeros are null, as source.zero_dates says"
@@ -164,6 +165,8 @@ def _reason(
     single = re.fullmatch(r"column (\w+): double(?: unsigned)?(?: zerofill)? is float in the lake", failure.detail)
     if single and (failure.table, single[1]) in _reals(recording):
         return Outcome.LOST, _REAL
+    if failure.kind.startswith("column:") and _is_binary(recording, failure):
+        return Outcome.LOST, _BINARY
     if failure.table in _other_values(recording):
         return Outcome.LOST, _ENUM
     if failure.table in _without_values(recording):
@@ -250,6 +253,13 @@ def _reals(recording: Recording) -> set[tuple[str, str]]:
     return {
         (table, column["name"]) for table, column in _definitions(recording) if column["typeName"].split()[0] == "REAL"
     }
+
+
+def _is_binary(recording: Recording, failure: Failure) -> bool:
+    """Whether the connector's definition of the column has the character set binary, and the lake has its text."""
+    stored = re.fullmatch(r"column (\w+): \w*(?:binary|blob)(?:\(\d+\))? is string in the lake", failure.detail)
+    defined = {(table, column["name"]): column["charsetName"] or "" for table, column in _definitions(recording)}
+    return stored is not None and defined.get((failure.table, stored[1]), "").lower() == "binary"
 
 
 def _definitions(recording: Recording) -> Iterator[tuple[str, dict[str, Any]]]:

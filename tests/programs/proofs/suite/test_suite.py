@@ -17,7 +17,7 @@ from tests.programs.oracle.exceptions import UNDETERMINED
 from tests.programs.oracle.play import Stream, play
 from tests.programs.proofs.part import Outcome, Task
 from tests.programs.proofs.suite.binlog_part import BinlogPart
-from tests.programs.proofs.suite.delivered import ALTERED_DATES, as_delivered
+from tests.programs.proofs.suite.delivered import ALTERED_DATES, as_delivered, decodings
 from tests.programs.proofs.suite.judge import judged
 from tests.programs.proofs.suite.package import files
 from tests.programs.proofs.suite.part import SUITE
@@ -93,6 +93,12 @@ def test_only_what_the_topic_shows_is_altered() -> None:
     delivered, altered = as_delivered(whole)
     assert [table.rows for table in (*whole.truth, *delivered.truth)] == [[("0000",)], [("1900",)]]
     assert +altered == {ALTERED_DATES: 1}
+
+
+def test_a_text_of_another_character_set_is_its_own_bytes_as_utf_8() -> None:
+    """Of latin1, utf16, utf16le and utf32; a text that is the same in both is none."""
+    assert decodings("ab") == {"\0a\0b", "a\0b\0", "\0\0\0a\0\0\0b"}
+    assert "ä" in decodings("Ã¤")
 
 
 @pytest.mark.full
