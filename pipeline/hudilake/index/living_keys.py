@@ -6,12 +6,13 @@ It stands alone: the index in memory and the external one both use it, and neith
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.view import FileSlice
-from hudilake.read.slice import SliceReader
+from hudilake.read.slice import reader_of
 from hudilake.storage.metered import Meter, MeteredStorage
 from hudilake.table.table import HudiTable
 
@@ -24,7 +25,7 @@ def living_keys(table: HudiTable, file_slice: FileSlice, meter: Meter) -> pa.Arr
     Raises CorruptDataError, UnsupportedError, StorageError.
     """
     storage = MeteredStorage(table.storage, meter)
-    reader = SliceReader(storage, _SCHEMA, table.config.ordering_field, table.timeline)
+    reader = replace(reader_of(table, _SCHEMA, table.timeline, None), storage=storage)
     return reader.read(file_slice).column(RECORD_KEY_FIELD).combine_chunks()
 
 

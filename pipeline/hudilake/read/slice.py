@@ -41,6 +41,7 @@ class SliceReader:
         as_of: only blocks of commits requested at or before this instant.
         kind: of the table; rows of an append table are not merged.
         keyed: whether files have the meta fields, so that rows can be merged by their keys.
+        ordering_type: in which the ordering column is read where it is not returned. Files may have other units.
     """
 
     storage: Storage
@@ -50,6 +51,7 @@ class SliceReader:
     as_of: str | None = None
     kind: TableKind = field(default_factory=TableKind)
     keyed: bool = True
+    ordering_type: pa.DataType = field(default_factory=pa.int64)
 
     def read(self, file_slice: FileSlice, condition: Filter = TRUE, tally: ReadTally | None = None) -> pa.Table:
         """The live rows, in no promised order.
@@ -176,7 +178,7 @@ class SliceReader:
         """The columns that are read: the requested ones, plus the key and the ordering column for the merge."""
         extra = [pa.field(RECORD_KEY_FIELD, pa.string())]
         if self.ordering_field and self.ordering_field not in self.schema.names:
-            extra.append(pa.field(self.ordering_field, pa.int64()))
+            extra.append(pa.field(self.ordering_field, self.ordering_type))
         return pa.schema([f for f in extra if f.name not in self.schema.names] + list(self.schema))
 
     def _merge(self, base: pa.Table, log: MergedLog) -> pa.Table:
@@ -275,8 +277,11 @@ def readable_schema(table: HudiTable, as_of: str | None) -> pa.Schema:
 def reader_of(table: HudiTable, schema: pa.Schema, timeline: Timeline, as_of: str | None) -> SliceReader:
     """A reader of a table's file slices. Arguments as those of ``SliceReader``."""
     config = table.config
+    columns = table.schema if as_of is None else table.schema_as_of(as_of)
+    known = config.ordering_field in columns.names
+    ordering = columns.field(config.ordering_field).type if known else pa.int64()
     return SliceReader(
-        table.storage, schema, config.ordering_field, timeline, as_of, config.kind, config.has_meta_fields
+        table.storage, schema, config.ordering_field, timeline, as_of, config.kind, config.has_meta_fields, ordering
     )
 
 
