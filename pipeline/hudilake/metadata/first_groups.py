@@ -32,26 +32,32 @@ _PARALLEL_ENCODING = 4
 
 
 def make_partition(
-    root: Storage, partition: MetadataPartition, count: int, records: KeyedRecords, clock: InstantClock
+    root: Storage, partition: MetadataPartition, number: int, count: int, records: KeyedRecords, clock: InstantClock
 ) -> None:
-    """One metadata partition under its first instant: file groups with an empty log file, and a base file if it begins
-    with records."""
+    """One metadata partition under its first instant: ``count`` file groups with an empty log file, and a base file if
+    it begins with records. ``number``: of the metadata table."""
     groups = [FileGroup(root, partition, index) for index in range(count)]
     split = split_by_group(groups, list(records))
     shares = [{key: records[key] for key in split.get(group.index, [])} for group in groups]
-    publish_partition(root, partition, [(g, _base(share)) for g, share in zip(groups, shares, strict=True)], clock)
+    begun = [(group, _base(share)) for group, share in zip(groups, shares, strict=True)]
+    publish_partition(root, partition, number, begun, clock)
 
 
 def publish_partition(
-    root: Storage, partition: MetadataPartition, groups: Sequence[tuple[FileGroup, EncodedBase]], clock: InstantClock
+    root: Storage,
+    partition: MetadataPartition,
+    number: int,
+    groups: Sequence[tuple[FileGroup, EncodedBase]],
+    clock: InstantClock,
 ) -> None:
-    """One metadata partition under its first instant, of file groups with their base files. Raises StorageError."""
-    requested = Instant(partition.first_instant, DELTA_COMMIT, State.REQUESTED)
+    """One metadata partition under its first instant, of file groups with their base files. ``number``: of the metadata
+    table. Raises StorageError."""
+    requested = Instant(partition.first_instant(number), DELTA_COMMIT, State.REQUESTED)
     root.create(requested.path, b"")
     root.create(requested.in_state(State.INFLIGHT).path, b"")
-    root.create(f"{partition.value}/{PARTITION_METADATA}", partition_metadata(partition))
+    root.write(f"{partition.value}/{PARTITION_METADATA}", partition_metadata(partition))
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        made = list(pool.map(lambda group: _make_group(root, *group), groups))
+        made = list(pool.map(lambda group: _make_group(root, requested.requested_time, *group), groups))
     body = CommitMetadata(
         stats=tuple(stat for stat in made if stat is not None),
         extra={SCHEMA_KEY: table_schema()},
@@ -65,8 +71,7 @@ def _base(records: KeyedRecords) -> EncodedBase:
     return encode_base(entries), len(entries)
 
 
-def _make_group(root: Storage, group: FileGroup, base: EncodedBase) -> WriteStat | None:
-    instant = group.partition.first_instant
+def _make_group(root: Storage, instant: str, group: FileGroup, base: EncodedBase) -> WriteStat | None:
     root.write(group.path(LogFileName(group.file_id, instant)), first_log_file(instant))
     data, count = base
     if not count:

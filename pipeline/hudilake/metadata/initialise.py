@@ -37,11 +37,11 @@ from hudilake.metadata.records.layout import (
     INDEX_DEFINITIONS_PATH,
     METADATA_PATH,
     dump_index_definitions,
-    metadata_properties,
     with_record_index,
 )
 from hudilake.metadata.records.reader import MetadataReader
 from hudilake.metadata.records.records import RecordType, encode_listing
+from hudilake.metadata.successive import begin_anew, delete_files
 from hudilake.metadata.unknown_ranges import of_files
 from hudilake.storage.base import FileInfo, Storage
 
@@ -90,16 +90,16 @@ def initialise(
         )
     )
     columns = _usable(columns, delta, schema)
-    storage.delete_tree(METADATA_PATH)
+    number = begin_anew(storage, table.name)
     root = storage.sub(METADATA_PATH)
-    root.create(PROPERTIES_PATH, metadata_properties(table.name))
     records = _records_of(delta, data_timeline, column_types(schema, columns), partitions)
     for partition in partitions:
         if partition is not MetadataPartition.RECORD_INDEX:
-            make_partition(root, partition, _file_group_count(partition, config), records[partition], clock)
+            groups = _file_group_count(partition, config)
+            make_partition(root, partition, number, groups, records[partition], clock)
     if MetadataPartition.RECORD_INDEX in partitions:
-        groups = first_key_groups(storage, root, table, data_timeline, config.record_index_file_groups)
-        publish_partition(root, MetadataPartition.RECORD_INDEX, groups, clock)
+        keyed = first_key_groups(storage, root, table, data_timeline, config.record_index_file_groups)
+        publish_partition(root, MetadataPartition.RECORD_INDEX, number, keyed, clock)
     defined = _define_indexes(storage, table, columns)
     extra = {**table.extra, **({INDEX_DEFINITIONS_KEY: INDEX_DEFINITIONS_PATH} if defined else {})}
     listed = replace(table, extra=extra).with_metadata_partitions(tuple(p.value for p in partitions))
@@ -132,7 +132,7 @@ def drop(storage: Storage, table: TableConfig) -> TableConfig:
     """Delete a table's metadata table; returns the table's new configuration. ``initialise`` rebuilds it."""
     bare = table.with_metadata_partitions(())
     write_properties(storage, bare)
-    storage.delete_tree(METADATA_PATH)
+    delete_files(storage)
     return bare
 
 
@@ -169,7 +169,7 @@ def _records_of(
     """The records of all visible files, as if one commit had added them."""
     paths = delta.partition_paths()
     last = timeline.last_completed()
-    records = DeltaRecords(last.requested_time if last is not None else MetadataPartition.FILES.first_instant)
+    records = DeltaRecords(last.requested_time if last is not None else MetadataPartition.FILES.first_instant())
     records.add_listings(delta, paths)
     records.by_partition[MetadataPartition.FILES].setdefault(
         ALL_PARTITIONS, encode_listing(RecordType.ALL_PARTITIONS, {})

@@ -42,7 +42,7 @@ INDEX_FAILURES: Final = (
     zlib.error,
 )
 
-_LAST_FIRST_INSTANT = max(partition.first_instant for partition in MetadataPartition)
+_LAST_FIRST_INSTANT = MetadataPartition.last_first_instant()
 
 
 class FileLookups(Protocol):
@@ -169,9 +169,8 @@ class TableIndex:
         """
         own = [i for i in self.timeline().completed() if i.action == DELTA_COMMIT]
         ordinary = [i.requested_time for i in own if i.requested_time > _LAST_FIRST_INSTANT]
-        made = next(
-            (i.completion_time or "" for i in own if i.requested_time == MetadataPartition.FILES.first_instant), None
-        )
+        first = [i for i in own if i.requested_time <= _LAST_FIRST_INSTANT]
+        made = first[-1].completion_time or "" if first else None
         after = bool(ordinary) and write.requested_time > ordinary[0]
         if not after and made is not None and not self.timeline().history().files:
             after = (write.completion_time or "") > made

@@ -22,7 +22,10 @@ from hudilake.metadata.records.delta import AddedFile, MetadataDelta
 from hudilake.metadata.records.layout import METADATA_PATH, indexed_fields
 from hudilake.metadata.records.reader import MetadataReader
 from hudilake.metadata.table import MetadataTable
-from hudilake.storage.base import FileInfo
+from hudilake.services.fsck import Severity, fsck
+from hudilake.storage.base import FileInfo, Storage
+from hudilake.storage.local import LocalStorage
+from hudilake.storage.passing import PassingStorage
 from hudilake.table.table import HudiTable
 from tests.hudilake.metadata.below import Counting
 from tests.hudilake.metadata.indexed_table import ORDER, IndexedTable, arrow_schema
@@ -190,6 +193,38 @@ def test_a_second_attempt_begins_anew(tmp_path: Path) -> None:
     table.initialise()
     table.write([_row(1, 1)])
     _check(table, _fresh_reader(table))
+
+
+def test_a_late_deletion_of_a_metadata_table_meets_no_file_of_the_next_one(tmp_path: Path) -> None:
+    """A store carries out a deletion, and once more later: nothing of the metadata table that came meanwhile goes."""
+    deleted: list[str] = []
+
+    class Noting(PassingStorage):
+        def delete(self, path: str) -> bool:
+            deleted.append(path)
+            return self.inner.delete(path)
+
+        def delete_tree(self, prefix: str) -> None:
+            deleted.extend(info.path for info in self.inner.walk(prefix))
+            self.inner.delete_tree(prefix)
+
+        def sub(self, path: str) -> Storage:
+            return self.inner.sub(path)
+
+    table = IndexedTable(tmp_path / "t", arrow_schema(COLUMNS), part="day", wrap=Noting)
+    for turn in range(3):
+        table.write([_row(n, turn) for n in range(4)])
+        opened, before = HudiTable.open(table.storage), len(deleted)
+        assert opened.keep_metadata(None)
+        assert HudiTable.open(table.storage).keep_metadata(table.config)
+        table.reopen()
+        gone = [path for path in deleted[before:] if path.startswith(METADATA_PATH)]
+        assert len(gone) > 8
+        for path in gone:
+            LocalStorage(tmp_path / "t", fsync=False).delete(path)
+        table.write([_row(n, turn) for n in range(8)])
+        _check(table, _fresh_reader(table))
+        assert [f for f in fsck(table.storage, grace_ms=0).findings if f.severity is not Severity.INFO] == []
 
 
 def test_a_rewritten_properties_file_loses_its_hadoop_checksum(tmp_path: Path) -> None:

@@ -125,8 +125,6 @@ def _step(chance: random.Random, what: Happening) -> Step:
     fault = None
     if what in WORK and chance.random() < 0.4:
         answers = [(answer, False) for answer in [*Answer, None]] + [(None, True)]
-        if what is Happening.RESTORE:  # a late deletion of the metadata table takes the new one: readers refuse it then
-            answers = [one for one in answers if one not in ((Answer.LATE, False), (None, False))]
         answer, early = chance.choice(answers)
         fault = Fault(chance.randrange(_CALLS), answer, chance.randrange(_CALLS), early)
     number = chance.randrange(-50, 90) if what is Happening.CLOCK else chance.randrange(1 << 16)

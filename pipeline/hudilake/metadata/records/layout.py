@@ -17,6 +17,8 @@ from hudilake.format.files.log_file import BlockType, Header, encode_block
 
 METADATA_PATH = ".hoodie/metadata"
 INDEX_DEFINITIONS_PATH = ".hoodie/.index_defs/index.json"
+#: In the metadata table's properties: which of the successive metadata tables of its table it is.
+NUMBER_KEY = "binlake.number"
 INDEX_DEFINITIONS_KEY = "hoodie.table.index.defs.path"
 _LEFT_OPTION = "binlake.left"
 #: Version 3, a datum of one byte: an empty list.
@@ -56,8 +58,8 @@ def parse_file_group_id(partition: MetadataPartition, file_id: str) -> tuple[str
     return unquote(owned.group(2)), int(owned.group(3))
 
 
-def metadata_properties(table_name: str) -> bytes:
-    """``hoodie.properties`` of the metadata table of a table of that name."""
+def metadata_properties(table_name: str, number: int = 0) -> bytes:
+    """``hoodie.properties`` of the metadata table, of that number, of a table of that name."""
     name = f"{table_name}_metadata"
     values = {
         "hoodie.table.name": name,
@@ -77,13 +79,14 @@ def metadata_properties(table_name: str) -> bytes:
         "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
         "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
         "hoodie.table.checksum": str(zlib.crc32(f".{name}".encode())),
+        **({NUMBER_KEY: str(number)} if number else {}),
     }
     return dump_properties(values, "Properties saved by binlake")
 
 
 def partition_metadata(partition: MetadataPartition) -> bytes:
-    """``.hoodie_partition_metadata`` of a metadata partition."""
-    return dump_properties({"commitTime": partition.first_instant, "partitionDepth": "1"}, "partition metadata")
+    """``.hoodie_partition_metadata`` of a metadata partition, the same in each of successive metadata tables."""
+    return dump_properties({"commitTime": partition.first_instant(), "partitionDepth": "1"}, "partition metadata")
 
 
 def first_log_file(instant: str) -> bytes:
