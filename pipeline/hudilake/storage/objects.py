@@ -93,7 +93,7 @@ class ObjectStorage:
 
     def create(self, path: str, data: bytes) -> None:
         """Put an object where none is. Raises AlreadyExistsError, OutcomeUnknownError."""
-        key, claim = self._key(path), new_uuid()
+        key, claim, data = self._key(path), new_uuid(), self._owned(data)
         failure: Exception | None = None
         for attempt in range(_CREATE_ATTEMPTS):
             if failure:
@@ -119,7 +119,7 @@ class ObjectStorage:
     def write(self, path: str, data: bytes) -> None:
         """Put or replace an object."""
         with self._translated("write", path):
-            obstore.put(self._store, self._key(path), data, chunk_size=_PART_BYTES)
+            obstore.put(self._store, self._key(path), self._owned(data), chunk_size=_PART_BYTES)
 
     def delete(self, path: str) -> bool:
         """Delete one object; False if there was none."""
@@ -211,7 +211,7 @@ class ObjectStorage:
 
     def within(self, seconds: float) -> ObjectStorage:
         """The same store with a time limit for each call. The memory store answers at once."""
-        if self.bucket_uri.startswith("memory:"):
+        if self._in_memory:
             return self
         limits = {"timeout": f"{seconds / 2:.3f}s", "retry_timeout_s": str(seconds / 2)}
         return ObjectStorage(self.bucket_uri, self.prefix, tuple(sorted({**dict(self.options), **limits}.items())))
@@ -220,6 +220,14 @@ class ObjectStorage:
         """Whether a created object has the claim it was given: False for a store that drops metadata."""
         with self._translated("read", path):
             return bool(self._claim_at(path))
+
+    def _owned(self, data: bytes) -> bytes:
+        """What the store may keep: the one in memory keeps the buffer that it gets, and that may be a mapped file."""
+        return bytes(data) if self._in_memory else data
+
+    @property
+    def _in_memory(self) -> bool:
+        return self.bucket_uri.startswith("memory:")
 
     @property
     def _store(self) -> ObjectStore:

@@ -168,7 +168,7 @@ def _has_nan(column: pa.ChunkedArray) -> bool:
 def mapped(path: Path) -> bytes:
     """A file's bytes without reading them into memory: an object that can be sliced and written as bytes can.
 
-    It stays valid after the file is unlinked, and is freed with its last reference (a store in memory keeps one).
+    It stays valid after the file is unlinked, and is freed with its last reference.
     """
     with path.open("rb") as file:
         return cast("bytes", mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -11,6 +11,7 @@ import traceback
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,7 @@ from hudilake.storage import (
     check_exclusive_create,
     open_storage,
 )
+from hudilake.write.base_sink import mapped
 from tests.conftest import BUCKET
 from tests.hudilake.storage.faults import Fault, HttpProxy, http_proxy
 from tests.services.s3 import S3Server
@@ -205,3 +207,13 @@ def test_placeholders_of_directories_are_no_files(s3_server: S3Server, direct: S
     assert direct.list("") == []
     assert direct.list_dirs("") == ["d"]
     assert [info.path for info in direct.list("d")] == ["d/f"]
+
+
+def test_the_store_in_memory_keeps_no_file_of_the_caller(tmp_path: Path) -> None:
+    """A base file is given as a mapped file, in whose place the next one is written."""
+    store, file = open_storage(f"memory://owned-{tmp_path.name}"), tmp_path / "base"
+    for number, call in enumerate((store.write, store.create)):
+        file.write_bytes(b"first")
+        call(f"object-{number}", mapped(file))
+        file.write_bytes(b"other")
+        assert store.read(f"object-{number}") == b"first"

@@ -20,36 +20,37 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from binlake.decode.changes import SourceTable
 from binlake.decode.order import binlog_order
 from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.settings import Settings
 from binlake.source.offsets import Offsets
 from binlake.stream.batches.runner import BatchRunner
 from binlake.tables.audit import OFFSET_KEYS, audit
+from binlake.tables.lake import Lake
 from hudilake import clock
 from hudilake.errors import LakeError, TransientError
-from hudilake.format.definition.bucket import bucket_ids, file_id
+from hudilake.format.definition.bucket import bucket_ids
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
-from hudilake.format.files.file_group_write import FileGroupWrite, write_file_group
+from hudilake.format.files.file_group_write import FileGroupWrite
 from hudilake.read.slice import read_table
-from hudilake.services.archival import ArchivalConfig, archive
-from hudilake.services.cleaning import CleaningConfig, clean
-from hudilake.services.compaction import CompactionConfig, completion, run
+from hudilake.services.compaction import completion
 from hudilake.services.fsck import Severity, fsck
 from hudilake.services.restore import finish_pending_restores, restore
 from hudilake.storage import Storage, open_storage
 from hudilake.table import overtaking
+from hudilake.table.group_names import group_names
 from hudilake.table.table import HudiTable
+from hudilake.write.group_writer import BaseWriter, GroupWriter, LogWriter
 from tests.binlake.stream.dying_store import DyingStore, Fate, Killed
 from tests.binlake.stream.topic_log import event
-from tests.hudilake.services.compaction.steps import serially
 from tests.programs.crash_points.story import TABLES, Place, rows_of, stream
+from tests.programs.simulation import services
 from tests.programs.simulation.faults import DoubledFate, DrawnPool, Early, EarlyStore, copied
 from tests.programs.simulation.kafka import DrawnEngine, SimulatedTopics
+from tests.programs.simulation.shapes import Rules, shape, tables_section
 from tests.programs.simulation.steps import WORK, Fault, Happening, Step
 
-_COMPACTION = CompactionConfig(after_commits=1 << 20, log_ratio=None)
-_RETENTION = 3
 #: The streams, and the beginning of their topics' names: the second one has the rows of orders with odd keys.
 STREAMS = {"shop": "s", "second": "u"}
 _FILE = "mysql-bin.000003"
@@ -80,6 +81,7 @@ class Simulation:
         self.others: list[Change] = []
         #: Of these the instants of their commits, as long as the active timeline has them.
         self.commits: dict[str, Change] = {}
+        self.shapes: dict[str, Rules] = {}
         self._settings: dict[str, Settings] = {}
         self.unsure: list[tuple[str, Change]] = []
         self.pos, self.batches, self.broken = 100, 0, 0
@@ -155,7 +157,7 @@ class Simulation:
 
     def _settings_of(self, name: str) -> Settings:
         if name not in self._settings:
-            self._settings[name] = self.place.settings(**_sections(name))
+            self._settings[name] = self.place.settings(**_sections(name), tables=tables_section(self.shapes))
         return self._settings[name]
 
     def stop(self, stream: str | None = None) -> None:
@@ -238,24 +240,29 @@ class Simulation:
         rows = pa.Table.from_pylist([row], table.schema)
         rows = rows.add_column(0, RECORD_KEY_FIELD, pa.array([str(key)]))
         (bucket,) = bucket_ids(pa.array([str(key)]), ("id",), table.config.bucket_count)
-        group = FileGroupWrite("", file_id(table.config.name, "", int(bucket)), upserts=rows)
+        group = FileGroupWrite("", group_names(table, table.config.name).of("", int(bucket)), upserts=rows)
         instant = table.begin()
         self.unsure.append((instant, change))
-        table.commit(instant, [write_file_group(table.storage, table.write_context(instant), group)])
+        context = table.write_context(instant)
+        slices = table.file_slices()
+        writer: GroupWriter = LogWriter(context, frozenset((s.partition_path, s.file_id) for s in slices))
+        if table.config.kind.copies:
+            writer = BaseWriter(context, {s.file_id: s.base_file for s in slices if s.base_file is not None})
+        table.commit(instant, writer.write(table.storage, group))
 
     def _serve(self, step: Step, fate: Fate | None) -> None:
+        if step.what in (Happening.LAY_OUT, Happening.REBUCKET):
+            table = Lake(self.root(fate)).get(self._settings_of("shop").table_rules(SourceTable("shop", step.table)))
+            if table is not None:
+                services.move_rows(table, step)
+            return
         table = self._table(step.table, fate)
         if table is None:
             return
-        if step.what is Happening.COMPACT:
-            run(table, _COMPACTION, serially, now=True)
-        elif step.what is Happening.CLEAN:
-            clean(table, CleaningConfig(commits=_RETENTION, hours=None))
-        elif self.unsure:  # the timeline would not say what became of them
-            return
-        elif step.what is Happening.ARCHIVE:
-            archive(table, ArchivalConfig(2, 3))
-        elif not self.topics.first and not self.topics.gone:  # else a stream asks for what Kafka has no more
+        undecided = bool(self.unsure)  # the timeline would not say what became of them
+        if step.what is not Happening.RESTORE:
+            services.serve(table, step, undecided=undecided)
+        elif not undecided and not self.topics.first and not self.topics.gone:  # else a stream asks for what is gone
             self._restore(step, fate)
 
     def _restore(self, step: Step, fate: Fate | None) -> None:
@@ -293,7 +300,10 @@ class Simulation:
 
     def _happen(self, step: Step) -> None:
         what = step.what
-        if what is Happening.PUT:
+        if what is Happening.SHAPE:
+            if not self._settings:
+                self.shapes[step.table] = shape(step.table, step.number)
+        elif what is Happening.PUT:
             self._change(step.table, step.key, f"o{step.number}")
         elif what is Happening.DELETE:
             self._change(step.table, step.key, None)

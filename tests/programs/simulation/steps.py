@@ -19,6 +19,7 @@ _CALLS: Final = 130
 class Happening(StrEnum):
     """The sort of a step."""
 
+    SHAPE = "a table is of another kind, if it does not exist yet"
     PUT = "a row is changed at the source"
     DELETE = "a row is deleted at the source"
     POISON = "a record comes that nobody can read"
@@ -36,6 +37,9 @@ class Happening(StrEnum):
     CLEAN = "a service cleans"
     ARCHIVE = "a service archives"
     RESTORE = "a service restores"
+    HOLD = "a savepoint is made or deleted"
+    LAY_OUT = "a service lays rows out anew"
+    REBUCKET = "rows move to other buckets"
     UNREAD = "a new leader lacks the newest records, which nobody has read, and the connector sends them again"
     CLOCK = "the clock jumps"
 
@@ -99,6 +103,9 @@ _WEIGHTS: Final = {
     Happening.CLEAN: 3,
     Happening.ARCHIVE: 3,
     Happening.RESTORE: 1,
+    Happening.HOLD: 2,
+    Happening.LAY_OUT: 3,
+    Happening.REBUCKET: 2,
     Happening.UNREAD: 2,
     Happening.CLOCK: 4,
 }
@@ -111,6 +118,9 @@ WORK: Final = (
     Happening.CLEAN,
     Happening.ARCHIVE,
     Happening.RESTORE,
+    Happening.HOLD,
+    Happening.LAY_OUT,
+    Happening.REBUCKET,
 )
 
 
@@ -118,7 +128,8 @@ def history(seed: int, length: int = 120) -> list[Step]:
     """The steps of a seed."""
     chance = random.Random(seed)
     sorts, weights = list(_WEIGHTS), list(_WEIGHTS.values())
-    return [_step(chance, what) for what in chance.choices(sorts, weights, k=length)]
+    shapes = [Step(Happening.SHAPE, table, number=chance.randrange(1 << 16)) for table in TABLES]
+    return [*shapes, *(_step(chance, what) for what in chance.choices(sorts, weights, k=length))]
 
 
 def _step(chance: random.Random, what: Happening) -> Step:
