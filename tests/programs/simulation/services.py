@@ -14,8 +14,7 @@ from hudilake.services.compaction import CompactionConfig, run
 from hudilake.services.rebucket.units import BucketChange
 from hudilake.services.savepoint import create_savepoint, delete_savepoint
 from hudilake.table.table import HudiTable
-from tests.hudilake.services.compaction.steps import serially
-from tests.programs.crash_points.works import lay_out_anew
+from tests.programs.crash_points.works import lay_out_anew, serially
 from tests.programs.simulation.steps import Happening, Step
 
 _COMPACTION = CompactionConfig(after_commits=1 << 20, log_ratio=None)

@@ -252,9 +252,9 @@ class Simulation:
 
     def _serve(self, step: Step, fate: Fate | None) -> None:
         if step.what in (Happening.LAY_OUT, Happening.REBUCKET):
-            table = Lake(self.root(fate)).get(self._settings_of("shop").table_rules(SourceTable("shop", step.table)))
-            if table is not None:
-                services.move_rows(table, step)
+            rules = self._settings_of("shop").table_rules(SourceTable("shop", step.table))
+            if (opened := Lake(self.root(fate)).get(rules)) is not None:
+                services.move_rows(opened, step)
             return
         table = self._table(step.table, fate)
         if table is None:
