@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from hudilake.errors import UnsupportedError
+from hudilake.format.timeline.instant import DELTA_COMMIT
 from hudilake.locking.file_lock import LOCK_PATH
 from hudilake.metadata.config import MetadataConfig
+from hudilake.services.archival import ArchivalConfig, archive
+from hudilake.services.restore import finish_pending_restores, restore
 from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable
 from tests.hudilake.actors.actors import Part, cleaner, compactor, write_batches
@@ -23,8 +28,8 @@ from tests.programs.proofs.model.checking import ModelError, said
 from tests.programs.proofs.model.traces import Killed, Life, Observer, Trace, Watched
 
 _NAME = "Recorded"
-#: So many cleans of a run may find something; the model leaves out the others.
-_CLEANS = 3
+#: So many cleans, archivals or restores of a run may find something; the model leaves out the others.
+_SERVICES = 3
 #: Its own upkeep stays out of the way.
 _INDEX = MetadataConfig(compact_after=1000, compact_at_most=1000, archive_after=2000, archive_keep=1000)
 _REACHED = re.compile(r'<<"reached", (\d+), (\d+)>>')
@@ -35,12 +40,41 @@ def _writer(world: World, name: str, rounds: int) -> Actor:
     return write_batches(world, name, [upserts([1, 2], order + n, name) for n in range(rounds)])
 
 
+def _restorer(world: World, name: str, rounds: int) -> Actor:
+    """Restores, each to the first commit that can still be restored; what the dead have begun is finished first."""
+    yield "start"
+    table = world.opened(name)
+    finish_pending_restores(table, world.index)
+    table.rollback_pending()
+    for number in range(rounds):
+        yield "restore"
+        table = world.opened(name)
+        for write in [w for w in table.timeline.completed() if w.action == DELTA_COMMIT][number:]:
+            with contextlib.suppress(UnsupportedError):
+                restore(table, write.requested_time, world.index)
+                break
+
+
+def _archiver(world: World, name: str, rounds: int) -> Actor:
+    """Archivals that leave one write."""
+    yield "start"
+    table = world.opened(name)
+    table.rollback_pending()
+    for _ in range(rounds):
+        yield "refresh"
+        table.refresh()
+        yield "archive"
+        archive(table, ArchivalConfig(1, 2))
+
+
 #: Process of the model -> its role there, and what it does here.
 ROLES: Mapping[str, tuple[str, Part]] = {
     "w1": ("writer", _writer),
     "w2": ("writer", _writer),
     "k": ("compactor", compactor),
     "c": ("cleaner", cleaner),
+    "a": ("archiver", _archiver),
+    "x": ("restorer", _restorer),
 }
 
 
@@ -77,18 +111,28 @@ class Cast:
     Args:
         rounds: by process.
         dying: the process that dies at one of its calls; None if nobody does.
+        then: by process the rounds that begin when all others have ended, one process after the other.
+        indexed: whether the table has a metadata table.
     """
 
     rounds: Mapping[str, int]
     dying: str | None = None
+    then: Mapping[str, int] = field(default_factory=dict)
+    indexed: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """The processes."""
+        return list(dict.fromkeys([*self.rounds, *(name.removeprefix("next ") for name in self.then)]))
 
     def case(self) -> Case:
         """The histories of the model in which such runs must be found."""
         return Case(
-            "-".join(self.rounds),
+            "-".join(self.names),
             "traces",
-            {name: ROLES[name][0] for name in self.rounds},
-            rounds={name: _CLEANS if name == "c" else 9 for name in self.rounds},
+            {name: ROLES[name][0] for name in self.names},
+            rounds={name: _SERVICES if name in ("c", "a", "x") else 9 for name in self.names},
+            indexed=self.indexed,
             apart=True,
             crashes=int(self.dying is not None),
             mortal=(self.dying,) if self.dying is not None else (),
@@ -97,18 +141,21 @@ class Cast:
 
     def trace(self, place: Path, seed: int) -> Trace:
         """One run, whose turns change at single storage calls by chance; a dead process has a successor."""
-        HudiTable.create(storage_at(place), config(buckets=1), SCHEMA, _INDEX)
-        world = TracedWorld(place, indexed=True)
+        HudiTable.create(storage_at(place), config(buckets=1), SCHEMA, _INDEX if self.indexed else None)
+        world = TracedWorld(place, indexed=self.indexed)
         if self.dying is not None:
             world.dying[self.dying] = (3 + 7 * seed % 37, seed % 2 == 0)
-        parts = {name: (ROLES[name][1], rounds) for name, rounds in self.rounds.items()}
-        failures = run_by_calls(world, parts, seed).failures
-        for name in [name for name, failure in failures.items() if isinstance(failure, Killed)]:
-            del failures[name]
-            after = {f"next {name}": (ROLES[name][1], 1)}
-            failures |= run_by_calls(world, after, seed).failures
-        assert not failures, failures
+        for together in (self.rounds, *({name: rounds} for name, rounds in self.then.items())):
+            failures = run_by_calls(world, _parts(together), seed).failures
+            for name in [name for name, failure in failures.items() if isinstance(failure, Killed)]:
+                del failures[name]
+                failures |= run_by_calls(world, _parts({f"next {name}": 1}), seed).failures
+            assert not failures, failures
         return world.observer.seen
+
+
+def _parts(rounds: Mapping[str, int]) -> dict[str, tuple[Part, int]]:
+    return {name: (ROLES[name.removeprefix("next ")][1], number) for name, number in rounds.items()}
 
 
 def module(case: Case, traces: Sequence[Trace]) -> str:
@@ -140,6 +187,10 @@ CASTS: Mapping[str, tuple[Cast, int]] = {
     "a writer, a compactor and a cleaner": (Cast({"w1": 3, "k": 3, "c": 30}), 4),
     "a writer, a compactor and a cleaner that dies": (Cast({"w1": 3, "k": 3, "c": 30}, "c"), 4),
     "a compactor and a writer that dies": (Cast({"w1": 2, "k": 2}, "w1"), 40),
+    "a writer, a compactor and an archiver": (Cast({"w1": 4, "k": 4, "a": 40}, indexed=False), 4),
+    "a writer, a compactor and an archiver that dies": (Cast({"w1": 4, "k": 4, "a": 40}, "a", indexed=False), 4),
+    "a restore after two writers": (Cast({"w1": 2}, then={"x": 1, "next w1": 1}), 12),
+    "a restore that dies": (Cast({"w1": 2, "k": 1}, "x", then={"x": 1, "next w1": 1}), 12),
 }
 
 

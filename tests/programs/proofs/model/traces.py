@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hudilake.format.files.names import parse_base_name, parse_log_name
+from hudilake.format.timeline.history import HISTORY_PATH
 from hudilake.format.timeline.instant import TIMELINE_PATH, Instant, State, parse_name
 from hudilake.locking.file_lock import LOCK_PATH
 from hudilake.metadata.records.layout import METADATA_PATH
@@ -82,6 +83,11 @@ class Observer:
     _files: set[str] = field(default_factory=set)
     _groups: dict[str, int] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
+    #: Instants whose entries were in a metadata table that a restore has dropped.
+    _dropped: set[str] = field(default_factory=set)
+    #: What the history has; the deletions that follow show nothing. First its new files, until they are named.
+    _archived: set[str] = field(default_factory=set)
+    _moving: list[tuple[str, str]] = field(default_factory=list)
 
     def made(self, by: str, method: str, path: str) -> None:
         """A call was carried out."""
@@ -93,10 +99,25 @@ class Observer:
             self._files.discard(path)
         else:
             self._files.add(path)
+            self._note(path)
         shows, stray = self._state()
         before = self.seen[-1] if self.seen else Seen("", False, (), 0)
         if (shows, stray) != (before.shows, before.stray):
             self.seen.append(Seen(by, method.startswith("delete") or self._is_first(by, path), shows, stray))
+
+    def _note(self, path: str) -> None:
+        """Readers have no use for the metadata table from a restore's inflight file on, nor for what is archived."""
+        instant = parse_name(path.removeprefix(f"{TIMELINE_PATH}/"))
+        if instant is not None and instant.action == "restore" and instant.state is State.INFLIGHT:
+            self._dropped |= self._told
+            self._told = set()
+        elif path.startswith(f"{HISTORY_PATH}/") and path.endswith(".parquet"):
+            oldest, newest, _ = path.rpartition("/")[2].split("_")
+            self._moving.append((oldest, newest))
+        elif path == f"{HISTORY_PATH}/_version_":
+            done = {time for time, one in self._instants().items() if one.completed}
+            self._archived |= {time for time in done for first, last in self._moving if first <= time <= last}
+            self._moving.clear()
 
     def _is_first(self, by: str, path: str) -> bool:
         """Whether a file is of the empty commit that a rollback makes before a table's first one."""
@@ -111,7 +132,7 @@ class Observer:
         # Archival of the metadata table takes its files away, too.
         kept = {time for time in self._told if time in instants and instants[time].completed}
         known = {i.requested_time for i in self._parsed(f"{METADATA_PATH}/{TIMELINE_PATH}/") if i.completed}
-        self._told = told = kept | known
+        self._told = told = kept | (known - self._dropped)
         logs, bases, stray = self._data(instants)
         shows = tuple(
             Shown(
@@ -129,6 +150,8 @@ class Observer:
         order = list(_STATES)
         instants: dict[str, Instant] = {}
         for instant in self._parsed(f"{TIMELINE_PATH}/"):
+            if instant.requested_time in self._archived:
+                continue
             known = instants.get(instant.requested_time)
             if known is None or order.index(known.state) < order.index(instant.state):
                 instants[instant.requested_time] = instant
@@ -148,7 +171,7 @@ class Observer:
             name = path.rpartition("/")[2]
             if (log := parse_log_name(name)) is not None:
                 logs.setdefault(log.instant, set()).add(self._group(log.file_id))
-                stray += log.instant not in instants
+                stray += log.instant not in instants and log.instant not in self._archived
             elif (base := parse_base_name(name)) is not None:
                 bases.setdefault(base.instant, set()).add(self._group(base.file_id))
         return logs, bases, stray
