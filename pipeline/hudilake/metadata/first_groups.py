@@ -21,7 +21,7 @@ from hudilake.metadata.live_keys import keys_of_slices
 from hudilake.metadata.records.base_write import EncodedBase, encode_base
 from hudilake.metadata.records.delta import KeyedRecords
 from hudilake.metadata.records.file_group import FileGroup
-from hudilake.metadata.records.layout import first_log_file, partition_metadata
+from hudilake.metadata.records.layout import first_log_file, initial_instant, partition_metadata
 from hudilake.metadata.records.reader import split_by_group
 from hudilake.metadata.records.records import table_schema
 from hudilake.storage.base import Storage
@@ -52,7 +52,7 @@ def publish_partition(
 ) -> None:
     """One metadata partition under its first instant, of file groups with their base files. ``number``: of the metadata
     table. Raises StorageError."""
-    requested = Instant(partition.first_instant(number), DELTA_COMMIT, State.REQUESTED)
+    requested = Instant(initial_instant(partition, number), DELTA_COMMIT, State.REQUESTED)
     root.create(requested.path, b"")
     root.create(requested.in_state(State.INFLIGHT).path, b"")
     root.write(f"{partition.value}/{PARTITION_METADATA}", partition_metadata(partition))

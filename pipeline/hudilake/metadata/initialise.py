@@ -2,10 +2,15 @@
 
 Readers ignore it until the last step, in which ``hoodie.properties`` of the table lists the metadata partitions. The
 next attempt deletes the files of one that died before that step.
+
+A store may carry out a deletion late, or once more after it was answered. Such a deletion names files. So each of a
+table's successive metadata tables has a number, which is in its initial instants, and a drop leaves the files whose
+names have none: the properties, which keep the number, and those of the partitions, which are the same for all.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,12 +19,12 @@ import pyarrow as pa
 
 from hudilake.clock import InstantClock
 from hudilake.commit.commit import drop_markers
-from hudilake.errors import ConfigError
+from hudilake.errors import ConfigError, CorruptDataError
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.metadata_partition import MetadataPartition
-from hudilake.format.definition.properties import PROPERTIES_PATH
+from hudilake.format.definition.properties import PROPERTIES_PATH, load_properties
 from hudilake.format.files.column_stats import fits
-from hudilake.format.files.names import parse_base_name, parse_log_name
+from hudilake.format.files.names import PARTITION_METADATA, parse_base_name, parse_log_name
 from hudilake.format.files.view import partition_paths
 from hudilake.format.timeline.instant import WRITE_ACTIONS
 from hudilake.format.timeline.timeline import Timeline
@@ -36,17 +41,22 @@ from hudilake.metadata.records.layout import (
     INDEX_DEFINITIONS_KEY,
     INDEX_DEFINITIONS_PATH,
     METADATA_PATH,
+    NUMBER_KEY,
+    NUMBERS,
     dump_index_definitions,
+    initial_instant,
+    metadata_properties,
     with_record_index,
 )
 from hudilake.metadata.records.reader import MetadataReader
 from hudilake.metadata.records.records import RecordType, encode_listing
-from hudilake.metadata.successive import begin_anew, delete_files
 from hudilake.metadata.unknown_ranges import of_files
-from hudilake.storage.base import FileInfo, Storage
+from hudilake.storage.base import FileInfo, Storage, StorageNotFoundError, UnfinishedWrites
 
 #: Data files read at once, each whole in memory.
 _PARALLEL_FILES = 4
+_PARALLEL_DELETIONS = 8
+_PROPERTIES = f"{METADATA_PATH}/{PROPERTIES_PATH}"
 #: Hadoop's local file system checks the files that it wrote against this checksum file.
 _PROPERTIES_CRC_PATH = ".hoodie/.hoodie.properties.crc"
 
@@ -90,7 +100,7 @@ def initialise(
         )
     )
     columns = _usable(columns, delta, schema)
-    number = begin_anew(storage, table.name)
+    number = _begin_anew(storage, table.name)
     root = storage.sub(METADATA_PATH)
     records = _records_of(delta, data_timeline, column_types(schema, columns), partitions)
     for partition in partitions:
@@ -132,8 +142,48 @@ def drop(storage: Storage, table: TableConfig) -> TableConfig:
     """Delete a table's metadata table; returns the table's new configuration. ``initialise`` rebuilds it."""
     bare = table.with_metadata_partitions(())
     write_properties(storage, bare)
-    delete_files(storage)
+    _delete_files(storage)
     return bare
+
+
+def _begin_anew(storage: Storage, table_name: str) -> int:
+    """Write the properties of the next metadata table, and delete what an earlier one has left; returns its number.
+
+    Args:
+        storage: rooted at the data table, whose properties list no metadata table.
+        table_name: of the data table.
+    """
+    left = list(_all_files(storage))
+    number = _next_number(storage) if left else 0
+    storage.write(_PROPERTIES, metadata_properties(table_name, number))
+    _delete_all(storage, left)
+    return number
+
+
+def _delete_files(storage: Storage) -> None:
+    """Delete a metadata table, but for the files that the next one has too. ``storage`` as for ``_begin_anew``."""
+    _delete_all(storage, list(_all_files(storage)))
+
+
+def _next_number(storage: Storage) -> int:
+    with contextlib.suppress(StorageNotFoundError, CorruptDataError, ValueError):
+        last = load_properties(storage.read(_PROPERTIES)).get(NUMBER_KEY, "0")
+        return (int(last) + 1) % NUMBERS
+    return 1
+
+
+def _all_files(storage: Storage) -> Iterator[str]:
+    for info in storage.walk(METADATA_PATH):
+        yield info.path
+    if isinstance(storage, UnfinishedWrites):
+        for info in storage.unfinished(METADATA_PATH):
+            yield info.path
+
+
+def _delete_all(storage: Storage, paths: list[str]) -> None:
+    gone = [path for path in paths if path != _PROPERTIES and path.rpartition("/")[2] != PARTITION_METADATA]
+    with ThreadPoolExecutor(_PARALLEL_DELETIONS) as pool:
+        list(pool.map(storage.delete, gone))
 
 
 def kept_partitions(table: TableConfig, config: MetadataConfig) -> list[MetadataPartition]:
@@ -169,7 +219,7 @@ def _records_of(
     """The records of all visible files, as if one commit had added them."""
     paths = delta.partition_paths()
     last = timeline.last_completed()
-    records = DeltaRecords(last.requested_time if last is not None else MetadataPartition.FILES.first_instant())
+    records = DeltaRecords(last.requested_time if last is not None else initial_instant(MetadataPartition.FILES))
     records.add_listings(delta, paths)
     records.by_partition[MetadataPartition.FILES].setdefault(
         ALL_PARTITIONS, encode_listing(RecordType.ALL_PARTITIONS, {})

@@ -21,7 +21,7 @@ from hudilake.format.timeline.instant import COMMIT, DELTA_COMMIT, Instant
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.records.delta import FileKey
 from hudilake.metadata.records.file_group import FileGroup
-from hudilake.metadata.records.layout import METADATA_PATH
+from hudilake.metadata.records.layout import LAST_INITIAL_INSTANT, METADATA_PATH
 from hudilake.metadata.records.reader import MetadataReader, load_groups
 from hudilake.storage.base import FileInfo, Storage
 from hudilake.table.table import HudiTable
@@ -41,8 +41,6 @@ INDEX_FAILURES: Final = (
     struct.error,
     zlib.error,
 )
-
-_LAST_FIRST_INSTANT = MetadataPartition.last_first_instant()
 
 
 class FileLookups(Protocol):
@@ -128,7 +126,7 @@ class TableIndex:
         since = {group.file_id: "" if group.base is None else group.base.name.instant for group in groups}
         pending = {instant.requested_time for instant in self._data_timeline.pending()}
         for write in self.timeline().completed_actions((DELTA_COMMIT,)):
-            if write.requested_time in pending or not _LAST_FIRST_INSTANT < write.requested_time <= until:
+            if write.requested_time in pending or not LAST_INITIAL_INSTANT < write.requested_time <= until:
                 continue
             for stat in self.timeline().commit_metadata(write).stats:
                 ours = stat.partition_path == MetadataPartition.RECORD_INDEX.value
@@ -168,8 +166,8 @@ class TableIndex:
         Archival moves the oldest delta commits first, but keeps instants of base files active.
         """
         own = [i for i in self.timeline().completed() if i.action == DELTA_COMMIT]
-        ordinary = [i.requested_time for i in own if i.requested_time > _LAST_FIRST_INSTANT]
-        first = [i for i in own if i.requested_time <= _LAST_FIRST_INSTANT]
+        ordinary = [i.requested_time for i in own if i.requested_time > LAST_INITIAL_INSTANT]
+        first = [i for i in own if i.requested_time <= LAST_INITIAL_INSTANT]
         made = first[-1].completion_time or "" if first else None
         after = bool(ordinary) and write.requested_time > ordinary[0]
         if not after and made is not None and not self.timeline().history().files:

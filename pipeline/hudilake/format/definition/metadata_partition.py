@@ -22,26 +22,6 @@ class MetadataPartition(StrEnum):
         """The prefix of its file groups' names."""
         return _PREFIXES[self]
 
-    def first_instant(self, number: int = 0) -> str:
-        """The instant that initialises it in the metadata table of that number, before any instant of the data.
-
-        Hudi's readers take an instant that begins with 14 zeros for one that needs none of the data.
-        """
-        return f"{number * len(MetadataPartition) + list(MetadataPartition).index(self):017d}"
-
-    @classmethod
-    def numbers(cls) -> int:
-        """So many numbers have first instants that differ."""
-        return _FIRST_INSTANTS // len(cls)
-
-    @classmethod
-    def last_first_instant(cls) -> str:
-        """No first instant is above it."""
-        return f"{_FIRST_INSTANTS - 1:017d}"
-
-
-#: Instants of 17 digits of which 14 are zeros.
-_FIRST_INSTANTS = 1000
 
 _PREFIXES = {
     MetadataPartition.FILES: "files-",

@@ -19,6 +19,10 @@ METADATA_PATH = ".hoodie/metadata"
 INDEX_DEFINITIONS_PATH = ".hoodie/.index_defs/index.json"
 #: In the metadata table's properties: which of the successive metadata tables of its table it is.
 NUMBER_KEY = "binlake.number"
+#: Instants of 17 digits of which 14 are zeros; so many successive metadata tables have initial instants that differ.
+_INITIAL_INSTANTS = 1000
+LAST_INITIAL_INSTANT = f"{_INITIAL_INSTANTS - 1:017d}"
+NUMBERS = _INITIAL_INSTANTS // len(MetadataPartition)
 INDEX_DEFINITIONS_KEY = "hoodie.table.index.defs.path"
 _LEFT_OPTION = "binlake.left"
 #: Version 3, a datum of one byte: an empty list.
@@ -58,6 +62,14 @@ def parse_file_group_id(partition: MetadataPartition, file_id: str) -> tuple[str
     return unquote(owned.group(2)), int(owned.group(3))
 
 
+def initial_instant(partition: MetadataPartition, number: int = 0) -> str:
+    """The instant that initialises a partition in the metadata table of that number, before any instant of the data.
+
+    Hudi's readers take an instant that begins with 14 zeros for one that needs none of the data.
+    """
+    return f"{number * len(MetadataPartition) + list(MetadataPartition).index(partition):017d}"
+
+
 def metadata_properties(table_name: str, number: int = 0) -> bytes:
     """``hoodie.properties`` of the metadata table, of that number, of a table of that name."""
     name = f"{table_name}_metadata"
@@ -86,7 +98,7 @@ def metadata_properties(table_name: str, number: int = 0) -> bytes:
 
 def partition_metadata(partition: MetadataPartition) -> bytes:
     """``.hoodie_partition_metadata`` of a metadata partition, the same in each of successive metadata tables."""
-    return dump_properties({"commitTime": partition.first_instant(), "partitionDepth": "1"}, "partition metadata")
+    return dump_properties({"commitTime": initial_instant(partition), "partitionDepth": "1"}, "partition metadata")
 
 
 def first_log_file(instant: str) -> bytes:
