@@ -1,6 +1,6 @@
 """Which kinds of tables a history has: type, index, buckets, and whether the stream serves its tables itself.
 
-Bound to one key each as ``shape`` steps draw them, so that a history shrinks to the plainest tables that still fail.
+A step draws them, so that a history shrinks to the plainest tables that still fail.
 """
 
 from __future__ import annotations

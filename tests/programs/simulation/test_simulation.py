@@ -10,10 +10,12 @@ from binlake.decode.changes import RawRecords
 from binlake.source.offsets import OffsetRange
 from hudilake.errors import LakeError
 from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 from tests.hypothesis_profile import scaled
 from tests.programs.simulation.faults import Early, EarlyStore, copied
 from tests.programs.simulation.kafka import SimulatedTopics
 from tests.programs.simulation.simulation import Simulation, play, simulated_clock
+from tests.programs.simulation.shapes import shape
 from tests.programs.simulation.steps import Happening, Step, history, shrunk
 
 
@@ -26,6 +28,21 @@ def test_a_history_ends_right(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 100 + scaled(100)))
 def test_further_histories_end_right(seed: int) -> None:
     assert play(history(seed)) == ""
+
+
+def test_the_kinds_of_tables_are_drawn() -> None:
+    """The control: without its shape a table is of the plainest kind."""
+    number = next(n for n in range(1 << 10) if shape("accounts", n).get("index") == {"type": "record_index"})
+    steps = [Step(Happening.PUT, "accounts", 1, 5), Step(Happening.DELIVER, number=1), Step(Happening.BATCH)]
+    kinds = []
+    for before in ([Step(Happening.SHAPE, "accounts", number=number)], []):
+        world = Simulation(f"simulation-kinds-{len(before)}")
+        with simulated_clock(world):
+            for step in [*before, *steps, Step(Happening.LAY_OUT, "accounts"), Step(Happening.REBUCKET, "accounts")]:
+                world.take(step)
+            kinds.append(HudiTable.open(world.root().sub("shop/accounts")).config.kind.index)
+            world.end()
+    assert kinds == ["record_index", "bucket"]
 
 
 def test_a_seed_draws_the_same_steps_again() -> None:
