@@ -21,14 +21,15 @@ class SimulationPart:
     owner = "nobody: a seed draws them"
     inputs = "histories"
     about = """One seed draws the steps of a history: changes that come late, twice and in any order, what Kafka may
-lose or hide, a new leader without the newest records, a clock that jumps, another writer, services (compaction, clean,
-archival, restore, savepoints, rows laid out anew, other buckets), processes that die, and storage calls that are lost, late, failed, unanswered or doubled. Nothing
-sleeps; the store is in memory. In the end the tables hold the newest change of each key, fsck and audit find nothing,
-and each file holds what its commit recorded. A second stream writes one of the tables; tasks end in a drawn order. The kinds of the tables are drawn too: merge-on-read
-and copy-on-write, one to three buckets, hash rings, each index that keeps nothing outside the lake, and streams that
-serve their tables themselves. What
-a process reads before it has a lock may be as it was before another's work; no store that binlake supports gives staler
-listings. A seed that fails is shrunk: its detail has the fewest steps. An hour of one core plays about 5,000."""
+lose or hide, a new leader without the newest records, a clock that jumps, another writer, services (compaction,
+clean, archival, restore, savepoints, rows laid out anew, other buckets), processes that die, and storage calls that
+are lost, late, failed, unanswered or doubled. Nothing sleeps; the store is in memory. In the end the tables hold the
+newest change of each key, fsck and audit find nothing, and each file holds what its commit recorded. A second stream
+writes one of the tables; tasks end in a drawn order. The kinds of the tables are drawn too: merge-on-read and copy-
+on-write, one to three buckets, hash rings, each index that keeps nothing outside the lake, and streams that serve
+their tables themselves. What a process reads before it has a lock may be as it was before another's work; no store
+that binlake supports gives staler listings. A seed that fails is shrunk: its detail has the fewest steps. An hour of
+one core plays about 5,000."""
 
     def run(self, task: Task) -> Iterator[Verdict]:
         """One seed after the other."""

@@ -14,8 +14,8 @@ from hudilake.table.table import HudiTable
 from tests.hypothesis_profile import scaled
 from tests.programs.simulation.faults import Early, EarlyStore, copied
 from tests.programs.simulation.kafka import SimulatedTopics
-from tests.programs.simulation.simulation import Simulation, play, simulated_clock
 from tests.programs.simulation.shapes import shape
+from tests.programs.simulation.simulation import Simulation, play, simulated_clock
 from tests.programs.simulation.steps import Happening, Step, history, shrunk
 
 

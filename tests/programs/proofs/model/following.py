@@ -188,7 +188,7 @@ CASTS: Mapping[str, tuple[Cast, int]] = {
     "a writer, a compactor and a cleaner": (Cast({"w1": 3, "k": 3, "c": 30}), 4),
     "a writer, a compactor and a cleaner that dies": (Cast({"w1": 3, "k": 3, "c": 30}, "c"), 4),
     "a compactor and a writer that dies": (Cast({"w1": 2, "k": 2}, "w1"), 40),
-    "archival": (Cast({"w1": 3, "k": 1}, then=({"a": 1}, {"next w1": 1}), indexed=False), 4),
+    "archival": (Cast({"w1": 2}, then=({"k": 1}, {"next w1": 2}, {"a": 1}, {"next w1": 1}), indexed=False), 2),
     "a restore": (Cast({"w1": 3, "k": 1}, then=({"x": 1}, {"next w1": 1})), 8),
     "a restore that dies": (Cast({"w1": 3}, "x", then=({"x": 1}, {"next w1": 1})), 12),
 }
