@@ -138,6 +138,7 @@ def lake_page(site: Site, asked: Asked) -> str:
     """The page. ``asked``: ``q``, words to filter by; ``sort``, a heading; ``from``, the first row."""
     views = [watch.view for watch in site.watches.values()]
     rows = [row for watch in site.watches.values() for row in lake_rows(watch.view, watch.settings)]
+    ages = {(view.name, one.name): one.ages for view in views for one in view.tables.values()}
     words, order = asked.get("q", ""), asked.get("sort", WORST_FIRST)
     order = order if order in ORDERS else WORST_FIRST
     left = matching(rows, words, order)
@@ -147,7 +148,7 @@ def lake_page(site: Site, asked: Asked) -> str:
         site,
         "lake",
         streams=[stream_head(view) for view in views],
-        rows=left[start : start + ROWS],
+        rows=[(row, line_points(ages[row.stream, row.table], 60, 14)) for row in left[start : start + ROWS]],
         headings=[one for one in ORDERS if one != "table"],
         several=len(views) > 1,
         words=words,

@@ -43,6 +43,7 @@ class LookedTable:
         error: why.
         looked_ms: when, in ms since the epoch.
         waiting: records in Kafka that it has not applied; None if that is not known.
+        ages: ``behind_ms`` of the last hour, a value each half minute.
         lock_since_ms: when its lock was first seen with its present holder, in ms since the epoch; None if it is free.
     """
 
@@ -55,6 +56,7 @@ class LookedTable:
     looked_ms: int
     waiting: int | None = None
     lock_since_ms: int | None = None
+    ages: tuple[int | None, ...] = ()
 
     @property
     def age_ms(self) -> int | None:

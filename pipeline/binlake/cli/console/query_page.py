@@ -24,7 +24,9 @@ from binlake.proof.history.keys import row_key
 from binlake.proof.history.why import row_histories
 from binlake.settings import Settings, TableRules
 from hudilake.clock import monotonic_s
-from hudilake.errors import LakeError
+from hudilake.errors import ConfigError, LakeError
+from hudilake.query.changes.feed import ChangeFeed
+from hudilake.query.changes.position import position_at
 from hudilake.read import ScanPlan, Snapshot, instant_of
 from hudilake.table.table import HudiTable
 
@@ -146,17 +148,65 @@ def _line(line: Line, rules: TableRules) -> list[str]:
     ]
 
 
+_OPS = {"i": "insert", "u": "update", "d": "delete"}
+
+
+@dataclass
+class TableDifference:
+    """What commits changed: a line for each row, and whether there are more."""
+
+    lines: list[list[str]] = field(default_factory=list)
+    more: bool = False
+
+
+def difference(settings: Settings, table: str, since: str, until: str) -> TableDifference:
+    """The rows that the commits of a table after ``since`` up to ``until`` changed; both are requested times, ``since``
+    is "" for the begin. Raises ConfigError, and as ``ChangeFeed``."""
+    opened = HudiTable.open(chosen_one(settings, table).storage)
+    completed = {one.requested_time: one.completion_time or "" for one in opened.timeline.completed()}
+    for moment in filter(None, (since, until)):
+        if moment not in completed:
+            raise ConfigError(
+                "the table has no such commit on its timeline", do_next="choose two of those listed", commit=moment
+            )
+    begin = position_at(opened, completed[since] if since else "")
+    feed = ChangeFeed(opened, None, begin, completed[until] if until else None, batch_rows=ROWS)
+    done = TableDifference()
+    for batch in feed:
+        for change in batch.to_pylist():
+            if len(done.lines) == ROWS:
+                done.more = True
+                return done
+            before, after = change["before"] or {}, change["after"] or {}
+            names = after or before
+            values = [_changed_cell(name, before.get(name), after.get(name), change["op"]) for name in names]
+            done.lines.append([change["commit"], _OPS[change["op"]], ", ".join(filter(None, values))])
+    return done
+
+
+def _changed_cell(name: str, before: object, after: object, op: str) -> str:
+    """A value of a changed row; of an update with its former one, if that differs."""
+    was, now = ("null" if value is None else _cell(value) for value in (before, after))
+    if op == "u":
+        return f"{name}={was} -> {now}" if was != now else f"{name}={now}"
+    return f"{name}={now if op == 'i' else was}"
+
+
 def query_page(site: Site, asked: Asked) -> str:
-    """The page. ``asked``: ``stream``, ``sql``, ``as_of``, ``run``, or ``table`` and ``key``. Raises ConfigError."""
+    """The page. ``asked``: ``stream``, ``sql``, ``as_of``, ``run``, or ``table`` and ``key``, or
+    ``table``, ``since``, ``until`` and ``diff``. Raises ConfigError."""
     watch = site.watch(asked)
     sql, as_of, table, key = (asked.get(name, "").strip() for name in ("sql", "as_of", "table", "key"))
-    error, answer, read, lines = "", None, [], []
+    since, until = asked.get("since", "").strip(), asked.get("until", "").strip()
+    error, answer, read, lines, changed = "", None, [], [], None
     try:
         if sql and asked.get("run"):
             read = plans(watch.conf, sql, as_of)
             answer = run_query(watch.conf, sql, as_of)
         if table and key:
             lines = list(histories(watch.settings, table, key))
+        if table and asked.get("diff"):
+            changed = difference(watch.settings, table, since, until)
     except LakeError as problem:
         error = f"{problem.what}. Next: {problem.do_next}" if problem.do_next else problem.what
     names = sorted(one.name for one in watch.view.tables.values())
@@ -173,6 +223,9 @@ def query_page(site: Site, asked: Asked) -> str:
         table=table,
         key=key,
         histories=lines,
+        changed=changed,
+        since=since,
+        until=until,
         names=names,
         moments=moments(watch.settings, table) if table else [],
     )

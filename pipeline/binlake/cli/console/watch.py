@@ -56,6 +56,7 @@ class _WatchMemory:
     listed_s: float = float("-inf")
     kept_s: float = float("-inf")
     lags: deque[int | None] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    ages: dict[str, deque[int | None]] = field(default_factory=dict)
 
 
 class StreamWatch:
@@ -145,7 +146,11 @@ class StreamWatch:
         ledger = stream.ledger
         held = tuple(held_tables(ledger, stream.requests, self._facts, self.conf)) if ledger is not None else ()
         tables = {
-            path: replace(one, waiting=waits_for(one.source, ledger, self._facts)) if one.source is not None else one
+            path: replace(
+                one,
+                waiting=waits_for(one.source, ledger, self._facts) if one.source is not None else None,
+                ages=tuple(known.ages.get(path, ())),
+            )
             for path, one in known.looked.items()
         }
         return StreamView(
@@ -224,6 +229,10 @@ class StreamWatch:
         known = self._known
         if monotonic_s() - known.kept_s >= _KEPT_S:
             known.lags.append(stream.lag)
+            for path, one in known.looked.items():
+                known.ages.setdefault(path, deque(maxlen=_KEPT)).append(one.behind_ms)
+            for gone in known.ages.keys() - known.looked.keys():
+                del known.ages[gone]
             known.kept_s = monotonic_s()
 
 

@@ -19,6 +19,7 @@ from binlake.settings import Settings
 from tests.binlake.cli.console.test_watch import RUN
 from tests.binlake.cli.fed_lake import FedLake
 from tests.paths import DATA
+from tests.programs.walk import Walk, WalkError, walk
 from tests.services.chromium import browser
 
 pytestmark = pytest.mark.full
@@ -154,18 +155,26 @@ def test_axe_finds_no_violation(chrome: Browser, visit: Visit, scheme: Any) -> N
     context.close()
 
 
-def test_a_random_walk_over_a_lake_in_motion_meets_no_error_page(visit: Visit) -> None:
-    random, page = Random(7), visit.page
-    visit.go("/")
-    expect(page.locator("a.row")).to_have_count(2)
-    for step in range(60):
-        if step % 6 == 0:
-            visit.lake.feed(1)
-        links = page.locator("main a:visible, .bar nav a:visible")
-        places = [href for href in links.evaluate_all("all => all.map(a => a.getAttribute('href'))") if href]
-        answer = page.goto(visit.address.rstrip("/") + random.choice([one for one in places if one.startswith("/")]))
-        assert answer is not None
-        assert answer.status == 200, page.url
-        assert page.locator("[role=alert]").count() == 0, page.url
-        assert page.locator("h1, #tables").count() >= 1
-    assert visit.troubles == []
+def test_a_random_walk_over_a_lake_in_motion_keeps_all_properties(tmp_path: Path) -> None:
+    done = walk(tmp_path, seed=7, steps=60)
+    assert done["steps"] == 60
+    assert done["figures compared"] >= 3
+    assert done["/table"] > 0 < done["keys"]
+
+
+def test_the_walk_finds_an_error_page_and_a_wrong_figure(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control of the walk."""
+    walker = Walk(visit.page, visit.address, visit.lake, Random(1))
+    walker.begin()
+    walker.compare()
+    with pytest.raises(WalkError, match="answers 404"):
+        walker.go("/table?table=shop.none")
+    visit.go("/query?run=1&sql=select+nonsense+from+shop.a")
+    with pytest.raises(WalkError, match="nonsense"):
+        walker.check()
+    monkeypatch.setattr("tests.programs.walk.SETTLE_S", 0.0)
+    monkeypatch.setattr(
+        visit.lake, "json", lambda *_: [{}, {"table": "shop.a", "state": "ok", "rows": 9, "quarantined": 0}]
+    )
+    with pytest.raises(WalkError, match="wrong figures"):
+        walker.compare()

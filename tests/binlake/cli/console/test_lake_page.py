@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from binlake.cli.console.lake_page import ORDERS, ROWS, LakeRow, matching
 from binlake.cli.console.page import static_files, templates
+from hudilake.storage.local import LocalStorage
 from tests.binlake.cli.console.watched_lake import HOST, Watched, rows_of, words_of
 from tests.binlake.cli.fed_lake import FedLake
 from tests.paths import ROOT
@@ -60,11 +62,36 @@ def test_a_thousand_tables_are_given_in_portions(lake: FedLake) -> None:
     first = seen.page("/", sort="table")
     assert [cells[0] for cells in rows_of(first)] == [f"shop.t{n:04}" for n in range(ROWS)]
     assert "1,000 of 1,000 tables" in words_of(first)
-    assert len(first) < 200_000
+    assert len(first) < 220_000
+    assert first.count("<polyline") == 0
+    aged = {path: replace(table, ages=(5_000, None, 9_000, 1_000)) for path, table in many.items()}
+    seen.watch.view = replace(seen.watch.view, tables=aged)
+    assert seen.page("/", sort="table").count("<polyline") == 2 * ROWS  # a line breaks where nothing was known
     last = seen.page("/", **{"sort": "table", "from": "900"})
     assert [cells[0] for cells in rows_of(last)][-1] == "shop.t0999"
     assert [cells[0] for cells in rows_of(seen.page("/", q="t0777"))] == ["shop.t0777"]
     assert len(rows_of(seen.page("/", **{"from": "99999999999"}))) == ROWS
+
+
+def test_a_page_of_a_thousand_tables_touches_no_storage(lake: FedLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Watched.of(lake.conf)
+    [one] = [table for table in seen.watch.view.tables.values() if table.name == "shop.a"]
+    many = {f"shop/t{n:04}": replace(one, name=f"shop.t{n:04}") for n in range(1000)}
+    seen.watch.view = replace(seen.watch.view, tables=many)
+    calls: list[str] = []
+    for method in ("read", "read_range", "list", "list_dirs", "stat"):
+        of_disk = getattr(LocalStorage, method)
+
+        def counted(self: LocalStorage, *given: Any, _name: str = method, _call: Any = of_disk) -> Any:  # noqa: ANN401
+            calls.append(_name)
+            return _call(self, *given)
+
+        monkeypatch.setattr(LocalStorage, method, counted)
+    for path in ("/", "/?q=t05", "/stream", "/metrics", "/state.json"):
+        assert seen.client.get(path).status_code == 200
+    assert calls == []
+    seen.watch.look()  # the control: a look is counted
+    assert calls
 
 
 def test_a_table_that_cannot_be_read_is_shown_and_hides_no_other(lake: FedLake) -> None:

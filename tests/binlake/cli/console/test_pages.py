@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from binlake.cli.app import app
 from binlake.cli.console.query_page import ROWS, first_query, run_query
 from binlake.cli.console.stream_page import stages
 from binlake.cli.console.table_page import group_map, lanes
@@ -99,6 +102,25 @@ def test_a_query_gives_rows_and_what_each_step_of_its_plan_left(lake: FedLake, s
     first = lake.commits("b")[0]
     assert "0" in words_of(seen.page("/query", sql="select id from shop.b", as_of=first, run="1"))
     assert ["5", "o5"] not in rows_of(page.replace("o5", ""))  # the control: the search sees cells
+
+
+def test_the_difference_of_two_commits_is_what_changes_prints(lake: FedLake, seen: Watched) -> None:
+    commits = lake.commits("a")
+    since, until = commits[-2], commits[-1]
+    page = seen.page("/query", table="shop.a", since=since, until=until, diff="1")
+    shown = [cells for cells in rows_of(page.partition('id="changes"')[2]) if len(cells) == 3]
+    done = {one.requested_time: one.completion_time for one in lake.table("a").timeline.completed()}
+    words = ["shop.a", "--conf", str(lake.conf), "--since", str(done[since]), "--until", str(done[until]), "--json"]
+    printed = [json.loads(line) for line in CliRunner().invoke(app, ["changes", *words]).stdout.splitlines()]
+    kinds = {"i": "insert", "u": "update", "d": "delete"}
+    assert [cells[1] for cells in shown] == [kinds[one["op"]] for one in printed]
+    assert {cells[0] for cells in shown} == {until}
+    updated = next(cells for cells in shown if cells[1] == "update")
+    assert " -> o" in updated[2]
+    everything = seen.page("/query", table="shop.a", diff="1")
+    assert everything.count("insert") > page.count("insert")
+    assert "no row changed" in seen.page("/query", table="shop.a", since=until, until=until, diff="1")
+    assert "no such commit" in words_of(seen.page("/query", table="shop.a", since="20200101000000000", diff="1"))
 
 
 def test_a_query_that_writes_is_wrong_or_reads_files_is_refused_with_words(seen: Watched) -> None:
