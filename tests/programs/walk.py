@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from binlake.cli.commands.reads.console import served, watched
 from binlake.settings import Settings
@@ -124,7 +124,7 @@ def _figures(status: dict[str, Any]) -> tuple[str, ...]:
     return status["state"], rows, f"{status['quarantined']:,}" if status["quarantined"] else "-"
 
 
-def walk(place: Path, seed: int, seconds: float = 0.0, steps: int = 0) -> Counter[str]:
+def walk(chrome: Browser, place: Path, seed: int, seconds: float = 0.0, steps: int = 0) -> Counter[str]:
     """Walk for so long, or so many steps at least. Returns what was done how often. Raises WalkError."""
     lake = FedLake(place)
     lake.feed(2)
@@ -133,7 +133,6 @@ def walk(place: Path, seed: int, seconds: float = 0.0, steps: int = 0) -> Counte
     with (
         watched(settings, ask_kafka=False) as site,
         served(site, "127.0.0.1", 0) as address,
-        browser() as chrome,
     ):
         page = chrome.new_page()
         page.set_default_navigation_timeout(120_000)
@@ -152,9 +151,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, browser() as chrome:
         try:
-            done = walk(Path(place), given.seed, given.minutes * 60)
+            done = walk(chrome, Path(place), given.seed, given.minutes * 60)
         except WalkError as error:
             sys.exit(f"seed {given.seed}: {error}")
     for what, count in sorted(done.items()):

@@ -155,8 +155,8 @@ def test_axe_finds_no_violation(chrome: Browser, visit: Visit, scheme: Any) -> N
     context.close()
 
 
-def test_a_random_walk_over_a_lake_in_motion_keeps_all_properties(tmp_path: Path) -> None:
-    done = walk(tmp_path, seed=7, steps=60)
+def test_a_random_walk_over_a_lake_in_motion_keeps_all_properties(chrome: Browser, tmp_path: Path) -> None:
+    done = walk(chrome, tmp_path, seed=7, steps=60)
     assert done["steps"] == 60
     assert done["figures compared"] >= 3
     assert done["/table"] > 0 < done["keys"]

@@ -57,7 +57,7 @@ def test_the_worst_come_first_and_rows_are_filtered_and_sorted() -> None:
 def test_a_thousand_tables_are_given_in_portions(lake: FedLake) -> None:
     seen = Watched.of(lake.conf)
     [one] = [table for table in seen.watch.view.tables.values() if table.name == "shop.a"]
-    many = {f"shop/t{n:04}": replace(one, name=f"shop.t{n:04}") for n in range(1000)}
+    many = {f"shop/t{n:04}": replace(one, name=f"shop.t{n:04}", ages=()) for n in range(1000)}
     seen.watch.view = replace(seen.watch.view, tables=many)
     first = seen.page("/", sort="table")
     assert [cells[0] for cells in rows_of(first)] == [f"shop.t{n:04}" for n in range(ROWS)]
