@@ -75,7 +75,8 @@ def no_such_table(settings: Settings, root: Storage, name: str) -> ConfigError:
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A question with the names that are like a mistaken one, else some of those there are; "" if there are none."""
     known = sorted(names)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known[:5]
+    same = [one for one in known if one.lower() == name.lower()]
+    near = same or difflib.get_close_matches(name, known, n=3, cutoff=0.5) or known[:5]
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 

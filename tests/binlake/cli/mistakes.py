@@ -221,6 +221,7 @@ COMMANDS = (
     Mistake("changes shop.a", 2, "Next: give a path or URI, or --conf with database.table"),
     Mistake("query --conf {conf} --at nonsense 'SELECT * FROM shop.a'", 2, "batch.transaction_consistent is off"),
     Mistake("query --at nonsense {lake}/shop/a 'SELECT 1 FROM t'", 2, "is for all tables of a stream at once"),
+    Mistake("query --conf {conf} 'SELECT * FROM shop.A'", 2, "[table=shop.A]. Next: did you mean shop.a?"),
     Mistake("query --conf {conf} 'SELECT * FROM a'", 2, "did you mean shop.a or shop.b?"),
     Mistake("query {lake}/shop/a", 2, "the SQL is missing"),
     Mistake("query {lake}/shop/a 'SELECT 1 FROM t' --memory much", 2, "'much' is not an amount of memory"),

@@ -16,7 +16,7 @@ from sqlglot.optimizer.scope import traverse_scope
 from hudilake.errors import ConfigError
 from hudilake.format.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 from hudilake.query.sql.joins import Joins, parts_of
-from hudilake.query.sql.text import QueryText, alias_of, name_of, spelled
+from hudilake.query.sql.text import QueryText, alias_of, lower, name_of, spelled
 from hudilake.read.filters.evaluate import matches
 from hudilake.read.filters.expressions import TRUE, And, Filter, Or, columns_of, normalised
 from hudilake.read.filters.sql_filter import ConditionReader
@@ -42,7 +42,7 @@ def table_needs(sql: str, schema: pa.Schema, names: Sequence[str]) -> TableNeeds
 
     Raises ConfigError for text that is not a query, or that does not name the table.
     """
-    query, known = QueryText.parse(sql), {name.lower() for name in names}
+    query, known = QueryText.parse(sql), {lower(name) for name in names}
     references = [reference for reference in query.references if spelled(name_of(reference)) in known]
     if not references:
         raise ConfigError(

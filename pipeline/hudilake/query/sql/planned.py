@@ -92,6 +92,14 @@ def _found(query: QueryText, find: Find) -> dict[Name, SqlTable]:
     if not names:
         raise ConfigError("the query names no table", do_next="name a table in FROM", query=query.sql)
     tables = {name: find(names[name]) for name in dict.fromkeys(map(name_of, query.references))}
+    for reference in query.references:
+        if find(written(reference)) is not tables[name_of(reference)]:
+            raise ConfigError(
+                f"the query names two tables whose names differ in upper and lower case alone: "
+                f"{spelled(written(reference))} and {spelled(names[name_of(reference)])}; SQL does not tell them apart",
+                do_next="give one of them another name in the query (--table NAME=TABLE)",
+                query=query.sql,
+            )
     if missing := [spelled(names[name]) for name, table in tables.items() if table is None]:
         raise ConfigError(
             f"the query names tables that are not given: {', '.join(missing)}",

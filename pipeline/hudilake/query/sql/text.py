@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from string import ascii_lowercase, ascii_uppercase
 from typing import TypeAlias
 
 import duckdb
@@ -22,6 +23,7 @@ Name: TypeAlias = tuple[str, str]
 #: sqlglot warns of each statement that is not a query; the error says it.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 _OWN = ("information_schema", "pg_catalog")
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +74,14 @@ def _refusal(sql: str) -> str | None:
 
 
 def name_of(table: exp.Table) -> Name:
-    """The name that a reference gives, in lower case."""
-    return table.db.lower(), table.name.lower()
+    """The name that a reference gives, in lower case as DuckDB knows it: of the letters of ASCII."""
+    return lower(table.db), lower(table.name)
+
+
+def lower(name: str) -> str:
+    """A name with the letters of ASCII in lower case: DuckDB takes names for the same that differ in their case alone,
+    and tells é and É apart."""
+    return name.translate(_LOWER)
 
 
 def written(table: exp.Table) -> Name:

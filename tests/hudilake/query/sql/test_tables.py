@@ -137,6 +137,20 @@ def test_a_star_takes_the_columns_of_its_own_tables(readers: dict[str, TableRead
         assert [plan.columns for plan in plans] == [tuple(SCHEMA.names), ("id", "n")]
 
 
+def test_names_that_differ_in_case_alone(readers: dict[str, TableReader]) -> None:
+    """Only one of them would be read, in silence. Letters beyond ASCII differ from their capitals, for DuckDB too."""
+    first, second = (SqlTable(readers[name]) for name in ("a", "b"))
+    cases = {("Shop", "É"): first, ("shop", "É"): first, ("shop", "é"): second, ("", "x"): first, ("", "X"): second}
+    for sql in ("SELECT 1 FROM x, X", "SELECT 1 FROM x JOIN (SELECT id FROM X) USING (id)"):
+        with pytest.raises(ConfigError, match="two tables whose names differ in upper and lower case alone"):
+            plan_sql(sql, cases.get)
+    assert len(plan_sql('SELECT 1 FROM Shop."É" u, shop."É" v', cases.get).tables) == 1
+    counts = {"SELECT count(*) FROM x": {"x": first}, "SELECT count(*) FROM y": {"y": second}}
+    alone = [answer(plan_sql(sql, tables))[1][0] for sql, tables in counts.items()]
+    both = 'SELECT count(*) FROM shop."É" UNION ALL SELECT count(*) FROM shop."é"'
+    assert sorted(answer(plan_sql(both, cases.get))[1]) == sorted(alone)
+
+
 def test_each_table_at_its_moment(readers: dict[str, TableReader]) -> None:
     now = readers["a"]
     before = SqlTable(now, Snapshot(now.table.timeline.completed()[0].requested_time))
