@@ -63,7 +63,7 @@ def open_known(settings: Settings, lake: Lake, ledger: Ledger) -> dict[SourceTab
     them is created anew if it is gone.
 
     Returns the tables that cannot be opened and need a person. The others go on without them, if the ledger knows their
-    topics. Raises LakeError for any other failure.
+    topics; of a binlog there is one. Raises LakeError for any other failure.
     """
     sources = list(ledger.tables)
     if sources:
@@ -75,7 +75,8 @@ def open_known(settings: Settings, lake: Lake, ledger: Ledger) -> dict[SourceTab
         try:
             lake.get(settings.table_rules(source))
         except LakeError as error:
-            if not (needs_a_person(error) and (ledger.applied(source) or source in ledger.behind)):
+            fed = ledger.applied(source) or source in ledger.behind or settings.source.mysql is not None
+            if not (needs_a_person(error) and fed):
                 raise
             return error
         return None

@@ -43,7 +43,7 @@ def run_stream(
 
     Raises LakeError; everything committed stays committed, and the next run continues from there.
     """
-    with RunLog(settings.name) as log, _naming_the_log(settings):
+    with RunLog(settings.name) as log:
 
         def tell(event: ProgressEvent) -> None:
             log.update(event)
@@ -82,7 +82,7 @@ def _run_kafka(
     once: bool,
     skip_missing: bool,
 ) -> None:
-    with _session(settings) as session:
+    with _naming_the_log(settings), _session(settings) as session:
         # Imported here: the import takes half a second, while the JVM starts in any case.
         from binlake.position.ledger import Ledger
         from binlake.position.topics import await_topics

@@ -114,6 +114,9 @@ class TableControl:
         return True
 
     def topics(self, table: SourceTable) -> Iterable[str]:
-        """The topics that feed a table; empty if it has never committed."""
+        """The topics that feed a table; empty if it has never committed. A binlog feeds all tables, those too that were
+        loaded and have had no change since."""
+        if self._settings.source.mysql is not None:
+            return self._ledger.positions
         opened = self._lake.opened(self._settings.table_rules(table).path)
         return opened.topics(self._ledger.stream) if opened is not None else self._ledger.applied(table)

@@ -7,8 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import binlake.stream.binlog.run as stream
+from binlake.cli.app import app
+from binlake.cli.commands.stream.check_binlog import binlog_steps
 from binlake.cli.commands.stream.check_load import unread_rows
 from binlake.decode.changes import SourceTable
 from binlake.load.first.run import FirstLoad
@@ -19,7 +22,7 @@ from binlake.source.database.snapshot import SourcePosition
 from binlake.stream.binlog.beginning import begin
 from binlake.stream.definitions.schemas import SchemaRegistry
 from embedded.mariadb import EmbeddedMariaDB
-from hudilake.errors import BadInputError
+from hudilake.errors import BadInputError, TableStoppedError
 from hudilake.storage import open_storage
 from tests.binlake.stream.binlog.followed import FollowedDatabase, random_statements
 from tests.judges import hudi_rs
@@ -41,12 +44,30 @@ def loaded(server: EmbeddedMariaDB, place: Path, name: str) -> tuple[FollowedDat
 def test_check_names_the_tables_that_are_to_be_loaded(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed = FollowedDatabase(server, tmp_path, "unloaded", start="now")
     followed.execute(*list(random_statements(11, 24))[:12])
+    followed.execute("CREATE TABLE old (id INT PRIMARY KEY) ENGINE=MyISAM", "INSERT INTO old VALUES (1)")
     config = followed.settings()
     lake = open_storage(config.lake.uri)
-    [finding] = unread_rows(config, lake)
+    refused, finding = unread_rows(config, lake)
+    assert refused.name == "first load of unloaded.old"
+    assert refused.detail.startswith(
+        "binlake load will refuse it: the engine MyISAM has no consistent snapshot. Next: "
+    )
     assert finding.detail.startswith("tables with rows that the lake does not have: unloaded.")
-    list(FirstLoad(config).run())
-    assert list(unread_rows(config, lake)) == []
+    assert [one.table for one in FirstLoad(config).run() if one.error is not None] == ["unloaded.old"]
+    assert list(unread_rows(config, lake)) == [refused]
+
+
+def test_check_passes_for_a_user_who_may_not_list_replicas(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    """Neither by the statement's new name, which MariaDB does not know, nor by its old one."""
+    rights = "SELECT, REPLICATION SLAVE, BINLOG MONITOR"
+    server.execute(f"CREATE USER only_reads@'%' IDENTIFIED BY 'r'; GRANT {rights} ON *.* TO only_reads@'%'")
+    config = FollowedDatabase(server, tmp_path, "unlisted").settings()
+    user = config.source.database.model_copy(update={"user": "only_reads", "password": "r"})
+    config = config.model_copy(update={"source": config.source.model_copy(update={"database": user})})
+    assert config.source.mysql is not None
+    steps = dict(binlog_steps(config, config.source.mysql))
+    assert "whether a replica has it is not known" in steps["server id"]()
+    steps["server"]()
 
 
 def test_what_came_between_the_load_and_the_stream_is_there(server: EmbeddedMariaDB, tmp_path: Path) -> None:
@@ -57,6 +78,33 @@ def test_what_came_between_the_load_and_the_stream_is_there(server: EmbeddedMari
     followed.check("bare", "keyed")
     followed.execute(*later[6:])
     followed.apply()
+    followed.check("bare", "keyed")
+
+
+def test_a_loaded_table_that_is_gone_stops_alone(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    """Though no commit of the stream says which topic feeds it; and it is forgotten on demand."""
+    followed, _ = loaded(server, tmp_path, "lost")
+    followed.apply()
+    shutil.rmtree(tmp_path / "lake/lost/bare")
+    followed.execute("INSERT INTO keyed (n) VALUES (77)", "INSERT INTO bare VALUES (77, 'b')")
+    with pytest.raises(TableStoppedError, match=r"1 tables cannot go on.* lost\.bare: the table is gone"):
+        followed.apply()
+    assert 77 in hudi_rs.snapshot(tmp_path / "lake/lost/keyed").column("n").to_pylist()
+    done = CliRunner().invoke(app, ["table", "forget", str(followed.conf), "lost.bare"])
+    assert done.exit_code == 0, done.output
+    followed.apply()
+    assert hudi_rs.snapshot(tmp_path / "lake/lost/bare").column("a").to_pylist() == [77]
+
+
+def test_a_loaded_table_that_is_paused_loses_nothing(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    followed, later = loaded(server, tmp_path, "rested")
+    followed.apply()
+    for word in ("pause", "resume"):
+        done = CliRunner().invoke(app, ["table", word, str(followed.conf), "rested.bare"])
+        assert done.exit_code == 0, done.output
+        followed.execute(*later[:3], "INSERT INTO bare VALUES (78, 'p')")
+        followed.apply()
+        later = later[3:]
     followed.check("bare", "keyed")
 
 

@@ -31,7 +31,7 @@ _NEEDED = frozenset(
         "right REPLICATION CLIENT",
     }
 )
-_NO_RIGHT = 1227
+_NO_RIGHT, _NO_STATEMENT = 1227, 1064
 _OFF = ("", "OFF", "0")
 #: Variables that make events which are refused -> their value must be off.
 _UNREADABLE = {
@@ -89,12 +89,13 @@ def _server_id(settings: Settings, mysql: MysqlSettings) -> str:
 def _replicas(connection: SourceConnection) -> list[TextRow] | None:
     """The replicas that have registered themselves, by the statement's name on this server; None where the user may not
     see them: reading the binlog of MariaDB does not need that right."""
-    try:
-        return connection.rows("SHOW REPLICAS")
-    except ConfigError as error:
-        if error.where.get("error") == _NO_RIGHT:
-            return None
-        return connection.rows("SHOW SLAVE HOSTS")
+    for statement in ("SHOW REPLICAS", "SHOW SLAVE HOSTS"):
+        try:
+            return connection.rows(statement)
+        except ConfigError as error:
+            if error.where.get("error") not in (_NO_RIGHT, _NO_STATEMENT):
+                raise
+    return None
 
 
 def _position(settings: Settings, mysql: MysqlSettings) -> str:

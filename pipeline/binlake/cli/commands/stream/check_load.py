@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import msgspec
 
 from binlake.decode.changes import RawRecords, SourceTable
+from binlake.load.first.table_plan import LoadPlan
 from binlake.position.record_reader import RecordReader
 from binlake.rows.upsert.fanout import destination
 from binlake.settings import Settings
 from binlake.source.database.connection import connect
-from binlake.source.database.source_table import OWN_DATABASES, quoted, tables_of
+from binlake.source.database.source_table import OWN_DATABASES, describe, quoted, tables_of
 from binlake.tables.catalog import catalog_tables
-from hudilake.errors import ConfigError
+from hudilake.errors import BadInputError, ConfigError, UnsupportedError
 from hudilake.storage import Storage
 from hudilake.table.directory import BrokenTable
 from hudilake.table.table import HudiTable
@@ -83,7 +84,8 @@ def first_op(records: RawRecords) -> str:
 
 def unread_rows(settings: Settings, lake: Storage) -> Iterator[LoadFinding]:
     """The tables with rows of a server whose binlog the stream reads, of which the lake has none: the binlog from the
-    stream's place on does not have them. Raises TransientError, ConfigError."""
+    stream's place on does not have them. Those that a load refuses, each with the reason; the others together. Raises
+    TransientError, ConfigError."""
     lacking: list[str] = []
     with connect(settings.source.database.model_copy(update={"replica": None})) as connection:
         for source in tables_of(connection):
@@ -93,12 +95,17 @@ def unread_rows(settings: Settings, lake: Storage) -> Iterator[LoadFinding]:
                 or _is_there(settings, lake, source)
             ):
                 continue
-            if connection.rows(f"SELECT 1 FROM {quoted(source.database)}.{quoted(source.table)} LIMIT 1"):  # noqa: S608 - quoted
+            if not connection.rows(f"SELECT 1 FROM {quoted(source.database)}.{quoted(source.table)} LIMIT 1"):  # noqa: S608 - quoted
+                continue
+            try:
+                LoadPlan.of(settings, describe(connection, source))
+            except (BadInputError, ConfigError, UnsupportedError) as error:
+                detail = f"binlake load will refuse it: {error.what}. Next: {error.do_next}"
+                yield LoadFinding(f"first load of {source}", detail)
+            else:
                 lacking.append(str(source))
-            if len(lacking) > _NAMED:
-                break
     if lacking:
-        more = " and others" if len(lacking) > _NAMED else ""
+        more = f" and {len(lacking) - _NAMED} others" if len(lacking) > _NAMED else ""
         yield LoadFinding(
             "first load",
             f"tables with rows that the lake does not have: {', '.join(lacking[:_NAMED])}{more}. The stream brings "

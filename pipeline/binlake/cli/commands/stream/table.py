@@ -53,8 +53,9 @@ def pause(conf: LakeConf, name: Name, as_json: AsJson = False) -> None:
         say(f"{source}: is paused as soon as the batch in hand is finished. {wide.cells} goes on; what changes there")
         say("is derived once the table is resumed.")
         return
-    say(f"{source}: is paused as soon as the batch in hand is finished. Its records wait in Kafka, so resume it before")
-    say("Kafka deletes them; binlake status shows how many wait.")
+    log, keeper = ("Kafka", "Kafka") if settings.source.mysql is None else ("the binlog", "the server")
+    say(f"{source}: is paused as soon as the batch in hand is finished. Its records wait in {log}, so resume it before")
+    say(f"{keeper} deletes them; binlake status shows how many wait.")
 
 
 @table.command()
