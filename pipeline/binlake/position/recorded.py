@@ -178,6 +178,16 @@ class RecordedBackfill:
         return RecordedBackfill(**{**data, "columns": tuple(data["columns"])})
 
 
+def backfill_stream(name: str) -> str:
+    """The stream name in the commits of a backfill. No stream of the settings can have this name."""
+    return f"{name}.backfill"
+
+
+def repair_stream(name: str) -> str:
+    """The stream name in the commits of a repair. No stream of the settings can have this name."""
+    return f"{name}.verify"
+
+
 def load_stream(name: str) -> str:
     """The stream name in the commits of a load. No stream of the settings can have this name."""
     return f"{name}.load"

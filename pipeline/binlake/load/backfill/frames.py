@@ -19,9 +19,10 @@ from pyspark.sql import DataFrame
 from binlake.load.backfill.inputs import Input, InputForm
 from binlake.load.backfill.pieces import Place
 from binlake.load.backfill.request import BackfillRequest
-from binlake.load.backfill.run import Backfill, BackfillReport, OpenWorkers, backfill_stream
+from binlake.load.backfill.run import Backfill, BackfillReport, OpenWorkers
 from binlake.load.backfill.spool import spool
 from binlake.position.lease import StreamLease
+from binlake.position.recorded import backfill_stream
 from binlake.settings import Settings
 from binlake.stream.monitoring.progress import ProgressEvent
 from hudilake.storage import FileInfo, Storage, open_storage

@@ -23,6 +23,7 @@ from binlake.load.backfill.work import Work, WorkPlanner
 from binlake.load.backfill.workers import LocalWorkers, PortionWorkers
 from binlake.position.in_hand import JobProgress
 from binlake.position.lease import StreamLease
+from binlake.position.recorded import backfill_stream
 from binlake.settings import Settings, TableRules
 from binlake.settings.schema_changes import SchemaChangeSettings
 from binlake.stream.monitoring.progress import ProgressEvent
@@ -37,11 +38,6 @@ from hudilake.storage import Storage, open_storage
 OpenWorkers = Callable[[], AbstractContextManager[PortionWorkers]]
 #: So many rows are worth a Spark session.
 SPARK_FROM_ROWS = 500_000
-
-
-def backfill_stream(name: str) -> str:
-    """The stream name in the commits of a backfill. No stream of the settings can have this name."""
-    return f"{name}.backfill"
 
 
 @dataclass

@@ -9,7 +9,7 @@ from enum import StrEnum
 from binlake.load.replay.quarantine import replay_stream
 from binlake.load.replay.quarantine_table import all_commits
 from binlake.position.record_reader import RecordReader
-from binlake.position.recorded import Revert
+from binlake.position.recorded import Revert, backfill_stream, load_stream, repair_stream
 from binlake.schema.apply.stored_rows import ddl_stream
 from binlake.schema.rules.entries import DdlEntry
 from binlake.source.offsets import OffsetRange, Ranges
@@ -22,6 +22,9 @@ class CommitKind(StrEnum):
     """What made a commit."""
 
     STREAM = "stream"
+    LOAD = "load"
+    BACKFILL = "backfill"
+    REPAIR = "verify"
     DUMP = "dump"
     SCAN = "scan"
     DERIVATION = "derivation"
@@ -155,6 +158,9 @@ def kind_of_commit(body: CommitMetadata, record: RecordReader, stream: str) -> C
         return CommitKind.DERIVATION
     kinds = {
         stream: CommitKind.STREAM,
+        load_stream(stream): CommitKind.LOAD,
+        backfill_stream(stream): CommitKind.BACKFILL,
+        repair_stream(stream): CommitKind.REPAIR,
         ddl_stream(stream): CommitKind.DDL,
         replay_stream(stream): CommitKind.QUARANTINE,
         revert_stream(stream): CommitKind.REVERT,

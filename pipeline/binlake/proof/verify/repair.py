@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Op, TableSchema
 from binlake.position.commit_record import CommitNotes
-from binlake.position.recorded import RecordedRepair
+from binlake.position.recorded import RecordedRepair, repair_stream
 from binlake.proof.verify.canonical import is_in
 from binlake.proof.verify.columns import ColumnPlan, ComparedColumn
 from binlake.proof.verify.rows import KnownRows
@@ -42,11 +42,6 @@ _THREADS = 4
 #: An ordering value below this, without a binlog file, is a Kafka offset and not the second of a snapshot.
 _FIRST_SECOND = 1_000_000_000
 _FILE_AND_PLACE = (1 << 52) - 1
-
-
-def repair_stream(name: str) -> str:
-    """The stream name in the commits of a repair. No stream of the settings can have this name."""
-    return f"{name}.verify"
 
 
 @dataclass

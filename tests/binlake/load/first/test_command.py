@@ -20,11 +20,13 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.types.mysql_types import parse_type
 from binlake.load.first.run import FirstLoad, LoadOptions
 from binlake.load.first.table_plan import LoadPlan
+from binlake.proof.history.commits import CommitKind, CommitLog
 from binlake.source.database.source_table import DescribedTable, SourceColumn
 from binlake.tables.lake import Lake
 from embedded.mariadb import EmbeddedMariaDB
 from hudilake.errors import ConfigError, LakeError, UnsupportedError
 from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 from tests.binlake.load.first.changing import ChangingTables
 from tests.binlake.stream.topic_log import settings
 
@@ -71,6 +73,9 @@ def test_a_load_that_is_killed_goes_on(tables: ChangingTables) -> None:
     tables.change(20)
     tables.sent.apply()
     tables.check()
+    log = CommitLog.of(HudiTable.open(open_storage(str(timeline.parents[1]))), tables.sent.settings().name)
+    kinds = {commit.kind for commit in log.commits.values()}
+    assert kinds == {CommitKind.LOAD, CommitKind.STREAM}, "binlake why and lineage name the load"
 
 
 def test_half_a_table_is_no_table(tables: ChangingTables) -> None:

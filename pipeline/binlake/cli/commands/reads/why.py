@@ -33,7 +33,11 @@ from hudilake.table.table import HudiTable
 
 Key = Annotated[str, typer.Argument(help="The key's value, or name=value,name=value, or a JSON object.", metavar="KEY")]
 AskKafka = Annotated[
-    bool, typer.Option("--kafka/--no-kafka", help="Look up GTIDs, offsets and superseded events in Kafka.")
+    bool,
+    typer.Option(
+        "--kafka/--no-kafka",
+        help="Look up GTIDs, offsets and superseded events in Kafka, or in the binlog that the stream reads.",
+    ),
 ]
 KafkaMost = Annotated[int, typer.Option("--kafka-records", help="The most records to read from Kafka.", min=1)]
 
@@ -65,7 +69,8 @@ def why(
     if not histories:
         say(f"{place.name}: no version of such a row is stored, and no commit wrote to its file group")
     if histories and not ask_kafka:
-        say("GTIDs, offsets and superseded events are not stored in the lake; --kafka looks them up")
+        home = "Kafka" if settings.source.mysql is None else "the binlog"
+        say(f"GTIDs, offsets and superseded events are not stored in the lake; --kafka looks them up in {home}")
     for record in held:
         say(f"quarantined: {record.name}, {record.reason}: {record.detail}{_replayed(record)}")
     if unknown:
