@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,8 +23,12 @@ from demo.produce import create_topics
 from embedded.jars import spark_packages
 from hudilake.clock import new_uuid
 from hudilake.storage import open_storage
+from tests.binlake.stream.test_kill import jvm_of
 from tests.binlake.stream.topic_log import COLUMNS, event
 from tests.services.kafka import Broker
+
+#: The longest that a run may take to end, in seconds.
+_END_S = 150.0
 
 pytestmark = [pytest.mark.full, pytest.mark.kafka, pytest.mark.spark]
 
@@ -44,6 +51,11 @@ class Stream:
     def create(self) -> None:
         create_topics(self.servers, {self.topic: 1})
 
+    def delete(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        for answer in admin.delete_topics([self.topic]).values():
+            answer.result()
+
     def send(self, first: int, count: int) -> None:
         producer = Producer({"bootstrap.servers": self.servers})
         for key in range(first, first + count):
@@ -53,16 +65,31 @@ class Stream:
 
     def run(self, *options: str) -> tuple[int, str]:
         """Exit code and last line of ``binlake run --once``, after a look at all lines."""
+        return self.end(self.begin("--once", "--no-display", *options))
+
+    def begin(self, *options: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """Start ``binlake run``. ``before``: words before the command."""
         self.conf.write_text(yaml.safe_dump(self.settings))
         program = str(Path(sys.executable).with_name("binlake"))
-        command = [program, "run", str(self.conf), "--once", "--no-display", *options]
-        done = subprocess.run(
-            command, cwd=self.conf.parent, env=java_environment(), capture_output=True, text=True, check=False
+        command = [*before, program, "run", str(self.conf), *options]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            command, cwd=self.conf.parent, env=java_environment(), stdout=pipe, stderr=pipe, text=True
         )
-        lines = done.stderr.splitlines()
+
+    def streaming(self) -> subprocess.Popen[str]:
+        """Start a stream that goes on, and wait for its first batch."""
+        running = self.begin("--json")
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("{")
+        return running
+
+    def end(self, running: subprocess.Popen[str]) -> tuple[int, str]:
+        """Wait for the end of a run; exit code and last line, after a look at all lines."""
+        lines = running.communicate(timeout=_END_S)[1].splitlines()
         assert [line for line in lines if re.search(r"Traceback|^\s+at |org\.apache|^\d\d/\d\d/\d\d ", line)] == []
         assert [line for line in lines[:-1] if line.startswith("error: ")] == []
-        return done.returncode, lines[-1] if lines else ""
+        return running.returncode, lines[-1] if lines else ""
 
 
 @pytest.fixture
@@ -83,13 +110,56 @@ def test_offsets_that_are_gone_and_a_topic_that_was_made_again(stream: Stream) -
         r"error: 2 .*deleted from Kafka before the stream had read them.*\. Next: .*--skip-missing.*", line
     )
     assert stream.run("--skip-missing")[0] == 0
-    for answer in admin.delete_topics([stream.topic]).values():
-        answer.result()
+    stream.delete()
     stream.create()
     stream.send(0, 1)
     code, line = stream.run()
     assert code == 65
     assert re.fullmatch(r"error: .+\. Next: .+", line)
+
+
+def test_a_topic_that_is_deleted_while_the_stream_runs(stream: Stream) -> None:
+    stream.send(0, 1)
+    running = stream.streaming()
+    stream.delete()
+    code, line = stream.end(running)
+    assert code in (2, 65)
+    assert re.fullmatch(rf"error: .*{stream.topic}.*\. Next: .+", line)
+
+
+def test_a_topic_that_is_made_again_while_the_stream_runs(stream: Stream) -> None:
+    stream.send(0, 3)
+    running = stream.streaming()
+    stream.delete()
+    stream.create()
+    stream.send(7, 1)
+    code, line = stream.end(running)
+    assert code == 65
+    assert re.fullmatch(rf"error: .*{stream.topic}.*\. Next: .+", line)
+
+
+def test_a_jvm_that_is_killed(stream: Stream) -> None:
+    """Its code is one of the two that supervisors restart."""
+    stream.send(0, 1)
+    running = stream.streaming()
+    os.kill(jvm_of(running), signal.SIGKILL)
+    code, line = stream.end(running)
+    assert code == 75
+    assert re.fullmatch(r"error: Spark's JVM has ended .*\. Next: start again.*", line)
+    assert stream.run()[0] == 0
+
+
+def test_a_lake_on_a_full_disk(stream: Stream) -> None:
+    """In a namespace with a file system of its own, which has room for the state and not for the rows."""
+    lake = stream.conf.parent / "lake"
+    lake.mkdir()
+    stream.send(0, 20_000)
+    mounted = f'mount -t tmpfs -o size=128k none {lake} && exec "$@"'
+    namespace = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounted, "sh"]
+    code, line = stream.end(stream.begin("--once", "--no-display", before=namespace))
+    assert code == 75
+    assert re.fullmatch(r"error: .*No space left on device.*\. Next: free space.+", line)
+    assert stream.run()[0] == 0
 
 
 def test_a_port_in_use(stream: Stream) -> None:

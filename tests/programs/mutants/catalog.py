@@ -20,6 +20,7 @@ CONTROL = Mutant(
     (
         "tests/hudilake/format/files/test_view.py",
         "tests/binlake/rows/upsert/test_route.py",
+        "tests/binlake/schema/test_definitions.py",
         "tests/hudilake/table/test_table.py",
     ),
 )

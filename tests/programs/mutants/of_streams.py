@@ -136,6 +136,26 @@ STREAMS = (
         (f"{_NAMES}::test_two_tables_of_one_path_do_not_mix",),
     ),
     Mutant(
+        "other-columns", "a row with the columns of a former definition is quarantined", "it is written, with nulls",
+        "pipeline/binlake/schema/rules/definitions.py",
+        "            if mask.any():\n",
+        "            if mask.any() and why is None:\n",
+        (
+            "tests/binlake/schema/test_definitions.py"
+            "::test_rows_under_the_names_of_a_replaced_definition_are_refused",
+        ),
+    ),
+    Mutant(
+        "columns-for-certain", "a row that a later statement may explain goes on", "it is quarantined",
+        "pipeline/binlake/schema/rules/definitions.py",
+        "        if not (required or unknown) or not (self.until is not None or self._is_missed(lacking, names)):\n",
+        "        if not (required or unknown):\n",
+        (
+            "tests/binlake/schema/test_definitions.py"
+            "::test_images_that_a_later_statement_may_explain_are_not_refused",
+        ),
+    ),
+    Mutant(
         "duplicate-member", "a message that names a member twice is quarantined", "the last one counts",
         "pipeline/binlake/decode/messages/envelopes.py",
         "    if doubled := with_duplicate_members(texts, envelopes):\n",
