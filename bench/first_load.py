@@ -4,7 +4,8 @@ MariaDB holds one table of 22 columns of all kinds. In turns it is loaded, and g
 into Kafka, then ``binlake run --once``. A line of JSON a run says the rows a second and the seconds of CPU for a
 million rows: of our processes with all that they started, of Kafka, Kafka Connect and the server from ``/proc``. The
 server's is beside the sum, because both ways need it. The same command once more, with nothing to do, says what a start
-costs.
+costs. A line besides says it of the connector's snapshot into Kafka alone. Both lakes must have the same rows, as many
+as the source.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.compute as pc
 
+import hudilake
 from bench.kafka_load import topic_ends
 from bench.verify_live import DATABASE, PASSWORD, PREFIX, USER, connector, fill
 from embedded.connect import EmbeddedConnect
@@ -74,9 +79,10 @@ def cpu_of(*pids: int | None) -> float:
     return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids if pid is not None)
 
 
-def line(way: str, rows: int, seconds: float, cpu: dict[str, float], start: float) -> str:
+def line(way: str, rows: int, seconds: float, parts: dict[str, float], start: float) -> str:
     """The figures of a run. ``start``: seconds of CPU of a start."""
-    server = cpu.pop("server")
+    server = parts["server"]
+    cpu = {name: value for name, value in parts.items() if name != "server"}
     per_million = 1_000_000 / rows
     figures = {
         "way": way,
@@ -100,25 +106,44 @@ def load(database: EmbeddedMariaDB, place: Path, rows: int, options: list[str]) 
     return line("binlake load", rows, seconds, {"load": cpu, "server": server}, command(*again)[1])
 
 
-def by_snapshot(database: EmbeddedMariaDB, place: Path, rows: int) -> str:
+def by_snapshot(database: EmbeddedMariaDB, place: Path, rows: int) -> Iterator[str]:
     """Debezium's snapshot, then the stream; the start of Kafka and of Connect without a connector is not counted."""
+
+    def spent() -> dict[str, float]:
+        pids = {"connect": connect.pid, "kafka": kafka.pid, "server": database.pid}
+        return {name: cpu_of(pid) - before.get(name, 0.0) for name, pid in pids.items()}
+
+    before: dict[str, float] = {}
     with contextlib.ExitStack() as stack:
         kafka = stack.enter_context(EmbeddedKafka(place / "kafka"))
         conf = settings_file(place / "stream", database, kafka.bootstrap_servers)
         connect = stack.enter_context(EmbeddedConnect(place / "connect", kafka.bootstrap_servers, {}, heap_mb=512))
-        before = {"connect": cpu_of(connect.pid), "kafka": cpu_of(kafka.pid), "server": cpu_of(database.pid)}
-        started = time.monotonic()
+        before, started = spent(), time.monotonic()
         wanted = {"table.include.list": f"{DATABASE}.{TABLE}"}
         connect.add("live", connector(database, kafka.bootstrap_servers) | wanted)
         while not _has(kafka.bootstrap_servers, rows):
             time.sleep(0.5)
         snapshot_s = time.monotonic() - started
         connect.remove("live")
+        yield line("Debezium's snapshot alone", rows, snapshot_s, spent(), 0.0)
         run_s, run = command("run", str(conf), "--once")
-        after = {"connect": cpu_of(connect.pid), "kafka": cpu_of(kafka.pid), "server": cpu_of(database.pid)}
-        spent = {name: after[name] - before[name] for name in before} | {"run": run}
+        parts = spent() | {"run": run}
         _, start = command("run", str(conf), "--once")
-        return line("Debezium, then binlake run", rows, snapshot_s + run_s, spent, start)
+        yield line("Debezium, then binlake run", rows, snapshot_s + run_s, parts, start)
+
+
+def compare(lakes: list[Path], rows: int) -> None:
+    """Raise RuntimeError unless all lakes have the same rows, so many of them."""
+    tables = [rows_of(lake) for lake in lakes]
+    if any(table.num_rows != rows or not table.equals(tables[0]) for table in tables):
+        raise RuntimeError(f"the lakes differ, or lack rows: {[table.num_rows for table in tables]} of {rows}")
+
+
+def rows_of(lake: Path) -> pa.Table:
+    """The columns of the source as the lake has them, in the order of the key."""
+    table = hudilake.open_table(str(lake / "lake" / DATABASE / TABLE)).scan().to_arrow()
+    names = [name for name in table.column_names if not name.startswith("_")]
+    return table.select(names).take(pc.sort_indices(table["id"])).combine_chunks()
 
 
 def _has(bootstrap: str, rows: int) -> bool:
@@ -141,9 +166,14 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="load") as place:
             options = ["--connections", str(given.connections)]
             for number in range(given.rounds):
-                print(load(database, Path(place) / f"load-{number}", given.rows, options), flush=True)
+                lakes = [Path(place) / f"load-{number}"]
+                print(load(database, lakes[0], given.rows, options), flush=True)
                 if not given.no_debezium:
-                    print(by_snapshot(database, Path(place) / f"debezium-{number}", given.rows), flush=True)
+                    debezium = Path(place) / f"debezium-{number}"
+                    lakes.append(debezium / "stream")
+                    for figures in by_snapshot(database, debezium, given.rows):
+                        print(figures, flush=True)
+                compare(lakes, given.rows)
 
 
 if __name__ == "__main__":
