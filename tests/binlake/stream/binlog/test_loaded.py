@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
 import binlake.stream.binlog.run as stream
@@ -62,7 +63,7 @@ def test_check_passes_for_a_user_who_may_not_list_replicas(server: EmbeddedMaria
     rights = "SELECT, REPLICATION SLAVE, BINLOG MONITOR"
     server.execute(f"CREATE USER only_reads@'%' IDENTIFIED BY 'r'; GRANT {rights} ON *.* TO only_reads@'%'")
     config = FollowedDatabase(server, tmp_path, "unlisted").settings()
-    user = config.source.database.model_copy(update={"user": "only_reads", "password": "r"})
+    user = config.source.database.model_copy(update={"user": "only_reads", "password": SecretStr("r")})
     config = config.model_copy(update={"source": config.source.model_copy(update={"database": user})})
     assert config.source.mysql is not None
     steps = dict(binlog_steps(config, config.source.mysql))
