@@ -197,6 +197,12 @@ COMMANDS = (
         "what went.",
     ),
     Lazy(
+        "erase",
+        "binlake.cli.commands.upkeep.erase",
+        "erase",
+        "Erase a row and all its versions from the files of its table and from the quarantine, for good.",
+    ),
+    Lazy(
         "why",
         "binlake.cli.commands.reads.why",
         "why",
@@ -223,6 +229,7 @@ COMMANDS = (
         "store has.",
     ),
     Lazy("savepoint", "binlake.cli.commands.upkeep.restore", "savepoint", "Create, delete and list protected commits."),
+    Lazy("tag", "binlake.cli.commands.upkeep.tag", "tag", "Create, delete and list named cuts that are kept."),
     Lazy(
         "quarantine",
         "binlake.cli.commands.loads.quarantine",

@@ -26,6 +26,8 @@ from hudilake.read.table_reader import TableReader
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
 from hudilake.services.clustering.completion import ClusteringResult
+from hudilake.services.erasure.erase import ErasureReport, erase
+from hudilake.services.erasure.search import ErasurePlan, plan_erasure
 from hudilake.services.fsck import Report, fsck
 from hudilake.services.rebucket.steps import RebucketResult
 from hudilake.services.rebucket.units import wanted_buckets
@@ -211,6 +213,27 @@ class Table:
         self._settle()
         self._table.refresh()
         return upkeep.evolve(self._table, schema_of(schema))
+
+    def plan_erasure(self, rows: Rows) -> ErasurePlan:
+        """What ``erase`` would do: the files that hold one of the rows. Changes nothing. Arguments and errors as
+        ``erase``."""
+        self._table.refresh()
+        return plan_erasure(self._table, upkeep.record_keys_of(self._table, rows))
+
+    def erase(self, rows: Rows, *, release_savepoints: bool = False) -> ErasureReport:
+        """Take rows and all their versions out of every byte of the table, in every partition, and look for them again.
+
+        Args:
+            rows: the columns of the record key; others are not looked at.
+            release_savepoints: delete the savepoints that hold one of them.
+
+        Raises ConfigError for savepoints that hold a row, UnsupportedError for an append table, TransientError while
+        others compact, cluster or restore, CorruptDataError, StorageError. After an error the same call goes on.
+        """
+        self._settle()
+        rewrite = upkeep.erasing(self._table)
+        keys = upkeep.record_keys_of(self._table, rows)
+        return erase(rewrite, keys, release_savepoints=release_savepoints)
 
     def history(self, limit: int | None = None) -> list[Commit]:
         """The completed writes of the active timeline, newest first; at most ``limit``. Those that ``archive`` has

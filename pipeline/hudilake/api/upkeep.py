@@ -9,8 +9,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudilake.api.changes import deletes_have_orders
-from hudilake.errors import CommitUnknownError, LakeError, LostOwnershipError, UnsupportedError
+from hudilake.api.rows import Rows, conformed, rows_of
+from hudilake.errors import CommitUnknownError, ConfigError, LakeError, LostOwnershipError, UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing
+from hudilake.format.definition.keys import record_keys
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
 from hudilake.format.timeline.instant import Instant
 from hudilake.index.open import open_index
@@ -19,6 +22,9 @@ from hudilake.services import compaction
 from hudilake.services.clustering.completion import ClusteringResult
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.service import Clustering
+from hudilake.services.compaction import CompactionConfig
+from hudilake.services.erasure.rewrite import KeepKeys, Rewrite
+from hudilake.services.erasure.search import KEPT_DELETES
 from hudilake.services.planned import one_by_one
 from hudilake.services.rebucket import steps
 from hudilake.services.rebucket.steps import Mover, RebucketResult
@@ -35,21 +41,19 @@ def compact(table: HudiTable, policy: CompactionPolicy | None, *, now: bool) -> 
             an ordering value that keeps older rows out (``Transaction.delete``).
         now: compact even if it is not due.
     """
-    if policy is None:
-        policy = CompactionPolicy()
-        if not deletes_have_orders(table.config, table.schema):
-            policy = policy.model_copy(update={"tombstone_retention_hours": 0.0})
-    return compaction.run(table, compaction.CompactionConfig.of(policy), one_by_one, now=now)
+    return compaction.run(table, CompactionConfig.of(policy or _default_policy(table)), one_by_one, now=now)
+
+
+def _default_policy(table: HudiTable) -> CompactionPolicy:
+    policy = CompactionPolicy()
+    if deletes_have_orders(table.config, table.schema):
+        return policy
+    return policy.model_copy(update={"tombstone_retention_hours": 0.0})
 
 
 def cluster(table: HudiTable, policy: ClusteringPolicy, sizes: FileSizePolicy) -> ClusteringResult | None:
     """Lay the rows of a table out anew; None if no file would become better. Errors as those of the steps."""
-
-    def keep(instant: str, results: Sequence[WriteResult]) -> None:
-        open_index(table).keep(instant, [result.keys for result in results if result.keys is not None])
-
-    keeps = keep if table.config.kind.keeps_keys else None
-    service = Clustering(table, ClusteringConfig(policy, sizes), one_by_one, keeps)
+    service = Clustering(table, ClusteringConfig(policy, sizes), one_by_one, keeps_of(table))
     requested = service.schedule()
     job = service.prepare(requested) if requested is not None else None
     if job is None:
@@ -62,8 +66,34 @@ def cluster(table: HudiTable, policy: ClusteringPolicy, sizes: FileSizePolicy) -
     return service.complete(job, made)
 
 
-#: Where binlake keeps the orders of deleted rows that the format has no place for, by the ids of file groups.
-_KEPT_DELETES = ".hoodie/.binlake/tombstones"
+def keeps_of(table: HudiTable) -> KeepKeys | None:
+    """What the index of a table learns of the keys that a commit takes away; None where the files are the index."""
+
+    def keep(instant: str, results: Sequence[WriteResult]) -> None:
+        open_index(table).keep(instant, [result.keys for result in results if result.keys is not None])
+
+    return keep if table.config.kind.keeps_keys else None
+
+
+def record_keys_of(table: HudiTable, rows: Rows) -> frozenset[str]:
+    """The record keys of rows that name them. Raises ConfigError for rows without the columns of the key,
+    UnsupportedError for a table without one."""
+    table.config.kind.refuse(TableOperation.ERASURE, table.config.name)
+    fields = table.config.record_key_fields
+    given = rows_of(rows, table.schema)
+    if lacking := [name for name in fields if name not in given.column_names]:
+        raise ConfigError(
+            f"the rows to erase lack {', '.join(lacking)}",
+            do_next="give the columns of the record key",
+            table=table.config.name,
+        )
+    schema = pa.schema([table.schema.field(name) for name in fields])
+    return frozenset(record_keys(conformed(given.select(fields), schema, fields), fields).to_pylist())
+
+
+def erasing(table: HudiTable) -> Rewrite:
+    """How rows are erased from a table by this façade."""
+    return Rewrite(table, CompactionConfig.of(_default_policy(table)), keeps_of(table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +116,7 @@ class PlainWriter:
         """Take in what others have committed. Raises UnsupportedError once another writer keeps deleted rows beside the
         files: they would be found under the former file groups alone."""
         self.hudi.refresh()
-        if self.hudi.storage.list_dirs(_KEPT_DELETES):
+        if self.hudi.storage.list_dirs(KEPT_DELETES):
             raise UnsupportedError(
                 "binlake keeps orders of deleted rows for the table's file groups",
                 do_next="use binlake rebucket, which carries them over",

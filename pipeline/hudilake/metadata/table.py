@@ -197,11 +197,16 @@ class MetadataTable:
         records, kept = self._records(instant, delta, *before)
         if self._is_overruled(instant):
             ranges = records.by_partition.pop(MetadataPartition.PARTITION_STATS, {})
-            self._write(self.clock.next(), {MetadataPartition.PARTITION_STATS: ranges})
+            self.restate({MetadataPartition.PARTITION_STATS: ranges})
         self._write(instant, records.by_partition, self._key_logs(instant, delta))
         kept()
         self._undone = instant, self._schema
         self._schema = schema
+
+    def restate(self, records: Mapping[MetadataPartition, KeyedRecords]) -> None:
+        """Record what follows from the entries that there are, under an instant of the metadata table alone. Errors as
+        ``apply``."""
+        self._write(self.clock.next(), records)
 
     def _is_overruled(self, instant: str) -> bool:
         """Whether there are ranges of partitions from an instant that was requested later. Log files are read in the

@@ -11,6 +11,8 @@ a crash: a pending clean that is visible under the lock has no live owner.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from hudilake.clock import format_instant, now_ms
 from hudilake.commit import clean as clean_action
 from hudilake.commit.clean import CleanPlan, superfluous_files
@@ -18,6 +20,7 @@ from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.commit.compaction_plan import read_plan as read_compaction
 from hudilake.commit.savepoint_record import held_files, savepoints
 from hudilake.format.definition.format_config import FormatConfig
+from hudilake.format.files.names import parse_data_name
 from hudilake.format.files.view import partition_paths
 from hudilake.format.timeline.avro_container import decode_container
 from hudilake.format.timeline.instant import (
@@ -133,6 +136,36 @@ def clean(table: HudiTable, config: CleaningConfig) -> Instant | None:
             return None
         requested = clean_action.request(table.storage, table.timeline, table.clock, plan)
         return _execute(table, requested, plan)
+
+
+def clean_slices(table: HudiTable, groups: Collection[tuple[str, str]]) -> Instant | None:
+    """Delete all slices of some file groups but the newest, and all of those that were replaced; other file groups stay
+    as they are. Returns the clean, None if there is nothing to delete.
+
+    ``groups``: partition path and file id. What savepoints and pending compactions hold stays. Errors as ``clean``.
+    """
+    table.config.check_writable()
+    with table.exclusively():
+        finish_pending(table)
+        replaced, kept = table.timeline.replaced(), held_files(savepoints(table.storage, table.timeline))
+        planned = _planned_files(table.storage, table.timeline)
+        files: dict[str, tuple[str, ...]] = {}
+        for path, infos in listing(table).items():
+            mine = [info for info in infos if _group_of(path, info) in groups]
+            gone = {file_id for partition, file_id in replaced if partition == path}
+            held = kept.get(path, set()) | planned.get(path, set())
+            if doomed := superfluous_files(mine, table.timeline, lambda _: True, held, gone):
+                files[path] = doomed
+        if not files:
+            return None
+        last = table.timeline.last_completed()
+        plan = CleanPlan("KEEP_LATEST_FILE_VERSIONS", files, None, last.requested_time if last is not None else "")
+        return _execute(table, clean_action.request(table.storage, table.timeline, table.clock, plan), plan)
+
+
+def _group_of(partition_path: str, info: FileInfo) -> tuple[str, str] | None:
+    name = parse_data_name(info.path.rpartition("/")[2])
+    return None if name is None else (partition_path, name.file_id)
 
 
 def finish_pending(table: HudiTable) -> list[Instant]:

@@ -11,7 +11,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from binlake.cli.app import app
+from hudilake import open_table
 from hudilake.errors import ConfigError
+from hudilake.policies import RetentionPolicy
 from tests.binlake.stream.test_transactions import Bank, ends
 
 #: Transfers that an account does not know of yet, and accounts that know of a later one. A transaction changes two
@@ -93,3 +95,44 @@ def test_what_cannot_be_had_is_refused_with_the_nearest(conf: Path, tmp_path: Pa
     with pytest.raises(ConfigError, match="transaction_consistent is off"):
         wrong(written(tmp_path / "bank.yaml", bank), "--at", "2030-01-01")
     assert "transaction_consistent is off" in binlake("cuts", tmp_path / "bank.yaml").stdout
+
+
+def test_a_tag_keeps_its_cut_against_cleaning(tmp_path: Path) -> None:
+    bank = Bank(tmp_path / "lake", whole=True)
+    for end in ends(Random(3), 9):
+        bank.batch(end)
+    bank.runner.close()
+    conf = written(tmp_path / "bank.yaml", bank)
+    cuts = [json.loads(line) for line in binlake("cuts", conf, "--json").stdout.splitlines()]
+    early, other = cuts[1], cuts[2]
+    sums = "select (select count(*) from bank.transfers), (select sum(_binlake_order) from bank.accounts)"
+    before = binlake("query", "--conf", conf, sums, "--format", "json", "--at", early["completed"]).stdout
+    binlake("tag", "create", conf, "quarter.1", "--at", early["completed"])
+    binlake("tag", "create", conf, "later", "--at", other["completed"])
+    with pytest.raises(ConfigError, match="such a tag already"):
+        binlake("tag", "create", conf, "later")
+    with pytest.raises(ConfigError, match="no name of a tag"):
+        binlake("tag", "create", conf, "2026-11-24")
+    uris = list(early["commits"])
+    for uri in uris:
+        table = open_table(uri)
+        table.compact()
+        table.clean(RetentionPolicy(commits=1))
+        table.compact()
+    assert binlake("query", "--conf", conf, sums, "--format", "json", "--at", "quarter.1").stdout == before
+    assert wrong(conf, "--at", "quarter.1") == 0
+    listed = [json.loads(line) for line in binlake("tag", "list", conf, "--json").stdout.splitlines()]
+    assert [(one["tag"], one["commits"]) for one in listed] == [
+        ("later", other["commits"]),
+        ("quarter.1", early["commits"]),
+    ]
+    binlake("tag", "delete", conf, "quarter.1")
+    held = {uri: {one.instant for one in open_table(uri).savepoints()} for uri in uris}
+    assert held == {uri: {other["commits"][uri]} for uri in uris}
+    assert wrong(conf, "--at", "later") == 0
+    binlake("tag", "delete", conf, "later")
+    assert [open_table(uri).savepoints() for uri in uris] == [[], []]
+    with pytest.raises(ConfigError, match="no such tag"):
+        binlake("tag", "delete", conf, "later")
+    with pytest.raises(ConfigError):
+        wrong(conf, "--at", "later")

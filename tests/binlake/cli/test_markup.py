@@ -57,6 +57,8 @@ RUNS: dict[str, list[tuple[list[str], str]]] = {
         (["list", "CONF", TABLE], "[bold]before[/]"),
     ],
     "restore": [(["CONF", TABLE, "[bold]before[/]", "--dry-run"], TABLE)],
+    "tag": [(["list", "CONF"], "0 tags"), (["delete", "CONF", "[bold]t"], "[bold]t")],
+    "erase": [(["CONF", TABLE, "1", "--dry-run"], TABLE), (["CONF", TABLE, "[bold]=1", "--dry-run"], "[bold]")],
     "rebucket": [(["CONF", TABLE, "--buckets", "2", "--dry-run"], TABLE)],
     "quarantine": [(["list", "CONF", "--records"], "malformed_json"), (["show", "CONF"], "[magenta]")],
     "cells": [(["CONF", "shop.[blue]none"], "[blue]none")],

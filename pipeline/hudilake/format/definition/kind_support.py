@@ -21,6 +21,7 @@ class TableOperation(StrEnum):
     KEY_CHANGE = "another key"
     VERIFY = "verify and repair"
     RESYNC = "resync"
+    ERASURE = "erasure"
 
 
 @dataclass(frozen=True, slots=True)

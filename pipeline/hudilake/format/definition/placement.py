@@ -73,6 +73,8 @@ class Placement:
                 return _no_buckets(index)
             case TableOperation.SPLIT:
                 return _no_ring(index)
+            case TableOperation.ERASURE if index == "external":
+                return _IN_A_STORE
             case _:
                 return self.refused.get(operation)
 
@@ -180,6 +182,9 @@ OpenGroups.refused = {
         "an append table cannot be fetched anew: its rows have no key, and none of them would be replaced",
         "load it again under a new path",
     ),
+    TableOperation.ERASURE: KindRefusal(
+        "the rows of an append table have no key by which they could be erased", "write the table anew without them"
+    ),
 }
 _OF_LOOKUP: Final = {
     TableOperation.BACKFILL: KindRefusal(
@@ -194,6 +199,10 @@ _OF_LOOKUP: Final = {
         "this table looks keys up, and its index holds the former keys", "load the table again under a new path"
     ),
 }
+_IN_A_STORE: Final = KindRefusal(
+    "the keys of the table are in an external index, too, whose store keeps what was deleted",
+    "delete the store, set another index in the settings, and erase then",
+)
 #: Of every copy-on-write table.
 NO_LOGS: Final = KindRefusal(
     "a copy-on-write table has no log files to compact", "leave the table out: its commits write base files"

@@ -81,9 +81,12 @@ def oldest_kept_compaction(table: MetadataTable) -> str | None:
     return None if oldest is None else oldest.requested_time
 
 
-def clean(table: MetadataTable) -> str | None:
-    """Delete older slices; returns the clean's instant, or None if there is nothing to delete."""
-    since = oldest_kept_compaction(table)
+def clean(table: MetadataTable, since: str | None = None) -> str | None:
+    """Delete older slices; returns the clean's instant, or None if there is nothing to delete.
+
+    ``since``: the compaction whose slices are the oldest that stay; None for ``oldest_kept_compaction``.
+    """
+    since = oldest_kept_compaction(table) if since is None else since
     doomed = {} if since is None else _doomed(table, since)
     if not doomed:
         return None

@@ -21,6 +21,7 @@ class CompactionConfig(CompactionPolicy, FormatConfig):
         bloom_kind: SIMPLE, sized to the rows; DYNAMIC_V0 as Hudi's writers make it; None for no bloom filter.
         bloom_entries, bloom_max_entries: how a dynamic one grows.
         row_retention: which live rows stay; None for all.
+        erased_keys: record keys whose deletes are not stated again (``services.erasure``).
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -32,6 +33,7 @@ class CompactionConfig(CompactionPolicy, FormatConfig):
     bloom_entries: Count = 60_000
     bloom_max_entries: int = 100_000
     row_retention: RowRetention | None = None
+    erased_keys: frozenset[str] = frozenset()
 
     @property
     def form(self) -> BaseFileForm:

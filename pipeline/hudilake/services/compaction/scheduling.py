@@ -8,7 +8,7 @@ the table's lock is held during ``schedule``, and from the completion time to th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from hudilake.commit.commit import request
 from hudilake.commit.compaction_plan import CompactionOperation, CompactionPlan, pending_compactions, read_plan
@@ -37,26 +37,35 @@ def due(table: HudiTable, config: CompactionConfig) -> str | None:
     return reason or _ratio_met(table, config)
 
 
-def schedule(table: HudiTable, config: CompactionConfig, *, all_groups: bool = False) -> Instant | None:
+def schedule(
+    table: HudiTable,
+    config: CompactionConfig,
+    *,
+    all_groups: bool = False,
+    among: Collection[tuple[str, str]] | None = None,
+) -> Instant | None:
     """Plan a compaction of every file group that has log files and is in no pending plan; returns its instant.
 
     None if there is nothing to compact. The instant then has this writer's heartbeat. ``all_groups``: also of those
-    that a pending clustering of binlake will replace; it gives way. Raises UnsupportedError for a copy-on-write table
-    and one that binlake cannot write to, ForeignActionError while an action is pending that excludes all others,
-    LockHeldError, CorruptDataError, StorageError.
+    that a pending clustering of binlake will replace; it gives way. ``among``: of these file groups alone, partition
+    path and file id, also where log files only state deletes again; None for all. Raises UnsupportedError for a
+    copy-on-write table and one that binlake cannot write to, ForeignActionError while an action is pending that
+    excludes all others, LockHeldError, CorruptDataError, StorageError.
     """
     table.state.check_writable()
     table.config.kind.refuse(kind_support.TableOperation.COMPACTION, table.config.name)
     with table.exclusively():
-        return _schedule(table, config, all_groups=all_groups)
+        return _schedule(table, config, all_groups=all_groups, among=among)
 
 
-def _schedule(table: HudiTable, config: CompactionConfig, *, all_groups: bool) -> Instant | None:
+def _schedule(
+    table: HudiTable, config: CompactionConfig, *, all_groups: bool, among: Collection[tuple[str, str]] | None
+) -> Instant | None:
     for attempt in range(_ATTEMPTS):
         time = table.clock.next()
         table.refresh()
         table.state.refuse_foreign()
-        operations = _chosen(_candidates(table, time, all_groups=all_groups), config)
+        operations = _chosen(_candidates(table, time, among, all_groups=all_groups), config)
         if not operations:
             return None
         requested = Instant(time, COMPACTION, State.REQUESTED)
@@ -93,7 +102,9 @@ def _ratio_met(table: HudiTable, config: CompactionConfig) -> str | None:
     return f"{logs} bytes of log files over {bases} bytes of base files"
 
 
-def _candidates(table: HudiTable, time: str, *, all_groups: bool) -> list[tuple[FileSlice, tuple[LogFile, ...]]]:
+def _candidates(
+    table: HudiTable, time: str, among: Collection[tuple[str, str]] | None, *, all_groups: bool
+) -> list[tuple[FileSlice, tuple[LogFile, ...]]]:
     """The slices with something to merge, and the log files to merge."""
     planned = {
         operation.group
@@ -108,7 +119,9 @@ def _candidates(table: HudiTable, time: str, *, all_groups: bool) -> list[tuple[
         restated = base.name.instant if base is not None and _is_compaction(table.timeline, base.name.instant) else ""
         # A log file of a compaction's own instant only states tombstones again.
         has_new_rows = any(log.name.instant != restated for log in logs)
-        if has_new_rows and (file_slice.partition_path, file_slice.file_id) not in planned:
+        group = file_slice.partition_path, file_slice.file_id
+        wanted = has_new_rows if among is None else bool(logs) and group in among
+        if wanted and group not in planned:
             candidates.append((file_slice, logs))
     return candidates
 

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudilake.commit.compaction_plan import CompactionOperation
 from hudilake.format.definition.kind import TableKind
@@ -24,6 +26,7 @@ from hudilake.format.files.append import rows_never_merge
 from hudilake.format.files.column_stats import column_ranges
 from hudilake.format.files.log_events import LogEvents
 from hudilake.format.files.log_file import whole_blocks
+from hudilake.format.files.log_rows import Flags
 from hudilake.format.files.names import BaseFileName, LogFileName, marker_path, parse_log_name
 from hudilake.format.layout.order import Order
 from hudilake.format.timeline.commit_metadata import WriteStat
@@ -163,6 +166,7 @@ def compact_file_group(storage: Storage, context: CompactionContext, operation: 
         context.instant,
         context.avro_schema_json,
         operation.partition_path,
+        _not_erased(log, context.config.erased_keys),
     )
     if restated is None:
         return done
@@ -177,6 +181,14 @@ def _retention(context: CompactionContext, log: SortedLog | None) -> tuple[int |
         return None, None
     horizon = rule.horizon_ms(log.rows.table, context.instant)
     return horizon, partial(rule.kept, horizon_ms=horizon)
+
+
+def _not_erased(log: SortedLog, keys: frozenset[str]) -> Flags | None:
+    """Which of the log's winners have none of those keys; None for all."""
+    if not keys:
+        return None
+    erased = pc.is_in(log.winners.keys, value_set=pa.array(sorted(keys), pa.string()))
+    return ~np.asarray(erased.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def merged_rows(

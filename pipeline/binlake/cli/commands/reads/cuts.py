@@ -12,10 +12,13 @@ from binlake.cli.options import LakeConf
 from binlake.cli.table_options import chosen
 from binlake.cli.text import number, say, say_json, terminal
 from binlake.position.cuts import Cut, declared_cuts
+from binlake.position.tags import Tags
 from binlake.settings import Settings
+from binlake.source.offsets import NO_OFFSETS
 from hudilake import Table
 from hudilake.errors import ConfigError
 from hudilake.read import instant_of
+from hudilake.storage import open_storage
 from hudilake.table.directory import BrokenTable
 from hudilake.table.table import HudiTable
 
@@ -65,11 +68,14 @@ def chosen_cut(settings: Settings, at: str) -> Cut:
 
     Args:
         settings: of the stream.
-        at: a transaction in the words of the connector: the cut behind it; or a time (UTC): the newest cut that was
-            complete by then.
+        at: a tag; a transaction in the words of the connector: the cut behind it; or a time (UTC): the newest cut that
+            was complete by then.
 
     Raises ConfigError if there is none, with the nearest; and as ``stream_cuts``.
     """
+    tag = Tags(open_storage(settings.state_uri, settings.state_options())).find(at.strip())
+    if tag is not None:
+        return Cut({}, tag.commits, NO_OFFSETS, tag.completed, tag.transaction)
     declared = stream_cuts(settings)
     if not declared:
         raise ConfigError(_why_none(settings), do_next="read each table by itself, with --as-of", stream=settings.name)

@@ -67,8 +67,8 @@ AtCut = Annotated[
     str | None,
     typer.Option(
         "--at",
-        help="All tables of --conf at one place between two source transactions: behind this transaction, or the "
-        "newest place that was complete at a time. binlake cuts lists them.",
+        help="All tables of --conf at one place between two source transactions: at a tag, behind this transaction, "
+        "or the newest place that was complete at a time. binlake cuts and binlake tag list them.",
     ),
 ]
 UseIndex = Annotated[bool, typer.Option("--index/--no-index", help="Use the metadata table, or read all files.")]

@@ -1,0 +1,92 @@
+"""``binlake tag``: cuts of all tables of a stream with a name, kept until they are deleted."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from typing import Annotated
+
+import typer
+from rich.table import Table as Grid
+
+from binlake.cli.commands.reads.cuts import chosen_cut, stream_cuts
+from binlake.cli.options import LakeConf
+from binlake.cli.table_options import chosen, shared
+from binlake.cli.text import number, say, terminal
+from binlake.position.tags import Tag, Tags
+from binlake.settings import Settings
+from hudilake.errors import ConfigError
+from hudilake.storage import open_storage
+from hudilake.table.directory import BrokenTable
+from hudilake.table.table import HudiTable
+
+tag = typer.Typer(no_args_is_help=True, help="Create, delete and list named cuts that are kept.")
+
+Name = Annotated[str, typer.Argument(help="The tag: a letter, then letters, digits, dots, dashes.", metavar="TAG")]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        help="The cut behind this transaction, or the newest one that was complete at a time; the newest of all.",
+    ),
+]
+
+
+@tag.command("create")
+def create(conf: LakeConf, name: Name, at: At = None) -> None:
+    """Keep a cut in all tables: none of its files is cleaned, and binlake query --at TAG reads it."""
+    settings = Settings.load(conf)
+    newest = stream_cuts(settings)[-1:] if at is None else []
+    cut = newest[0] if newest else chosen_cut(settings, at or "9999-12-31")
+    made = _tags(settings).create(name, cut, _tables(settings), getpass.getuser())
+    behind = f" behind transaction {made.transaction}" if made.transaction else ""
+    say(f"tag {made.name} keeps {number(len(made.commits))} tables as of {made.completed}{behind}")
+
+
+@tag.command("delete")
+def delete(conf: LakeConf, name: Name) -> None:
+    """Delete a tag; the next clean may delete the files that it alone has kept."""
+    settings = Settings.load(conf)
+    if not _tags(settings).delete(name, _tables(settings)):
+        raise ConfigError("there is no such tag", do_next="see binlake tag list", tag=name)
+    say(f"tag {name} is gone")
+
+
+@tag.command("list")
+def list_all(
+    conf: LakeConf, as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every tag.")] = False
+) -> None:
+    """Print the tags of a stream, by name. Changes nothing."""
+    known = _tags(Settings.load(conf)).all()
+    if as_json:
+        for one in known:
+            sys.stdout.write(json.dumps(_fields(one), ensure_ascii=False) + "\n")
+        return
+    grid = Grid("tag", "complete at", "behind transaction", "tables", title=f"{len(known)} tags", title_justify="left")
+    for one in known:
+        grid.add_row(one.name, one.completed, one.transaction or "-", number(len(one.commits)))
+    terminal().print(grid, markup=False)
+
+
+def _fields(one: Tag) -> dict[str, object]:
+    return {
+        "tag": one.name,
+        "completed": one.completed,
+        "transaction": one.transaction,
+        "commits": dict(one.commits),
+    }
+
+
+def _tags(settings: Settings) -> Tags:
+    return Tags(open_storage(settings.state_uri, settings.state_options()))
+
+
+def _tables(settings: Settings) -> dict[str, HudiTable]:
+    """The tables of the stream by the URI of their roots, opened as writers."""
+    tables = {}
+    for place in chosen(settings, None):
+        if isinstance(place, BrokenTable):
+            raise place.error
+        tables[place.storage.uri] = HudiTable.open(place.storage, locking=shared(settings, "tag"))
+    return tables

@@ -1,0 +1,153 @@
+"""The steps of an erasure, in an order in which each can be repeated.
+
+State after a crash: the record of the erasure has what was asked for. Whoever erases the same keys again plans anew, so
+he finds what is left; pending commits are rolled back, pending compactions and cleans are finished first, as after any
+crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudilake.errors import ConfigError
+from hudilake.format.definition.kind_support import TableOperation
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.names import REPAIRS_PATH
+from hudilake.metadata.services.purge import purge
+from hudilake.services.cleaning import clean_slices
+from hudilake.services.erasure.record import METADATA_ROOT, ErasureRecord, Ledger, erasure_records
+from hudilake.services.erasure.rewrite import Rewrite
+from hudilake.services.erasure.scan import ByteScan, scan
+from hudilake.services.erasure.search import ErasurePlan, Fate, plan_erasure
+from hudilake.services.erasure.traces import Quarry
+from hudilake.services.savepoint import delete_savepoint
+from hudilake.table.table import HudiTable
+
+
+@dataclass(frozen=True)
+class ErasureReport:
+    """What an erasure has done.
+
+    Args:
+        record: which files held a row, and when each went.
+        scan: what is left, of a table whose bytes were all read again.
+
+    Example:
+        >>> done = orders.erase([{"id": 2, "day": "d1"}])
+        >>> done.scan.is_clean, all(held.gone_ms is not None for held in done.record.files)
+        (True, True)
+        >>> orders.count("id = 2")
+        0
+    """
+
+    record: ErasureRecord
+    scan: ByteScan
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left."""
+        return self.scan.is_clean
+
+
+def erase(
+    rewrite: Rewrite, keys: Collection[str], texts: Collection[bytes] = (), *, release_savepoints: bool = False
+) -> ErasureReport:
+    """Take rows and all their versions out of every file of a table, and read all bytes again.
+
+    Args:
+        rewrite: of the table, which is refreshed here. Readers and writers may go on meanwhile; a reader that has
+            planned to read a file that goes fails, and begins again.
+        keys: record keys, as ``_hoodie_record_key`` has them; keys without a row are no error.
+        texts: to be looked for in the end beside those of the rows.
+        release_savepoints: delete the savepoints that hold one of the files.
+
+    Raises ConfigError for savepoints that hold a row, UnsupportedError for a table of another kind, TransientError
+    while others compact, cluster or restore, CorruptDataError, StorageError. After an error the same call goes on.
+    """
+    table = rewrite.table
+    table.config.check_writable()
+    table.config.kind.refuse(TableOperation.ERASURE, table.config.name)
+    table.rollback_pending()
+    table.refresh()
+    ledger = _ledger(table, frozenset(keys))
+    plan = plan_erasure(table, keys)
+    _check_savepoints(table, plan, release_savepoints=release_savepoints)
+    ledger.hold(plan, texts)
+    for savepoint in plan.held_by:
+        delete_savepoint(table, savepoint.instant)
+        ledger.record.savepoints.append(savepoint.instant)
+        ledger.save()
+    rewrite.take_out({h.group for h in plan.of(Fate.REWRITTEN) if h.group is not None}, plan.keys)
+    clean_slices(table, plan.groups)
+    _filter_deletes(table, plan, ledger)
+    for path in dict.fromkeys(_repair_of(holder.path) for holder in plan.of(Fate.REPAIR)):
+        table.storage.delete_tree(path)
+    if plan.groups or plan.of(Fate.METADATA):
+        _purge_metadata(table, plan, ledger)
+    _note_gone(table, ledger)
+    quarry = Quarry(plan.keys, frozenset(ledger.record.texts))
+    left = scan(table.storage, quarry, besides=ledger.record.path)
+    if left.is_clean:
+        ledger.end()
+    return ErasureReport(ledger.record, left)
+
+
+def _ledger(table: HudiTable, keys: frozenset[str]) -> Ledger:
+    """That of the same keys which is not done, or a new one."""
+    for known in erasure_records(table.storage):
+        if known.ended_ms is None and known.keys and keys == set(known.keys):
+            return Ledger(table.storage, known)
+    return Ledger(table.storage, ErasureRecord(table.clock.next(), sorted(keys)))
+
+
+def _check_savepoints(table: HudiTable, plan: ErasurePlan, *, release_savepoints: bool) -> None:
+    if plan.held_by and not release_savepoints:
+        names = ", ".join(f"{s.instant} ({s.comment})" if s.comment else s.instant for s in plan.held_by)
+        raise ConfigError(
+            f"savepoints hold the row: {names}",
+            do_next="release them with --release-savepoints, or delete them yourself; nothing was changed",
+            table=table.config.name,
+        )
+
+
+def _filter_deletes(table: HudiTable, plan: ErasurePlan, ledger: Ledger) -> None:
+    """Write the files of deletes that are kept beside the format again without the keys."""
+    quarry = Quarry(plan.keys)
+    for holder in plan.of(Fate.FILTERED):
+        with table.exclusively():
+            rows = pa.ipc.open_file(table.storage.read(holder.path)).read_all()
+            kept = rows.filter(pc.invert(quarry.named(rows.column(RECORD_KEY_FIELD))))
+            if len(kept):
+                sink = pa.BufferOutputStream()
+                with pa.ipc.new_file(sink, kept.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as file:
+                    file.write_table(kept)
+                table.storage.write(holder.path, sink.getvalue().to_pybytes())
+            else:
+                table.storage.delete(holder.path)
+        ledger.rewritten(holder.path)
+
+
+def _repair_of(path: str) -> str:
+    """The folder of the repair that kept a file."""
+    return "/".join(path.split("/")[: REPAIRS_PATH.count("/") + 2])
+
+
+def _purge_metadata(table: HudiTable, plan: ErasurePlan, ledger: Ledger) -> None:
+    with table.exclusively():
+        table.refresh()
+        index = table.metadata_table
+        if index is not None:
+            index.refresh()
+            purge(index, sorted({path for path, _ in plan.groups}))
+    _note_gone(table, ledger)
+
+
+def _note_gone(table: HudiTable, ledger: Ledger) -> None:
+    timelines = [("", table.timeline)]
+    if table.metadata_table is not None:
+        timelines.append((METADATA_ROOT, table.metadata_table.timeline))
+    ledger.note_gone(timelines)
