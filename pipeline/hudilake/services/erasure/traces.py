@@ -233,8 +233,6 @@ def _bounds_keys(value: bytes, schema: str | None, quarry: Quarry) -> bool:
 def _in_avro(data: bytes, quarry: Quarry) -> Iterator[Trace]:
     for record in fastavro.reader(io.BytesIO(data)):
         for text in _strings([record]):
-            if quarry.has_key(text):
-                yield Trace("Avro")
             yield from _texts(text.encode(errors="surrogateescape"), quarry, "Avro")
 
 
