@@ -29,7 +29,7 @@ from tests.whole.cluster.shipped import make_environment, run
 from tests.whole.cluster.workload import BATCH, configure, expected, rows_of
 
 COUNT = 6 * BATCH
-_WAIT_S = 240
+_WAIT_S = 600
 #: What the machine asks for, and not the user: little memory, loopback, and Spark's jars where they are.
 _DEFAULTS = {
     "spark.driver.memory": "600m",
