@@ -60,6 +60,7 @@ _MAYBE = str | None
 _ERROR = dict[str, str | dict[str, str] | None] | None
 _INSTANT = {"requested": str, "action": str, "state": str}
 _PLANNED = {"due": _MAYBE, "scheduled": _MAYBE, "completed": list[str], "pending": list[str], "seconds": float}
+_TAG = {"tag": str, "completed": str, "transaction": _MAYBE, "commits": dict[str, str]}
 _SAVEPOINT = {"instant": str, "user": str, "comment": str, "made_ms": int, "files": int}
 _CHECK = LineKind(more={"check": str, "verdict": CheckOutcome, "detail": str, "exit_code?": int, "next?": _MAYBE})
 _RECORD = {
@@ -198,6 +199,20 @@ LINES: Mapping[str, Sequence[LineKind]] = {
     ],
     "dump": [
         _fields(records=int, files=list[str], bytes=int, offsets=list[list[str | int]], lag=int, repeated=bool | int)
+    ],
+    "erase": [
+        _table(file=str, bytes=int, plan=str),
+        _table(savepoints=list[str], unread=dict[str, str]),
+        _table(file=str, bytes=int, gone_ms=int | None),
+        _table(
+            scanned_files=int,
+            scanned_bytes=int,
+            shared_texts=int,
+            left=dict[str, list[str]],
+            unread=dict[str, str],
+            record=str,
+        ),
+        _fields(unmatched_quarantined=int, not_looked_at=list[str]),
     ],
     "explain": [
         LineKind(
@@ -364,6 +379,9 @@ LINES: Mapping[str, Sequence[LineKind]] = {
         _table(request=str, rows=int, deletes=int, position=str),
     ],
     "tables": [LineKind(TableSummary)],
+    "tag create": [LineKind(more=_TAG)],
+    "tag delete": [_fields(tag=str, deleted=bool)],
+    "tag list": [LineKind(more=_TAG)],
     "top": [LineKind(LakeRow)],
     "verify": [LineKind(TableResult, more={"different": bool})],
     "why": [

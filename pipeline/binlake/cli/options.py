@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from hudilake.errors import ConfigError
+
 LakeConf = Annotated[Path, typer.Argument(help="The settings file (YAML).", metavar="CONF")]
 Table = Annotated[str, typer.Argument(help="The table, as database.table or by its path in the lake.", metavar="TABLE")]
 Tables = Annotated[
@@ -21,3 +23,9 @@ OnlyJson = Annotated[bool, typer.Option("--json", help="Print JSON, as without t
 #: Of a command that asks before it changes something.
 AsJsonUnasked = Annotated[bool, typer.Option("--json", help="Print a JSON object, and ask nothing: give --yes too.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for every table.")]
+
+
+def refuse_question(*, as_json: bool, yes: bool, dry_run: bool) -> None:
+    """A command whose lines a program reads cannot ask. Raises ConfigError if it would have to."""
+    if as_json and not (yes or dry_run):
+        raise ConfigError("--json asks nothing", do_next="give --yes, or --dry-run")

@@ -123,7 +123,13 @@ def test_commands_print_what_the_schemas_say(tmp_path: Path) -> None:
 def test_a_command_that_would_ask_asks_nothing(tmp_path: Path) -> None:
     lake = FedLake(tmp_path)
     lake.feed(2)
-    for words in (["restore", str(lake.conf), "shop.a", lake.commits()[0]], ["repair", f"{lake.path}/shop/a"]):
+    conf = str(lake.conf)
+    for words in (
+        ["restore", conf, "shop.a", lake.commits()[0]],
+        ["repair", f"{lake.path}/shop/a"],
+        ["revert", conf, "--transaction", "0-1-1"],
+        ["erase", conf, "shop.a", "1"],
+    ):
         done = CliRunner().invoke(app, [*words, "--json"])
         assert done.exit_code != 0
         assert done.stdout == ""

@@ -99,7 +99,7 @@ def test_reverts_in_any_order(beginning: list[list[Step]], actions: list[Any], c
             if what == "revert" and (numbers := chosen & here.transactions.keys()):
                 here.run_stream()
                 ids = [word for number in sorted(numbers) for word in ("--transaction", gtid(number))]
-                lines = here.json("revert", *ids, "--leave-conflicts")
+                lines = here.json("revert", *ids, "--leave-conflicts", "--yes")
                 left = {int(line["key"]) for line in lines if line.get("conflicts")}
                 assert left == model.revert(numbers), (action, here.transactions)
                 assert here.lake_rows() == model.rows()
@@ -122,7 +122,7 @@ def balances(path: Path, *values: int) -> Bank:
 
 def obstacles(here: Bank, *numbers: int) -> list[str]:
     ids = [word for number in numbers for word in ("--transaction", gtid(number))]
-    lines = here.json("revert", *ids, "--leave-conflicts")
+    lines = here.json("revert", *ids, "--leave-conflicts", "--yes")
     return [conflict for line in lines for conflict in line.get("conflicts", ())]
 
 
@@ -169,7 +169,7 @@ def test_columns_one_after_the_other(tmp_path: Path) -> None:
     here.transact(3, [Change("a", account(1, 1), account(1, 1, "b"))])
     here.run_stream()
     for number, row in ((2, account(1, 0, "b")), (3, account(1, 0))):
-        here.json("revert", "--transaction", gtid(number), "--by-column")
+        here.json("revert", "--transaction", gtid(number), "--by-column", "--yes")
         assert here.lake_rows() == {1: row}
 
 

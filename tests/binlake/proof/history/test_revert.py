@@ -85,7 +85,7 @@ def test_updates_inserts_and_deletes_of_several_tables(bank: Bank) -> None:
     assert "90.00 │ 100.00" in shown.output
     assert bank.run("revert", "--transaction", gtid(2), answer="n").exit_code == 1
     assert bank.commits("a") == 2
-    lines = bank.json("revert", "--transaction", gtid(2))
+    lines = bank.json("revert", "--transaction", gtid(2), "--yes")
     assert bank.lake_rows("a") == FIRST
     assert bank.lake_rows("b") == FIRST
     what = {(line["table"], line["key"]): line["what"] for line in lines if "key" in line}
@@ -98,8 +98,8 @@ def test_updates_inserts_and_deletes_of_several_tables(bank: Bank) -> None:
 def test_the_commit_and_status_say_what_was_reverted(bank: Bank) -> None:
     bank.transact(3, [Change("a", account(2, 100), account(2, 5))])
     bank.run_stream()
-    bank.json("revert", "--transaction", gtid(2))
-    bank.json("revert", "--transaction", gtid(3))
+    bank.json("revert", "--transaction", gtid(2), "--yes")
+    bank.json("revert", "--transaction", gtid(3), "--yes")
     reverts = RecordReader.newest_of(HudiTable.open(open_storage(f"{bank.path}/shop/a"))).reverts
     assert [(r.what, r.transactions, r.rows, r.left, r.source) for r in reverts] == [
         (f"transaction {gtid(2)}", (gtid(2),), 2, 0, "kafka"),
@@ -122,7 +122,7 @@ def test_changes_of_one_position_are_undone_one_by_one(tmp_path: Path) -> None:
     superseded = [line for line in bank.json("why", "shop.a", "1", "--kafka") if line["kind"] == "superseded"]
     assert [line["values"]["balance"] for line in superseded] == ["90.00", "80.00"]
     assert "the later offset decides" in superseded[0]["why"]
-    bank.json("revert", "--transaction", gtid(2))
+    bank.json("revert", "--transaction", gtid(2), "--yes")
     assert bank.lake_rows("a") == {1: account(1, 100)}
 
 
@@ -131,7 +131,7 @@ def test_a_range_is_undone_in_reverse_order(bank: Bank) -> None:
         bank.transfer(number, 1, 2, number)
     bank.run_stream()
     ends = ["--from-position", f"mysql-bin.000003:{bank.position(3)}", "--to-position"]
-    bank.json("revert", *ends, f"mysql-bin.000003:{bank.position(6)}", "--table", "shop.a")
+    bank.json("revert", *ends, f"mysql-bin.000003:{bank.position(6)}", "--table", "shop.a", "--yes")
     assert bank.lake_rows("a") == {**FIRST, 1: account(1, 90), 7: account(7, 7)}
     assert bank.lake_rows("b")[1] == account(1, 110)
 
@@ -144,7 +144,7 @@ def test_a_row_that_a_snapshot_has_read_again(bank: Bank, balance: int) -> None:
     bank.log.add("s.shop.a", event, {"id": 1})
     bank.run_stream()
     for selection in (["--transaction", gtid(2)], ["--from-position", "3:20000", "--to-position", "3:40000"]):
-        bank.json("revert", *selection)
+        bank.json("revert", *selection, "--yes")
         assert bank.lake_rows("a") == FIRST
         bank.deliver(2)
         bank.run_stream()
@@ -155,12 +155,12 @@ def test_a_transaction_before_one_that_was_reverted(bank: Bank) -> None:
     """What was reverted is no later change: alone and together the row is as before both."""
     bank.transfer(3, 1, 2, 3)
     bank.run_stream()
-    bank.json("revert", "--transaction", gtid(3))
+    bank.json("revert", "--transaction", gtid(3), "--yes")
     assert bank.lake_rows("a")[1] == account(1, 90)
-    bank.json("revert", "--transaction", gtid(2))
+    bank.json("revert", "--transaction", gtid(2), "--yes")
     assert bank.lake_rows("a") == FIRST
     for _ in range(2):  # nothing is left to do
-        bank.json("revert", "--transaction", gtid(2), "--transaction", gtid(3))
+        bank.json("revert", "--transaction", gtid(2), "--transaction", gtid(3), "--yes")
         assert bank.lake_rows("a") == FIRST
     commits = bank.commits("a")
     bank.deliver(3)
@@ -174,7 +174,7 @@ def test_a_range_of_times(bank: Bank) -> None:
     bank.transfer(3, 1, 2, 3)
     bank.run_stream()
     at = "2025-10-09T08:53:23"  # transaction 3
-    bank.json("revert", "--since", at, "--until", "2025-10-09T08:53:24")
+    bank.json("revert", "--since", at, "--until", "2025-10-09T08:53:24", "--yes")
     assert bank.lake_rows("a") == {**FIRST, 1: account(1, 90), 7: account(7, 7)}
     assert "the range holds only a part" not in bank.run("revert", "--since", at, "--dry-run").output
 
@@ -193,7 +193,7 @@ def test_a_transaction_that_reaches_beyond_the_time(bank: Bank) -> None:
 
 def test_events_that_wait_to_be_delivered_again(bank: Bank) -> None:
     bank.deliver(2)
-    bank.json("revert", "--transaction", gtid(2))
+    bank.json("revert", "--transaction", gtid(2), "--yes")
     bank.run_stream()
     assert bank.lake_rows("a") == FIRST
 
@@ -206,7 +206,7 @@ def test_a_changed_key_and_a_changed_partition(tmp_path: Path) -> None:
     bank.transact(2, [Change("a", account(0, 100), None), Change("a", None, account(9, 100))])
     bank.transact(3, [Change("a", account(1, 100), moved)])
     bank.run_stream()
-    bank.json("revert", "--transaction", gtid(2), "--transaction", gtid(3))
+    bank.json("revert", "--transaction", gtid(2), "--transaction", gtid(3), "--yes")
     assert bank.lake_rows("a") == {k: account(k, 100) for k in range(3)}
     (now,) = (line for line in bank.json("why", "shop.a", "1", "--partition", "region=us") if line["kind"] == "now")
     assert now["fate"] == "deleted"
@@ -218,7 +218,7 @@ def test_rows_with_conflicts_are_left_only_on_demand(bank: Bank) -> None:
     error = refused(bank, "--transaction", gtid(2))
     assert error.exit_code == BadInputError.exit_code
     assert error.what.startswith("1 rows were changed later")
-    bank.json("revert", "--transaction", gtid(2), "--by-column")
+    bank.json("revert", "--transaction", gtid(2), "--by-column", "--yes")
     assert bank.lake_rows("a") == {**FIRST, 1: account(1, 100, owner="new")}
 
 
@@ -229,7 +229,7 @@ def test_a_truncated_row_does_not_come_back(bank: Bank) -> None:
     assert bank.lake_rows("b") == {}
     deleted = [line for line in bank.json("why", "shop.b", "1") if line["kind"] == "version"][-1]
     assert "a TRUNCATE removed the row" in deleted["why"]
-    bank.json("revert", "--transaction", gtid(2), "--leave-conflicts")
+    bank.json("revert", "--transaction", gtid(2), "--leave-conflicts", "--yes")
     assert bank.lake_rows("b") == {}
     assert bank.lake_rows("a") == FIRST
 
@@ -240,12 +240,12 @@ def test_a_compaction_keeps_what_was_reverted(tmp_path: Path) -> None:
     bank.transact(1, [Change("a", None, account(k, 100)) for k in range(5)])
     bank.transact(2, [Change("a", account(1, 100), account(1, 1)), Change("a", account(2, 100), None)])
     bank.run_stream()
-    bank.json("revert", "--transaction", gtid(2))
+    bank.json("revert", "--transaction", gtid(2), "--yes")
     assert bank.run("compact").exit_code == 0
     bank.deliver(2)
     bank.run_stream()
     assert bank.lake_rows() == FIRST
-    assert not [line for line in bank.json("revert", "--transaction", gtid(2)) if line.get("cells")]
+    assert not [line for line in bank.json("revert", "--transaction", gtid(2), "--yes") if line.get("cells")]
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def test_offsets_that_kafka_has_deleted(bank: Bank) -> None:
     bank.low = Offsets({"s.shop.b": {0: 5}, "s.shop.a": {0: 5}})  # nothing shows that these lie before it
     assert "a part of the selection may be missing" in refused(bank, "--transaction", gtid(2)).what
     bank.low = Offsets({"s.shop.b": {0: 4}, "s.shop.a": {0: 4}})
-    bank.json("revert", "--transaction", gtid(2))
+    bank.json("revert", "--transaction", gtid(2), "--yes")
     assert bank.lake_rows("b") == FIRST
 
 
@@ -288,7 +288,7 @@ def test_a_transaction_that_is_not_applied_as_a_whole(bank: Bank) -> None:
     bank.run_stream(Offsets({**end, "s.shop.b": {0: end.at("s.shop.b", 0) - 1}}))
     assert "do not hold the whole selection yet" in refused(bank, "--transaction", gtid(3)).what
     bank.run_stream()
-    bank.json("revert", "--transaction", gtid(3))
+    bank.json("revert", "--transaction", gtid(3), "--yes")
     assert bank.lake_rows("b")[2] == account(2, 100)
 
 
@@ -427,12 +427,12 @@ def positions(bank: Bank, first: int, last: int) -> list[str]:
 
 def test_the_lakes_own_versions_as_before_images(bank: Bank) -> None:
     bank.log.records.clear()  # Kafka has nothing any more
-    bank.json("revert", *positions(bank, 2, 2))
+    bank.json("revert", *positions(bank, 2, 2), "--yes")
     assert bank.lake_rows("a") == FIRST
     assert bank.lake_rows("b") == FIRST
     for table in "ab":
         sound(bank, table)
-    again = bank.json("revert", *positions(bank, 2, 2))
+    again = bank.json("revert", *positions(bank, 2, 2), "--yes")
     assert not [line for line in again if line.get("cells")]
 
 
@@ -453,7 +453,7 @@ def test_versions_that_the_lake_does_not_have(bank: Bank) -> None:
 @pytest.mark.spark
 @pytest.mark.judge
 def test_hudi_spark_sees_what_was_reverted(bank: Bank, hudi_spark: HudiSpark) -> None:
-    bank.json("revert", "--transaction", gtid(2))
+    bank.json("revert", "--transaction", gtid(2), "--yes")
     bank.deliver(2)
     bank.run_stream()
     expected: list[dict[str, Any]] = [dict(row) for row in FIRST.values()]

@@ -126,7 +126,7 @@ def test_a_history_without_the_transaction(
         chosen = data.draw(st.sets(st.sampled_from(numbers), min_size=1, max_size=2))
         expected, kept = replayed(done, chosen)
         ids = [word for number in sorted(chosen) for word in ("--transaction", gtid(number))]
-        lines = here.json("revert", *ids, "--leave-conflicts")
+        lines = here.json("revert", *ids, "--leave-conflicts", "--yes")
         assert here.lake_rows() == existing(expected)
         assert {int(line["key"]) for line in lines if line.get("conflicts")} == kept
         assert not [line for line in here.json("revert", *ids, "--dry-run") if line.get("cells")]
@@ -157,7 +157,7 @@ def test_columns_are_set_back_one_by_one(
             mine = [change for change in changes if change.key == key]
             later = [c for n, cs in done if n > number for c in cs if c.key == key]
             expected[key] = merged(mine, now.get(key), later)
-        here.json("revert", "--transaction", gtid(number), "--by-column", "--leave-conflicts")
+        here.json("revert", "--transaction", gtid(number), "--by-column", "--leave-conflicts", "--yes")
         assert here.lake_rows() == existing(expected)
 
 

@@ -141,7 +141,7 @@ def test_one_file_group_is_read(tmp_path: Path) -> None:
 
 
 def test_a_reverted_row_says_so(bank: Bank) -> None:
-    bank.json("revert", "--transaction", gtid(3))
+    bank.json("revert", "--transaction", gtid(3), "--yes")
     newest = of_kind(bank.json("why", "shop.a", "3", "--kafka"), "version")[-1]
     assert newest["by"] == "revert"
     assert newest["values"]["balance"] == "100.00"

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table as Grid
 
 from binlake.cli.commands.reads.query import text
-from binlake.cli.options import LakeConf
+from binlake.cli.options import LakeConf, refuse_question
 from binlake.cli.table_options import chosen, shared
 from binlake.cli.text import epoch_ms, number, say, say_json, terminal
 from binlake.cli.typer_extras import options_of
@@ -90,9 +90,12 @@ def revert(
     ] = 5_000_000,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print each row and cell and change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every row; implies --yes.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON line for every row, and ask nothing: give --yes too.")
+    ] = False,
 ) -> None:
     """Undo transactions of the source in the lake, each table in a commit. Later changes are kept."""
+    refuse_question(as_json=as_json, yes=yes, dry_run=dry_run)
     settings = Settings.load(conf)
     selection = chosen_range.selection(settings.source.epoch)
     means = Means(before_images, source_log(settings), kafka_records, by_column)
@@ -100,7 +103,7 @@ def revert(
     _show(plan, as_json=as_json)
     if dry_run or not (plan.written or plan.conflicts):
         return
-    if not (yes or as_json) and not typer.confirm("Revert these rows?"):
+    if not yes and not typer.confirm("Revert these rows?"):
         raise typer.Exit(1)
     for place, instant in carry_out(settings, plan, shared(settings, "revert"), leave_conflicts=leave_conflicts):
         if as_json:

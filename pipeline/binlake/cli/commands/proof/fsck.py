@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from binlake.cli.options import AsJsonUnasked
+from binlake.cli.options import AsJsonUnasked, refuse_question
 from binlake.cli.table_options import Conf, TableName, locking_of, storage_of
 from binlake.cli.text import number, say_json, size, terminal
 from binlake.tables.audit import OFFSET_KEYS
-from hudilake.errors import ConfigError, CorruptDataError
+from hudilake.errors import CorruptDataError
 from hudilake.services.fsck import Finding, Report, Severity
 from hudilake.services.fsck import fsck as check_table
 from hudilake.services.kept import take_back as do_take_back
@@ -56,8 +56,7 @@ def repair(
     as_json: AsJsonUnasked = False,
 ) -> None:
     """Repair what fsck finds, as far as that loses no rows; what it removes is kept. Stop the stream first."""
-    if as_json and not (yes or dry_run):
-        raise ConfigError("--json asks nothing", do_next="give --yes, or --dry-run", table=table)
+    refuse_question(as_json=as_json, yes=yes, dry_run=dry_run)
     storage, console = storage_of(table, conf), terminal()
     if take_back:
         _ask(yes, "Put the files back as they were before the newest repair? No other process may write to the table.")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table as Grid
 
-from binlake.cli.options import LakeConf, Table
+from binlake.cli.options import LakeConf, Table, refuse_question
 from binlake.cli.table_options import chosen_one
-from binlake.cli.text import moment, number, say, size, terminal
+from binlake.cli.text import moment, number, say, say_json, size, terminal
 from binlake.proof.history.erasure import RowErasure, plan_row_erasure
 from binlake.settings import Settings
 from hudilake.services.erasure.erase import ErasureReport
@@ -31,10 +29,12 @@ def erase(
         bool, typer.Option("--release-savepoints", help="Delete the savepoints that hold the row.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON line for every file, and one at the end.")
+        bool,
+        typer.Option("--json", help="Print a JSON line for every file and one at the end, unasked: give --yes."),
     ] = False,
 ) -> None:
     """Erase a row and all its versions from the files of its table and from the quarantine, for good."""
+    refuse_question(as_json=as_json, yes=yes, dry_run=dry_run)
     settings = Settings.load(conf)
     asked = plan_row_erasure(settings, chosen_one(settings, table), key)
     if dry_run or not as_json:
@@ -42,7 +42,7 @@ def erase(
             _print_plan(name, plan, as_json=as_json)
     if dry_run:
         return
-    if not (yes or as_json) and not typer.confirm("Erase? Nothing brings the row back."):
+    if not yes and not typer.confirm("Erase? Nothing brings the row back."):
         raise typer.Exit(1)
     left = 0
     for name, report in asked.carry_out(release_savepoints=release):
@@ -56,8 +56,8 @@ def _print_plan(name: str, plan: ErasurePlan, *, as_json: bool) -> None:
     holders = [plan.holders[path] for path in sorted(plan.holders)]
     if as_json:
         for holder in holders:
-            _dump({"table": name, "file": holder.path, "bytes": holder.size, "plan": holder.fate.value})
-        _dump({"table": name, "savepoints": [s.instant for s in plan.held_by], "unread": plan.unread})
+            say_json({"table": name, "file": holder.path, "bytes": holder.size, "plan": holder.fate.value})
+        say_json({"table": name, "savepoints": [s.instant for s in plan.held_by], "unread": plan.unread})
         return
     grid = Grid(
         "file", "bytes", "what becomes of it", title=f"{name}: {len(holders)} files hold it", title_justify="left"
@@ -76,7 +76,7 @@ def _print_report(name: str, report: ErasureReport, *, as_json: bool) -> int:
     record, left = report.record, report.scan
     if as_json:
         for held in record.files:
-            _dump({"table": name, "file": held.path, "bytes": held.size, "gone_ms": held.gone_ms})
+            say_json({"table": name, "file": held.path, "bytes": held.size, "gone_ms": held.gone_ms})
     else:
         grid = Grid("file", "bytes", "gone", title=f"{name}: where it was", title_justify="left")
         for held in record.files:
@@ -90,7 +90,7 @@ def _print_scan(name: str, done: ByteScan, *, as_json: bool, record: str = "") -
     if as_json:
         finds = {path: sorted({trace.where for trace in seen}) for path, seen in done.finds.items()}
         counts = {"scanned_files": done.files, "scanned_bytes": done.size, "shared_texts": done.shared}
-        _dump({"table": name, **counts, "left": finds, "unread": done.unread, "record": record})
+        say_json({"table": name, **counts, "left": finds, "unread": done.unread, "record": record})
         return
     say(f"{name}: {number(done.files)} files, {size(done.size)} read again: {_found(done)}")
     for path, seen in done.finds.items():
@@ -118,11 +118,7 @@ def _print_rest(asked: RowErasure, *, as_json: bool) -> int:
             "see binlake quarantine show"
         )
     if as_json:
-        _dump({"unmatched_quarantined": asked.unmatched, "not_looked_at": ["Kafka", "the source", "other tables"]})
+        say_json({"unmatched_quarantined": asked.unmatched, "not_looked_at": ["Kafka", "the source", "other tables"]})
     else:
         say("not looked at: Kafka's topics, the source, other tables of the lake")
     return asked.unmatched + (len(dumps.finds) + len(dumps.unread) if dumps is not None else 0)
-
-
-def _dump(fields: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(fields, ensure_ascii=False) + "\n")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table as Grid
 
-from binlake.cli.options import AsJson, AsJsonUnasked, LakeConf, Table
+from binlake.cli.options import AsJson, AsJsonUnasked, LakeConf, Table, refuse_question
 from binlake.cli.table_options import chosen_one, opened, shared
 from binlake.cli.text import moment, number, say, say_json, size, terminal
 from binlake.position.lease import StreamLease
@@ -40,8 +40,7 @@ def restore_table(
     as_json: AsJsonUnasked = False,
 ) -> None:
     """Take back every later write of a table, for good. Stop its writers first; its stream delivers again what went."""
-    if as_json and not (yes or dry_run):
-        raise ConfigError("--json asks nothing", do_next="give --yes, or --dry-run", table=table)
+    refuse_question(as_json=as_json, yes=yes, dry_run=dry_run)
     settings = Settings.load(conf)
     place = chosen_one(settings, table)
     lease = StreamLease(open_storage(settings.state_uri, settings.state_options()), settings.name)

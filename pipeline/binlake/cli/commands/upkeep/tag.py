@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
-import sys
 from typing import Annotated
 
 import typer
@@ -13,7 +11,7 @@ from rich.table import Table as Grid
 from binlake.cli.commands.reads.cuts import chosen_cut, stream_cuts
 from binlake.cli.options import LakeConf
 from binlake.cli.table_options import chosen, shared
-from binlake.cli.text import number, say, terminal
+from binlake.cli.text import number, say, say_json, terminal
 from binlake.position.tags import Tag, Tags
 from binlake.settings import Settings
 from hudilake.errors import ConfigError
@@ -33,35 +31,42 @@ At = Annotated[
 ]
 
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for every tag.")]
+
+
 @tag.command("create")
-def create(conf: LakeConf, name: Name, at: At = None) -> None:
+def create(conf: LakeConf, name: Name, at: At = None, as_json: AsJson = False) -> None:
     """Keep a cut in all tables: none of its files is cleaned, and binlake query --at TAG reads it."""
     settings = Settings.load(conf)
     newest = stream_cuts(settings)[-1:] if at is None else []
     cut = newest[0] if newest else chosen_cut(settings, at or "9999-12-31")
     made = _tags(settings).create(name, cut, _tables(settings), getpass.getuser())
+    if as_json:
+        say_json(_fields(made))
+        return
     behind = f" behind transaction {made.transaction}" if made.transaction else ""
     say(f"tag {made.name} keeps {number(len(made.commits))} tables as of {made.completed}{behind}")
 
 
 @tag.command("delete")
-def delete(conf: LakeConf, name: Name) -> None:
+def delete(conf: LakeConf, name: Name, as_json: AsJson = False) -> None:
     """Delete a tag; the next clean may delete the files that it alone has kept."""
     settings = Settings.load(conf)
     if not _tags(settings).delete(name, _tables(settings)):
         raise ConfigError("there is no such tag", do_next="see binlake tag list", tag=name)
-    say(f"tag {name} is gone")
+    if as_json:
+        say_json({"tag": name, "deleted": True})
+    else:
+        say(f"tag {name} is gone")
 
 
 @tag.command("list")
-def list_all(
-    conf: LakeConf, as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every tag.")] = False
-) -> None:
+def list_all(conf: LakeConf, as_json: AsJson = False) -> None:
     """Print the tags of a stream, by name. Changes nothing."""
     known = _tags(Settings.load(conf)).all()
     if as_json:
         for one in known:
-            sys.stdout.write(json.dumps(_fields(one), ensure_ascii=False) + "\n")
+            say_json(_fields(one))
         return
     grid = Grid("tag", "complete at", "behind transaction", "tables", title=f"{len(known)} tags", title_justify="left")
     for one in known:
