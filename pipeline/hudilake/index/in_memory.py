@@ -66,7 +66,7 @@ class InMemoryIndex:
             for change in changes:
                 self._apply(self._kept[change.requested_time])
         self._until = latest_change(self._table)
-        pending = {instant.requested_time for instant in self._table.timeline.pending()}
+        pending = self._table.timeline.pending_times()
         self._kept = {instant: changes for instant, changes in self._kept.items() if instant in pending}
         self._check_size(sum(len(run.keys) for run in self._map.runs))
 

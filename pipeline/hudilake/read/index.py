@@ -124,7 +124,7 @@ class TableIndex:
         """Raise CorruptDataError if a log file that a commit wrote to a metadata partition is gone."""
         held = {(group.file_id, log.name.instant) for group in groups for log in group.logs}
         since = {group.file_id: "" if group.base is None else group.base.name.instant for group in groups}
-        pending = {instant.requested_time for instant in self._data_timeline.pending()}
+        pending = self._data_timeline.pending_times()
         for write in self.timeline().completed_actions((DELTA_COMMIT,)):
             if write.requested_time in pending or not LAST_INITIAL_INSTANT < write.requested_time <= until:
                 continue

@@ -15,6 +15,7 @@ import pytest
 from hudilake.errors import ConfigError, CorruptDataError, LakeError, UnsupportedError
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.files.column_stats import ColumnRange, ValueType
+from hudilake.format.timeline.instant import SAVEPOINT, Instant, State
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.describe import describe_file
 from hudilake.metadata.initialise import drop, initialise
@@ -226,6 +227,17 @@ def test_a_late_deletion_of_a_metadata_table_meets_no_file_of_the_next_one(tmp_p
         table.write([_row(n, turn) for n in range(8)])
         _check(table, _fresh_reader(table))
         assert [f for f in fsck(table.storage, grace_ms=0).findings if f.severity is not Severity.INFO] == []
+
+
+def test_a_savepoint_that_died_hides_no_file_of_its_write(tmp_path: Path) -> None:
+    """Its inflight file has the requested time of the write that it holds."""
+    table = IndexedTable(tmp_path / "t", arrow_schema(COLUMNS), part="day")
+    instant = table.write([_row(n, 1) for n in range(4)])
+    table.storage.create(Instant(instant, SAVEPOINT, State.INFLIGHT).path, b"")
+    _check(table, _fresh_reader(table))
+    table.reopen()
+    table.write([_row(9, 2)])
+    _check(table, _fresh_reader(table))
 
 
 def test_a_rewritten_properties_file_loses_its_hadoop_checksum(tmp_path: Path) -> None:

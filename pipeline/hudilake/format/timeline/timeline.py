@@ -24,6 +24,7 @@ from hudilake.format.timeline.instant import (
     COMPLETED_ACTIONS,
     REPLACE_COMMIT,
     RESTORE,
+    SAVEPOINT,
     WRITE_ACTIONS,
     Instant,
     known_instant,
@@ -116,6 +117,11 @@ class Timeline:
     def pending(self) -> list[Instant]:
         """All instants that are requested or inflight, oldest first."""
         return sorted(self._pending.values())
+
+    def pending_times(self) -> set[str]:
+        """The requested times of pending instants. A savepoint has that of the write that it holds, which has completed:
+        its own is left out."""
+        return {instant.requested_time for instant in self._pending.values() if instant.action != SAVEPOINT}
 
     def last_completed(self) -> Instant | None:
         """The completed write with the newest requested time."""

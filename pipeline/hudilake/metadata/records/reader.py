@@ -137,7 +137,7 @@ def load_groups(
     An instant counts if it is completed here and not pending on the data table (``getValidInstantTimestamps``), and, if
     ``until`` is given, not after it.
     """
-    pending = {instant.requested_time for instant in data_timeline.pending()}
+    pending = data_timeline.pending_times()
 
     def visible(instant: str) -> bool:
         in_time = until is None or instant <= until

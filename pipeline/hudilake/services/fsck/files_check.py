@@ -50,7 +50,7 @@ def _named(evidence: Evidence) -> dict[str, WriteStat]:
 
 def _unreferenced(evidence: Evidence, file: DataFile, named: dict[str, WriteStat]) -> Iterator[Finding]:
     instant = file.name.instant
-    pending = {i.requested_time for i in evidence.timeline.pending()}
+    pending = evidence.timeline.pending_times()
     if file.path in named or instant in pending or instant in evidence.unreadable:
         return
     if instant in evidence.bodies or instant in evidence.archived:

@@ -121,7 +121,7 @@ class IndexCheck:
 
     def _pending(self) -> Iterator[Finding]:
         data = self.evidence.timeline
-        on_data = {i.requested_time for i in data.pending()}
+        on_data = data.pending_times()
         for pending in Timeline.load(self.evidence.storage.sub(METADATA_PATH)).pending():
             path = f"{METADATA_PATH}/{pending.path}"
             time = pending.requested_time

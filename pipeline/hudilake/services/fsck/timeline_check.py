@@ -148,7 +148,7 @@ def _unreadable_plan(evidence: Evidence, instant: Instant) -> Iterator[Finding]:
 
 def _markers(evidence: Evidence) -> Iterator[Finding]:
     """Markers of instants that are not pending: they are not used any more."""
-    pending = {i.requested_time for i in evidence.timeline.pending()}
+    pending = evidence.timeline.pending_times()
     groups: dict[str, bool] = {}
     for info in evidence.below(TEMP_PATH):
         instant, slash, _ = info.path[len(TEMP_PATH) + 1 :].partition("/")
