@@ -119,8 +119,8 @@ class Timeline:
         return sorted(self._pending.values())
 
     def pending_times(self) -> set[str]:
-        """The requested times of pending instants. A savepoint has that of the write that it holds, which has completed:
-        its own is left out."""
+        """The requested times of pending instants, but for savepoints: theirs are of the completed writes that they
+        hold."""
         return {instant.requested_time for instant in self._pending.values() if instant.action != SAVEPOINT}
 
     def last_completed(self) -> Instant | None:
