@@ -239,6 +239,7 @@ class DecodedRecords:
     transaction, ddl, notification, ignored, query, bootstrap).
     ``unknown_columns`` names columns that occur in rows of a table but not in its schema. The caller may learn a newer
     schema and decode the chunk again. Until then those rows are in ``quarantined`` (reason ``unknown_column``).
+    ``by_template`` counts the records that were read by templates, which is the fast way.
     """
 
     changes: list[ChangeBatch] = field(default_factory=list)
@@ -247,6 +248,7 @@ class DecodedRecords:
     filtered: dict[tuple[SourceTable | None, str], int] = field(default_factory=dict)
     unknown_columns: dict[SourceTable, set[str]] = field(default_factory=dict)
     inferred: dict[SourceTable, dict[str, InferredType]] = field(default_factory=dict)
+    by_template: int = 0
 
     def count_filtered(self, source: SourceTable | None, kind: str, n: int = 1) -> None:
         """Add ``n`` records that are valid and change nothing."""
@@ -258,6 +260,7 @@ class DecodedRecords:
             self.changes += other.changes
             self.quarantined += other.quarantined
             self.controls += other.controls
+            self.by_template += other.by_template
             for (source, kind), n in other.filtered.items():
                 self.count_filtered(source, kind, n)
             for table, names in other.unknown_columns.items():

@@ -14,7 +14,7 @@ from binlake.decode import order
 from binlake.decode.changes import FILE_BITS, POSITION_BITS, UNKNOWN_PLACE, SourceTable
 from binlake.decode.options import DecodeOptions
 from binlake.decode.quarantine import Buffer
-from binlake.decode.slices import Slices
+from binlake.decode.slices import Slices, selected
 
 _I64 = npt.NDArray[np.int64]
 NO_POSITION = -1
@@ -103,11 +103,6 @@ class RowEvents:
             else:
                 parts[name] = None if values is None else values + others
         return RowEvents(**parts)
-
-
-def selected(values: list[Any] | Slices, chosen: Sequence[int]) -> list[Any] | Slices:
-    """The values at these indices."""
-    return values.select(chosen) if isinstance(values, Slices) else [values[i] for i in chosen]
 
 
 def from_flats(flats: list[Any], at: list[int], payloads: list[Buffer], traced: bool) -> RowEvents:

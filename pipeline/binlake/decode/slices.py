@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,10 @@ Arrays = tuple[pa.Array | None, ...]
 
 
 class CellReader(Protocol):
-    """The values of images, by their rows in the text."""
+    """The values of images, by their rows in the text; of the first rows alone."""
+
+    def __len__(self) -> int:
+        """How many rows have values."""
 
     def read(self, rows: _I64, wanted: Sequence[ColumnRequest]) -> tuple[npt.NDArray[np.bool_], list[Arrays]]:
         """Which of ``rows`` have no other columns and only values of these types; and each column of those rows."""
@@ -90,8 +93,15 @@ class Slices(Sequence[Buffer]):
 
     def read(self, wanted: Sequence[ColumnRequest]) -> tuple[_I64, list[Arrays]]:
         """Indices of the images whose values were read and are of the wanted types, and each column of these images."""
-        indices = np.flatnonzero(self.rows != _ELSEWHERE) if self.cells is not None else np.empty(0, dtype=np.int64)
-        if self.cells is None or not len(indices):
-            return indices[:0], []
+        if self.cells is None:
+            return np.empty(0, dtype=np.int64), []
+        indices = np.flatnonzero((self.rows != _ELSEWHERE) & (self.rows < len(self.cells)))
+        if not len(indices):
+            return indices, []
         good, columns = self.cells.read(self.rows[indices], wanted)
         return indices[good], columns
+
+
+def selected(values: Sequence[Any], chosen: Sequence[int]) -> Any:  # noqa: ANN401 - images or other parallel values
+    """The values at these indices: Slices of Slices, a list of any others."""
+    return values.select(chosen) if isinstance(values, Slices) else [values[i] for i in chosen]

@@ -11,13 +11,13 @@ from binlake.decode.formats.reader import decode
 from binlake.decode.options import DecodeOptions
 from binlake.decode.schemas.schemas import SchemaSource
 from binlake.decode.templates import cells as objects
-from binlake.decode.templates import scan
+from binlake.decode.templates import reading
 
 
 def by_name(found: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> DecodedRecords:
     """As it is read without templates."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "scan_envelopes", lambda *_, **__: None)
+        patch.setattr(reading.Reading, "of", lambda *_: None)
         return decode(found, schemas, options)
 
 

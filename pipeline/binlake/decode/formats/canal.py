@@ -9,12 +9,14 @@ changes its key always gets its before image and the row under the old key is de
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from binlake.decode import order
 from binlake.decode.changes import ControlKind, SourceTable
@@ -31,6 +33,11 @@ from binlake.decode.schemas.schemas import ALWAYS, SchemaVersion
 from binlake.decode.types.mysql_types import parse_type
 from hudilake.errors import UnsupportedError
 
+if TYPE_CHECKING:
+    from binlake.decode.templates.canal import CanalRows
+
+_I64 = npt.NDArray[np.int64]
+_NONE = np.empty(0, dtype=np.int64)
 _NULL = b"null"
 _ROW_OPS = {"INSERT": "c", "UPDATE": "u", "DELETE": "d"}
 _DDL = frozenset({"CREATE", "ALTER", "ERASE", "RENAME", "CINDEX", "DINDEX"})
@@ -98,23 +105,96 @@ class _Kind:
     key: tuple[str, ...] | None
 
 
+@dataclass
+class _Messages:
+    """Messages of one kind, with their records: those that templates have read, and the others."""
+
+    read: list[_I64] = field(default_factory=list)
+    others: list[tuple[int, _Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """What templates have read. ``live``: the records of all messages."""
+
+    rows: CanalRows
+    live: _I64
+
+    @property
+    def heads(self) -> list[_CanalMessage]:
+        """The message of each template."""
+        return [template.document["head"] for template in self.rows.reading.templates]
+
+    def records(self, read: _I64) -> _I64:
+        """The records of messages, by their places among those read."""
+        return self.live[self.rows.rows[read]]
+
+
 def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
-    messages_by_kind: dict[_Kind, list[tuple[int, _Any]]] = {}
-    heads = _heads(chunk)
+    live = chunk.live()
+    scan = _scanned(chunk, live)
+    messages_by_kind: dict[_Kind, _Messages] = {}
+    if scan is not None:
+        chunk.decoded.by_template += len(scan.rows.rows)
+        _sort_read(chunk, scan, messages_by_kind)
+        live = np.delete(scan.live, scan.rows.rows).tolist()
+    heads = _heads(chunk, live)
     values = [chunk.records.values[index] or b"" for index, _ in heads]
     doubled = set(with_duplicate_members(values, [head for _, head in heads], _MEMBERS, _inner))
     for i, (index, head) in enumerate(heads):
         fault = json_fault(values[i], chunk.options.max_nesting) if i in doubled else None
         if fault is not None:
             chunk.refuse(index, fault, _source(head))
-        elif (kind := _settled(chunk, index, head)) is not None:
-            messages_by_kind.setdefault(kind, []).append((index, head))
-    for kind, messages in messages_by_kind.items():
-        for some in _portions(messages):
-            _decode_table(chunk, kind, some)
+        elif (of_kind := _settled(chunk, index, head)) is not None:
+            messages_by_kind.setdefault(of_kind, _Messages()).others.append((index, head))
+    for kind, messages in sorted(messages_by_kind.items(), key=lambda item: _first(item[1], scan)):
+        _decode_kind(chunk, kind, messages, scan)
     if chunk.tombstones:
         chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
+
+
+def _scanned(chunk: DecodeChunk, live: list[int]) -> _Scan | None:
+    """The messages of rows that look alike; None if there are none."""
+    # imported here: numba needs half a second, and commands that decode nothing import this module too
+    from binlake.decode.templates.canal import read_rows
+
+    def content(message: Buffer) -> Mapping[str, Any] | None:
+        try:
+            head = _STRICT(message)
+        except _BAD:
+            return None
+        if head.type not in _ROW_OPS or _source(head) is None or _shape_fault(head) is not None:
+            return None
+        if json_fault(bytes(message), chunk.options.max_nesting) is not None:
+            return None
+        rows = head.data or []
+        one = len(rows) == 1 and bytes(rows[0])[:1] == b"{"
+        return {"type": head.type, "rows": 1 if one else 0, "head": head}
+
+    rows = read_rows([chunk.records.values[index] or b"" for index in live], content)
+    return None if rows is None else _Scan(rows, np.array(live, dtype=np.int64))
+
+
+def _sort_read(chunk: DecodeChunk, scan: _Scan, messages_by_kind: dict[_Kind, _Messages]) -> None:
+    """Sort the messages that templates have read into kinds; those of ignored tables are counted."""
+    everything = np.arange(len(scan.rows.rows))
+    template = scan.rows.template(everything)
+    for n, head in enumerate(scan.heads):
+        read, source = everything[template == n], _source(head)
+        if source is None or not len(read):
+            continue
+        if source in chunk.options.ignored_tables:
+            chunk.decoded.count_filtered(source, IGNORED, len(read))
+        else:
+            kind = _Kind(source, bytes(head.mysql_type), head.pk_names)
+            messages_by_kind.setdefault(kind, _Messages()).read.append(read)
+
+
+def _first(messages: _Messages, scan: _Scan | None) -> int:
+    """The first record of messages."""
+    first = [int(scan.records(read[:1])[0]) for read in messages.read] if scan is not None else []
+    return min(first + [index for index, _ in messages.others[:1]])
 
 
 def _inner(message: _Any) -> Iterator[Buffer]:
@@ -125,9 +205,9 @@ def _inner(message: _Any) -> Iterator[Buffer]:
     yield message.sql_type
 
 
-def _heads(chunk: DecodeChunk) -> list[tuple[int, _Any]]:
+def _heads(chunk: DecodeChunk, live: list[int]) -> list[tuple[int, _Any]]:
     heads: list[tuple[int, _Any]] = []
-    for index in chunk.live():
+    for index in live:
         value = chunk.records.values[index] or b""
         try:
             heads.append((index, _STRICT(value)))
@@ -194,7 +274,7 @@ def _shape_fault(message: _Any) -> Fault | None:
 
 
 def _statement(chunk: DecodeChunk, at: int, message: _Any, source: SourceTable) -> None:
-    place = int(_orders(chunk, [at], [message])[0])
+    place = int(_orders(chunk, [at], [message.gtid])[0])
     if place == order.OUT_OF_RANGE:
         chunk.refuse(at, _ORDER, source)
     elif message.type == "TRUNCATE":
@@ -206,46 +286,101 @@ def _statement(chunk: DecodeChunk, at: int, message: _Any, source: SourceTable) 
 _ORDER = Fault(Reason.ORDER_OUT_OF_RANGE, "the Kafka offset does not fit the ordering value")
 
 
-def _orders(chunk: DecodeChunk, at: list[int], messages: list[_Any]) -> order.Int64s:
+def _orders(chunk: DecodeChunk, at: list[int], gtids: list[str | None]) -> order.Int64s:
     options = chunk.options
-    epochs = np.array([options.epoch_for(None, message.gtid) for message in messages], dtype=np.int64)
+    if options.epoch_of_gtid_domain:
+        epochs = np.array([options.epoch_for(None, gtid) for gtid in gtids], dtype=np.int64)
+    else:
+        epochs = np.full(len(at), options.epoch_for(None, None), dtype=np.int64)
     return order.offset_orders(epochs, chunk.records.offsets[at])
 
 
-def _portions(messages: list[tuple[int, _Any]]) -> Iterator[list[tuple[int, _Any]]]:
-    """The messages in portions by rows, so that a portion needs no more memory than a chunk of single rows."""
-    portion: list[tuple[int, _Any]] = []
-    rows = 0
-    for pair in messages:
-        portion.append(pair)
-        rows += len(pair[1].data or ())
-        if rows >= _MOST_ROWS:
-            yield portion
-            portion, rows = [], 0
-    if portion:
-        yield portion
+def _portions(counts: _I64) -> Iterator[slice]:
+    """Messages in portions by rows, so that a portion needs no more memory than a chunk of single rows."""
+    rows, start = np.cumsum(counts), 0
+    while start < len(counts):
+        before = rows[start - 1] if start else 0
+        stop = int(np.searchsorted(rows, before + _MOST_ROWS)) + 1
+        yield slice(start, stop)
+        start = stop
 
 
-def _decode_table(chunk: DecodeChunk, kind: _Kind, messages: list[tuple[int, _Any]]) -> None:
+def _decode_kind(chunk: DecodeChunk, kind: _Kind, messages: _Messages, scan: _Scan | None) -> None:
+    """Decode messages of one kind, portion by portion, in the order of their records."""
+    read = np.sort(np.concatenate([_NONE, *messages.read]))
+    there = (scan.records(read), scan.rows.counts[read]) if scan is not None else (read, read)
+    records = np.concatenate([there[0], np.array([index for index, _ in messages.others], dtype=np.int64)])
+    counts = np.concatenate([there[1], np.array([len(m.data or ()) for _, m in messages.others], dtype=np.int64)])
+    by_record = np.argsort(records)
+    for portion in _portions(counts[by_record]):
+        chosen = by_record[portion]
+        others = [messages.others[i] for i in (chosen[chosen >= len(read)] - len(read)).tolist()]
+        _decode_portion(chunk, kind, scan, read[chosen[chosen < len(read)]], others)
+
+
+def _decode_portion(
+    chunk: DecodeChunk, kind: _Kind, scan: _Scan | None, read: _I64, messages: list[tuple[int, _Any]]
+) -> None:
     known = _version(kind.types, kind.key)
     if isinstance(known, Fault):
-        for index, _ in messages:
+        for index in sorted([index for index, _ in messages] + (scan.records(read).tolist() if scan else [])):
             chunk.refuse(index, known, kind.source)
         return
     versions = (known,) if known is not None else chunk.schemas.versions(kind.source)
     key = chunk.schemas.key(kind.source) or kind.key or (versions[-1].key if versions else ())
     whole = chunk.options.wants_before(kind.source)
-    events = RowEvents.none(traced=False)
+    traced = bool(chunk.options.epoch_of_gtid_domain)
+    events = RowEvents.none(traced=traced)
     for index, message in messages:
         _add_rows(events, index, message, key, whole)
-    orders = _orders(chunk, [index for index, _ in messages], [message for _, message in messages])
-    each = np.repeat(orders, [len(message.data or ()) for _, message in messages])
-    good = np.flatnonzero(each != order.OUT_OF_RANGE)
-    for n in np.flatnonzero(orders == order.OUT_OF_RANGE).tolist():
-        chunk.refuse(messages[n][0], _ORDER, kind.source)
+    if scan is not None and len(read):
+        alike = _events_read(scan, read, kind, key, whole=whole, traced=traced)
+        events = (
+            alike.extended(events).select(np.argsort(alike.at + events.at, kind="stable").tolist())
+            if len(events)
+            else alike
+        )
+    orders = _orders(chunk, events.at, events.gtids or [])
+    good = np.flatnonzero(orders != order.OUT_OF_RANGE)
+    for index in np.unique(np.array(events.at)[orders == order.OUT_OF_RANGE]).tolist():
+        chunk.refuse(index, _ORDER, kind.source)
     group = TableEvents(kind.source, None, kind.key, events)
-    place = Places(each, np.full(len(each), NO_PLACE, dtype=np.int64))
+    place = Places(orders, np.full(len(orders), NO_PLACE, dtype=np.int64))
     decode_rows(chunk, group, place, good, form=CanalForm(chunk.options.time_zone), versions=versions)
+
+
+def _events_read(scan: _Scan, read: _I64, kind: _Kind, key: tuple[str, ...], *, whole: bool, traced: bool) -> RowEvents:
+    """The events of messages that templates have read."""
+    taken, template = scan.rows, scan.rows.template(read)
+    counts = taken.counts[read]
+    numbers = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    images = taken.images.select(np.repeat(taken.firsts[read], counts) + numbers)
+    ops, databases, tables = (
+        np.array(names, dtype=object)[np.repeat(template, counts)]
+        for names in zip(*((_ROW_OPS[head.type], head.database, head.table) for head in scan.heads), strict=True)
+    )
+    befores: list[Buffer] = [_NULL] * len(numbers)
+    updates = np.flatnonzero(ops == "u")
+    if len(updates):
+        olds = (np.repeat(taken.first_olds[read], counts) + numbers)[updates]
+        names = [*_TYPES(kind.types)] if kind.types != _NULL else []
+        looked_at = np.flatnonzero(~taken.unchanged(olds, names, key)) if not whole else np.arange(len(olds))
+        for i, old in zip(updates[looked_at].tolist(), olds[looked_at].tolist(), strict=True):
+            befores[i] = before_of(images[i], taken.olds[old], key, whole)
+    return RowEvents(
+        at=np.repeat(scan.records(read), counts).tolist(),
+        ops=ops.tolist(),
+        databases=databases.tolist(),
+        tables=tables.tolist(),
+        files=[None] * len(numbers),
+        positions=[NO_POSITION] * len(numbers),
+        rows=numbers.tolist(),
+        source_ms=np.repeat(taken.es(read), counts).tolist(),
+        servers=[None] * len(numbers) if traced else None,
+        gtids=np.repeat(np.array(taken.gtids(read), dtype=object), counts).tolist() if traced else None,
+        images=images,
+        befores=befores,
+    )
 
 
 def _add_rows(events: RowEvents, at: int, message: _Any, key: tuple[str, ...], whole: bool) -> None:
@@ -259,6 +394,9 @@ def _add_rows(events: RowEvents, at: int, message: _Any, key: tuple[str, ...], w
     events.positions += [NO_POSITION] * n
     events.rows += range(n)
     events.source_ms += [message.es or 0] * n
+    if events.servers is not None and events.gtids is not None:
+        events.servers += [None] * n
+        events.gtids += [message.gtid] * n
     befores: list[Buffer] = [_NULL] * n
     if message.type == "UPDATE":
         befores = [before_of(row, old, key, whole) for row, old in zip(rows, message.old or (), strict=True)]

@@ -97,6 +97,7 @@ class DecodeChunk:
         if not live:
             return
         sorted_messages = sort_messages(payloads, live, self._shape())
+        self.decoded.by_template += sorted_messages.by_template
         for index, fault in sorted_messages.faults:
             self.refuse(live[index], fault)
         framed = [index for index, kind in sorted_messages.others if kind == FRAMED]

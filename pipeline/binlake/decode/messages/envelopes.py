@@ -145,7 +145,7 @@ class SortedMessages:
 
     ``events`` come from envelopes; ``event_at`` are their positions. ``flats`` hold decoded heads. ``others`` hold the
     kind of each record that changes nothing (DDL_OF_TABLE for a statement about a table; FRAMED for a message that is
-    still in its frame). ``faults`` hold the rest.
+    still in its frame). ``faults`` hold the rest. ``by_template``: how many were read by templates.
     """
 
     events: RowEvents
@@ -154,6 +154,7 @@ class SortedMessages:
     flat_at: list[int] = field(default_factory=list)
     others: list[tuple[int, str]] = field(default_factory=list)
     faults: list[tuple[int, Fault]] = field(default_factory=list)
+    by_template: int = 0
 
 
 def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) -> SortedMessages:
@@ -168,7 +169,7 @@ def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape
     if scanned is None:
         return _sort_all(payloads, at, shape)
     if not len(scanned.rest):
-        return SortedMessages(scanned.events, scanned.rows.tolist())
+        return SortedMessages(scanned.events, scanned.rows.tolist(), by_template=len(scanned.rows))
     rest = scanned.rest.tolist()
     rest_messages = _sort_all([payloads[i] for i in rest], [at[i] for i in rest], shape)
     places = scanned.rows.tolist() + [rest[i] for i in rest_messages.event_at]
@@ -182,6 +183,7 @@ def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape
         flat_at=[rest[i] for i in rest_messages.flat_at],
         others=[(rest[i], kind) for i, kind in rest_messages.others],
         faults=[(rest[i], fault) for i, fault in rest_messages.faults],
+        by_template=len(scanned.rows),
     )
 
 

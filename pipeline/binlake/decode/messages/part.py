@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, TableSchema
-from binlake.decode.events import Places, RowEvents, selected
+from binlake.decode.events import Places, RowEvents
 from binlake.decode.messages.chunk import DecodeChunk, TableEvents
 from binlake.decode.messages.frames import open_loose
 from binlake.decode.messages.rows import DecodedRows, RowReader
@@ -24,7 +24,7 @@ from binlake.decode.options import Form, JsonForm
 from binlake.decode.quarantine import Buffer, Fault, Reason
 from binlake.decode.schemas.schemas import SchemaVersion
 from binlake.decode.schemas.table_schema import SchemaRequest, schemas_in_force
-from binlake.decode.slices import Slices
+from binlake.decode.slices import Slices, selected
 
 # BIT columns of the Kafka key: Debezium writes their bytes in one order in a snapshot, in another one otherwise.
 #

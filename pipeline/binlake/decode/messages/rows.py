@@ -23,7 +23,7 @@ from binlake.decode.changes import Column, TableSchema
 from binlake.decode.messages.envelopes import FLAT_LONGS
 from binlake.decode.messages.images import with_json_as_text
 from binlake.decode.quarantine import Buffer, Fault, Reason, row_fault, unknown_columns_fault
-from binlake.decode.slices import Arrays, ColumnRequest, Slices
+from binlake.decode.slices import Arrays, ColumnRequest, Slices, selected
 from binlake.decode.types.columns import forms_of
 from binlake.decode.types.wires import DOCUMENTS, WIRES, read_as, to_lake
 
@@ -101,7 +101,7 @@ class RowReader:
                 yield self._convert(arrays, images.__getitem__, indices, faults)
                 rest = np.setdiff1d(rest, indices, assume_unique=True)
         if len(rest):
-            chosen = images if len(rest) == len(images) else [images[i] for i in rest.tolist()]
+            chosen = images if len(rest) == len(images) else selected(images, rest.tolist())
             among, arrays = read_images(chosen, wanted, self._documents, [name for name, _ in self.added])
             if len(among):
                 indices, rest = rest[among], np.delete(rest, among)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from binlake.decode.quarantine import Buffer
-from binlake.decode.slices import Arrays, ColumnRequest
+from binlake.decode.slices import Arrays, ColumnRequest, Slices
 from binlake.decode.templates.kernel import (
     ESCAPED,
     FALSE,
@@ -98,6 +98,9 @@ class TemplateCells:
     slots: dict[str, int]
     names: Sequence[Sequence[str]]
     template: npt.NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.template)
 
     @staticmethod
     def of_objects(
@@ -272,6 +275,16 @@ def _read_alone(spelled: pa.Array, kind: pa.DataType) -> pa.Array:
 # Row images of any form as cells: members are found by name, one image after the other.
 
 
+def joined(images: Sequence[Buffer]) -> tuple[npt.NDArray[np.uint8], _I64, _I64]:
+    """One text with all images, and where each begins and ends in it."""
+    if isinstance(images, Slices) and not images.others:
+        text = np.frombuffer(images.text, dtype=np.uint8)
+        return text, images.starts[images.rows], images.ends[images.rows]
+    ends = np.cumsum(np.fromiter(map(len, images), dtype=np.int64, count=len(images)))
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
+    return np.frombuffer(b"".join(images), dtype=np.uint8), starts, ends
+
+
 def read_images(
     images: Sequence[Buffer], wanted: Sequence[ColumnRequest], documents: Collection[str], passed: Sequence[str]
 ) -> tuple[_I64, list[Arrays]]:
@@ -281,9 +294,7 @@ def read_images(
     because they are not columns.
     """
     members = {column.name: RAW if column.name in documents else VALUE for column in wanted}
-    ends = np.cumsum(np.fromiter(map(len, images), dtype=np.int64, count=len(images)))
-    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
-    text = np.frombuffer(b"".join(images), dtype=np.uint8)
+    text, starts, ends = joined(images)
     matched, cells = TemplateCells.of_objects(text, starts, ends, members | dict.fromkeys(passed, PLAIN))
     indices = np.flatnonzero(matched)
     good, columns = cells.read(indices, wanted)

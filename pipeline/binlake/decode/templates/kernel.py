@@ -267,19 +267,32 @@ def _put(
         value[slot, row], length[slot, row] = start + 1, end - start - 2
 
 
+#: What a text has more at its end, so that a word begins at each of its bytes.
+PADDING = bytes(8)
+_WORD = 8
+_WORDS = types.Array(types.uint64, 1, "A", readonly=True, aligned=False)
+
+
+def words_of(text: bytes) -> npt.NDArray[np.uint64]:
+    """The eight bytes from each byte of a text on, without a copy. The text ends with PADDING."""
+    return np.ndarray(len(text) - _WORD, dtype=np.uint64, buffer=text, strides=(1,))
+
+
 @compiled(
     types.void(
-        BYTES, LONGS, LONGS, LONGS, types.int64[:, ::1], BYTES,
+        BYTES, _WORDS, LONGS, LONGS, LONGS, types.int64[:, ::1], BYTES, _WORDS,
         types.boolean[::1], types.int8[:, ::1], types.int64[:, ::1], types.int32[:, ::1], types.int64[:, ::1],
     )
 )  # fmt: skip
 def scan(
-    text: _Bytes, rows: _Longs, starts: _Longs, ends: _Longs, steps: _Longs, literals: _Bytes,
+    text: _Bytes, words: npt.NDArray[np.uint64], rows: _Longs, starts: _Longs, ends: _Longs,
+    steps: _Longs, literals: _Bytes, literal_words: npt.NDArray[np.uint64],
     matched: npt.NDArray[np.bool_], what: npt.NDArray[np.int8], value: _Longs, length: npt.NDArray[np.int32],
     marks: _Longs,
 ) -> None:  # fmt: skip
     """Read the messages ``rows``, which lie at ``starts`` to ``ends`` of ``text``, by one template.
 
+    ``words``, ``literal_words``: of ``text`` and ``literals`` (see ``words_of``).
     ``steps``: (n, 3) of step, arg, size. Filled for each message that matches: ``matched`` by row; ``what``, ``value``
     and ``length`` by slot and row; ``marks`` by mark and row. The slots of other messages stay ABSENT.
     """
@@ -290,10 +303,13 @@ def scan(
             if step == LITERAL:
                 size = steps[n, 2]
                 good = cursor + size <= end
-                for i in range(size if good else 0):
-                    if text[cursor + i] != literals[arg + i]:
-                        good = False
-                        break
+                i = 0
+                while good and i + _WORD <= size:
+                    good = words[cursor + i] == literal_words[arg + i]
+                    i += _WORD
+                while good and i < size:
+                    good = text[cursor + i] == literals[arg + i]
+                    i += 1
                 if not good:
                     break
                 cursor += size
@@ -408,6 +424,40 @@ def read_objects(
         if not good:
             for slot in range(len(what)):
                 what[slot, row], value[slot, row] = ABSENT, 0
+
+
+@compiled(types.int64(BYTES, LONGS, LONGS, types.int32[::1], LONGS, LONGS, LONGS))
+def elements(
+    text: _Bytes, rows: _Longs, value: _Longs, length: npt.NDArray[np.int32],
+    counts: _Longs, starts: _Longs, ends: _Longs,
+) -> int:  # fmt: skip
+    """The objects of arrays: that of message ``rows[i]`` lies at ``value`` for ``length`` bytes, and is valid JSON.
+
+    Filled: ``counts[i]``, the objects of array ``i``, -1 if it is none of objects alone; where each lies, array by
+    array. Returns how many there are in all; -1 if ``starts`` is too short for them.
+    """
+    put = 0
+    for i in range(len(rows)):
+        row, first = rows[i], put
+        cursor, end = value[row], value[row] + length[row]
+        good = cursor < end and text[cursor] == _OPEN_LIST
+        cursor = _blanks(text, cursor + 1, end) if good else end
+        while good and cursor < end and text[cursor] != _CLOSE_LIST:
+            good = text[cursor] == _OPEN
+            if not good:
+                break
+            if put == len(starts):
+                return -1
+            _, behind = _span(text, cursor, end)
+            starts[put], ends[put] = cursor, behind
+            put += 1
+            cursor = _blanks(text, behind, end)
+            if cursor < end and text[cursor] == _COMMA:
+                cursor = _blanks(text, cursor + 1, end)
+        counts[i] = put - first if good else -1
+        if not good:
+            put = first
+    return put
 
 
 @njit(nogil=True)

@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from binlake.decode.events import RowEvents
-from binlake.decode.quarantine import Buffer
+from binlake.decode.quarantine import Buffer, json_fault
 from binlake.decode.slices import Slices
-from binlake.decode.templates.cells import TemplateCells
-from binlake.decode.templates.kernel import ABSENT, INT, NULL, TEXT, scan
-from binlake.decode.templates.template import (
-    AFTER,
-    BEFORE,
-    FILE,
-    FIRST_COLUMN,
-    GTID,
-    OP,
-    POS,
-    ROW,
-    SERVER_ID,
-    TS_MS,
-    Template,
-    learn,
-)
+from binlake.decode.templates.kernel import INT, NULL, TEXT
+from binlake.decode.templates.reading import Bools, Reading
+from binlake.decode.templates.template import Layout, Path, Template, template_of
 
 _I64 = npt.NDArray[np.int64]
-_Bools = npt.NDArray[np.bool_]
-#: The most messages of a chunk that templates are learned from: tables and forms (with and without before image).
-_MOST_LESSONS = 8
-_NONE = -1
-_MAX_ROW = (1 << 31) - 1
+MAX_ROW = (1 << 31) - 1
 _LETTERS = np.array([chr(byte) for byte in range(128)], dtype=object)
+_ANY = msgspec.json.Decoder().decode
+_BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+#: Slots of the values in an event's head; those of the row's columns follow.
+_OP, _FILE, _POS, _ROW, _TS_MS, _SERVER_ID, _GTID = range(7)
+_FIRST_COLUMN = 7
+_HEAD: Mapping[Path, int] = {
+    ("op",): _OP,
+    ("source", "file"): _FILE,
+    ("source", "pos"): _POS,
+    ("source", "row"): _ROW,
+    ("source", "ts_ms"): _TS_MS,
+    ("source", "server_id"): _SERVER_ID,
+    ("source", "gtid"): _GTID,
+}
+_BEFORE, _AFTER = 0, 2
+#: By the member that is the row of the event: ``before`` where there is no after image.
+_LAYOUTS = {
+    row: Layout(
+        head=_HEAD,
+        first_column=_FIRST_COLUMN,
+        fixed=frozenset({("source", "db"), ("source", "table")}),
+        marks={("before",): _BEFORE, ("after",): _AFTER},
+        row=(row,),
+        depth=2,
+    )
+    for row in ("before", "after")
+}
 
 
 @dataclass(frozen=True)
@@ -51,64 +64,6 @@ class TemplateScan:
     events: RowEvents
 
 
-@dataclass
-class _Pass:
-    """The state of reading: the arrays that the kernel fills, and the templates so far."""
-
-    joined: bytes
-    text: npt.NDArray[np.uint8]
-    starts: _I64
-    ends: _I64
-    what: npt.NDArray[np.int8]
-    value: _I64
-    length: npt.NDArray[np.int32]
-    marks: _I64
-    template: npt.NDArray[np.int8]
-    templates: list[Template]
-    slots: dict[str, int]
-
-    @staticmethod
-    def over(payloads: Sequence[Buffer]) -> _Pass:
-        count = len(payloads)
-        ends = np.cumsum(np.fromiter(map(len, payloads), dtype=np.int64, count=count))
-        starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
-        joined = b"".join(payloads)
-        return _Pass(
-            joined=joined,
-            text=np.frombuffer(joined, dtype=np.uint8),
-            starts=starts,
-            ends=ends,
-            what=np.zeros((0, count), dtype=np.int8),
-            value=np.zeros((0, count), dtype=np.int64),
-            length=np.zeros((0, count), dtype=np.int32),
-            marks=np.zeros((4, count), dtype=np.int64),
-            template=np.full(count, _NONE, dtype=np.int8),
-            templates=[],
-            slots={},
-        )
-
-    def read(self, rows: _I64, template: Template) -> _I64:
-        """Read the rows that match the template; returns the others."""
-        missing = FIRST_COLUMN + len(self.slots) - len(self.what)
-        if missing:
-            self.what, self.value, self.length = (
-                np.concatenate([held, np.zeros((missing, held.shape[1]), dtype=held.dtype)])
-                for held in (self.what, self.value, self.length)
-            )
-        matched = np.zeros(len(self.starts), dtype=bool)
-        scan(
-            self.text, rows, self.starts, self.ends, *template.arrays(),
-            matched, self.what, self.value, self.length, self.marks,
-        )  # fmt: skip
-        self.template[matched] = len(self.templates)
-        self.templates.append(template)
-        return rows[~matched[rows]]
-
-    def of_before(self) -> _Bools:
-        """By message, whether its row is its before image."""
-        return np.array([t.image == "before" for t in self.templates])[self.template]
-
-
 def scan_envelopes(
     payloads: Sequence[Buffer], at: Sequence[int], *, traced: bool, max_nesting: int
 ) -> TemplateScan | None:
@@ -116,81 +71,73 @@ def scan_envelopes(
 
     ``at``: the numbers that their events get. ``traced``: with server and GTID.
     """
-    scan_pass: _Pass | None = None
-    left = np.arange(len(payloads))
-    for _ in range(_MOST_LESSONS):
-        slots = scan_pass.slots if scan_pass is not None else {}
-        template = learn(payloads[left[0]], slots, max_nesting) if len(left) else None
-        if template is None:
-            left = left[1:]
-            continue
-        if scan_pass is None:
-            scan_pass = _Pass.over(payloads)
-            scan_pass.slots = slots
-        left = scan_pass.read(left, template)
-    if scan_pass is None:
+    reading = Reading.of(payloads, lambda message, slots: _learn(message, slots, max_nesting), _FIRST_COLUMN, {})
+    if reading is None:
         return None
-    good = (scan_pass.template != _NONE) & _sound(scan_pass, traced)
+    good = reading.known & _sound(reading, traced)
     rows = np.flatnonzero(good)
     numbers = np.asarray(at, dtype=np.int64)[rows]
-    return TemplateScan(rows, np.flatnonzero(~good), _events(scan_pass, rows, numbers.tolist(), traced=traced))
+    return TemplateScan(rows, np.flatnonzero(~good), _events(reading, rows, numbers.tolist(), traced=traced))
 
 
-def _sound(found: _Pass, traced: bool) -> _Bools:
+def _learn(message: Buffer, slots: dict[str, int], max_nesting: int) -> Template | None:
+    """The template of a Debezium envelope with at least one row image; None for any other message."""
+    text = bytes(message)
+    try:
+        document = _ANY(text)
+    except _BAD:
+        return None
+    row = _row_of(document)
+    if row is None or json_fault(text, max_nesting) is not None:
+        return None
+    return template_of(text, document, _LAYOUTS[row], slots)
+
+
+def _row_of(document: Any) -> str | None:  # noqa: ANN401 - JSON
+    """The member that is the row of an envelope; None if the message is none with a row."""
+    if not isinstance(document, dict) or not isinstance(document.get("source"), dict):
+        return None
+    source, images = document["source"], [document.get("before", 0), document.get("after", 0)]
+    named = all(isinstance(source.get(name), str) for name in ("db", "table", "file"))
+    if not named or not isinstance(document.get("op"), str) or "pos" not in source:
+        return None
+    if images == [None, None] or not all(image is None or isinstance(image, dict) for image in images):
+        return None
+    return "before" if images[1] is None else "after"
+
+
+def _of_before(reading: Reading) -> Bools:
+    """By message, whether its row is its before image."""
+    return np.array([t.layout.row == ("before",) for t in reading.templates])[reading.template]
+
+
+def _sound(reading: Reading, traced: bool) -> Bools:
     """Which messages have a head that the typed decoder accepts."""
-    what, value = found.what, found.value
-    deletes = found.text[np.minimum(value[OP], len(found.text) - 1)] == ord("d")
-    sound: _Bools = (what[OP] == TEXT) & (found.length[OP] == 1) & (deletes == found.of_before())
-    sound &= (what[FILE] == TEXT) & (what[POS] == INT) & (value[POS] >= 0)
-    sound &= _int_or_absent(what[ROW]) & (value[ROW] >= 0) & (value[ROW] <= _MAX_ROW) & _int_or_absent(what[TS_MS])
+    what, value = reading.what, reading.value
+    deletes = reading.text[np.minimum(value[_OP], len(reading.text) - 1)] == ord("d")
+    sound: Bools = (what[_OP] == TEXT) & (reading.length[_OP] == 1) & (deletes == _of_before(reading))
+    sound &= (what[_FILE] == TEXT) & (what[_POS] == INT) & (value[_POS] >= 0)
+    sound &= reading.is_one_of(_ROW, INT) & (value[_ROW] >= 0) & (value[_ROW] <= MAX_ROW)
+    sound &= reading.is_one_of(_TS_MS, INT)
     if traced:
-        sound &= (what[SERVER_ID] <= NULL) | (what[SERVER_ID] == INT)
-        sound &= (what[GTID] <= NULL) | (what[GTID] == TEXT)
+        sound &= reading.is_one_of(_SERVER_ID, NULL, INT) & reading.is_one_of(_GTID, NULL, TEXT)
     return sound
 
 
-def _int_or_absent(what: npt.NDArray[np.int8]) -> _Bools:
-    return np.asarray((what == INT) | (what == ABSENT))
-
-
-def _events(found: _Pass, rows: _I64, at: list[int], *, traced: bool) -> RowEvents:
-    cells = TemplateCells(
-        found.text, found.what, found.value, found.length,
-        found.slots, [t.columns for t in found.templates], found.template,
-    )  # fmt: skip
-    before = found.of_before()
-    first, last = (np.where(before, found.marks[BEFORE + n], found.marks[AFTER + n]) for n in (0, 1))
+def _events(reading: Reading, rows: _I64, at: list[int], *, traced: bool) -> RowEvents:
+    value, marks, before = reading.value, reading.marks, _of_before(reading)
+    first, last = (np.where(before, marks[_BEFORE + n], marks[_AFTER + n]) for n in (0, 1))
     return RowEvents(
         at=at,
-        ops=_LETTERS[found.text[found.value[OP, rows]]].tolist(),
-        databases=_of_templates([t.database for t in found.templates], found.template[rows]),
-        tables=_of_templates([t.table for t in found.templates], found.template[rows]),
-        files=_repeated(cells, rows, FILE),
-        positions=found.value[POS, rows].tolist(),
-        rows=found.value[ROW, rows].tolist(),
-        source_ms=found.value[TS_MS, rows].tolist(),
-        servers=_or_none(found, rows, SERVER_ID) if traced else None,
-        gtids=_repeated(cells, rows, GTID) if traced else None,
-        images=Slices(found.joined, first, last, rows, cells),
-        befores=Slices(found.joined, found.marks[BEFORE], found.marks[BEFORE + 1], rows),
+        ops=_LETTERS[reading.text[value[_OP, rows]]].tolist(),
+        databases=cast("list[str | None]", reading.by_template(lambda t: t.document["source"]["db"], rows)),
+        tables=cast("list[str | None]", reading.by_template(lambda t: t.document["source"]["table"], rows)),
+        files=reading.texts(_FILE, rows),
+        positions=value[_POS, rows].tolist(),
+        rows=value[_ROW, rows].tolist(),
+        source_ms=value[_TS_MS, rows].tolist(),
+        servers=reading.numbers(_SERVER_ID, rows) if traced else None,
+        gtids=reading.texts(_GTID, rows) if traced else None,
+        images=Slices(reading.joined, first, last, rows, reading.cells()),
+        befores=Slices(reading.joined, marks[_BEFORE], marks[_BEFORE + 1], rows),
     )
-
-
-def _of_templates(names: list[str], template: npt.NDArray[np.int8]) -> list[str | None]:
-    if len(set(names)) == 1:
-        return [*names[:1]] * len(template)
-    listed: list[str | None] = np.array(names, dtype=object)[template].tolist()
-    return listed
-
-
-def _repeated(cells: TemplateCells, rows: _I64, slot: int) -> list[str | None]:
-    """Texts, many of them equal: equal ones share one object."""
-    coded = cells.texts(rows, {slot: (TEXT,)})[slot].dictionary_encode()
-    names = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
-    listed: list[str | None] = names[coded.indices.fill_null(-1).to_numpy()].tolist()
-    return listed
-
-
-def _or_none(found: _Pass, rows: _I64, slot: int) -> list[int | None]:
-    numbers = found.value[slot, rows].tolist()
-    return [n if there else None for n, there in zip(numbers, (found.what[slot, rows] == INT).tolist(), strict=True)]

@@ -8,38 +8,66 @@ unknown. Compiled code reads its values in one pass (kernel.py).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from binlake.decode.quarantine import Buffer, json_fault
-from binlake.decode.templates.kernel import LITERAL, MARK, NO_SLOT, PLAIN, VALUE
+from binlake.decode.templates.kernel import LITERAL, MARK, NO_SLOT, PADDING, PLAIN, VALUE, words_of
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[^\s",:{}\[\]]+|[{}\[\]:,]', re.DOTALL)
-_ANY = msgspec.json.Decoder().decode
-_BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
-_Path = tuple[str, ...]
-#: Slots of the values in an event's head; those of the row's columns follow.
-OP, FILE, POS, ROW, TS_MS, SERVER_ID, GTID = range(7)
-FIRST_COLUMN = 7
-_HEAD: dict[_Path, int] = {
-    ("op",): OP,
-    ("source", "file"): FILE,
-    ("source", "pos"): POS,
-    ("source", "row"): ROW,
-    ("source", "ts_ms"): TS_MS,
-    ("source", "server_id"): SERVER_ID,
-    ("source", "gtid"): GTID,
-}
-#: Members whose values are part of the template, so that all its messages are of one table.
-_FIXED = frozenset({("source", "db"), ("source", "table")})
-#: Rows of the marks where an image begins; the next row has its end.
-BEFORE, AFTER = 0, 2
-_MARKS: dict[_Path, int] = {("before",): BEFORE, ("after",): AFTER}
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the messages of a format have what, by the paths of members.
+
+    Attributes:
+        head: the slots of scalars. first_column: the slot of the first column.
+        fixed: members whose values are part of the template, so that all its messages have the same.
+        spans: the slots of values that are taken whole, whatever they are; NO_SLOT: they are skipped.
+        marks: objects of columns, with the row of the marks where each begins; the next one has its end. Such an object
+            may be the only one of an array.
+        row: the object whose members are the columns that are read; None: there is none.
+        added: members of the row that begin with this are scalars, and may be none of its columns.
+        depth: the deepest level of members that are looked at.
+    """
+
+    head: Mapping[Path, int]
+    first_column: int
+    fixed: frozenset[Path] = frozenset()
+    spans: Mapping[Path, int] = field(default_factory=dict)
+    marks: Mapping[Path, int] = field(default_factory=dict)
+    row: Path | None = None
+    added: str | None = None
+    depth: int = 1
+
+    def is_column(self, path: Path) -> bool:
+        """Whether a value is a column's, of the row that is read."""
+        if not path or path[:-1] != self.row or path in self.head:
+            return False
+        return self.added is None or not path[-1].startswith(self.added)
+
+    def takes(self, path: Path) -> bool:
+        """Whether a value may be an object or an array."""
+        return path in self.spans or (len(path) == 2 and path[:1] in self.marks) or self.is_column(path)
+
+    def step(self, path: Path, slots: dict[str, int]) -> tuple[int, int, int]:
+        """The kernel's step for a value; a column's goes into its slot of ``slots``, which may grow."""
+        if path in self.spans:
+            return VALUE, self.spans[path], 0
+        if self.is_column(path):
+            return VALUE, slots.setdefault(path[-1], self.first_column + len(slots)), 0
+        if path[:1] in self.marks:
+            return VALUE, NO_SLOT, 0
+        if path not in self.head and path[:-1] == self.row:
+            return PLAIN, slots.setdefault(path[-1], self.first_column + len(slots)), 0
+        return PLAIN, self.head.get(path, NO_SLOT), 0
 
 
 @dataclass
@@ -47,22 +75,22 @@ class Template:
     """The common part of the messages of one table and form.
 
     Attributes:
-        database, table: the source's names.
-        image: the member that is the row of the event: ``before`` where there is no after image.
+        document: the message that it was learned from.
+        layout: of the message's format.
         columns: the row's members.
         steps, literals: see the kernel.
     """
 
-    database: str
-    table: str
-    image: str
+    document: Mapping[str, Any]
+    layout: Layout
     columns: list[str] = field(default_factory=list)
     steps: list[tuple[int, int, int]] = field(default_factory=list)
     literals: bytearray = field(default_factory=bytearray)
 
-    def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
         """Steps and literals in the kernel's form."""
-        return np.array(self.steps, dtype=np.int64), np.frombuffer(bytes(self.literals), dtype=np.uint8)
+        literals = bytes(self.literals) + PADDING
+        return np.array(self.steps, dtype=np.int64), np.frombuffer(literals, dtype=np.uint8), words_of(literals)
 
     def add_literal(self, text: bytes) -> None:
         """Add fixed bytes."""
@@ -75,39 +103,40 @@ class Template:
             self.steps.append((LITERAL, len(self.literals), len(text)))
         self.literals += text
 
-    def add_value(self, path: _Path, slots: dict[str, int]) -> None:
-        """Add a value: a column's into its slot of ``slots``, which may grow; unused values are skipped."""
-        if len(path) == 2 and path[0] == self.image:
-            self.columns.append(path[1])
-            self.steps.append((VALUE, slots.setdefault(path[1], FIRST_COLUMN + len(slots)), 0))
-        elif path[:1] in _MARKS:
-            self.steps.append((VALUE, NO_SLOT, 0))
-        else:
-            self.steps.append((PLAIN, _HEAD.get(path, NO_SLOT), 0))
+    def add_value(self, path: Path, slots: dict[str, int]) -> None:
+        """Add a value."""
+        if self.layout.is_column(path):
+            self.columns.append(path[-1])
+        self.steps.append(self.layout.step(path, slots))
 
 
-def learn(message: Buffer, slots: dict[str, int], max_nesting: int) -> Template | None:
-    """The template of a Debezium envelope with at least one row image.
+def template_of(text: bytes, document: Mapping[str, Any], layout: Layout, slots: dict[str, int]) -> Template | None:
+    """The template of a valid message, of which ``document`` is the content.
 
-    None for any other message, and where an array, or an object inside an object, is not a value of a row. ``slots``:
-    those of columns seen before; this template adds its own.
+    None where an array or an object is neither fixed, nor a span, nor a column's value. ``slots``: those of columns
+    seen before; this template adds its own.
     """
-    text = bytes(message)
-    template = _begun(text)
-    if template is None or json_fault(text, max_nesting) is not None:
-        return None
+    template, known = Template(document, layout), dict(slots)
     end = nesting = 0
-    known = dict(slots)
+    fixed = False
     for token, path, is_value in _tokens(text):
         kind = token.group()
         depth = (kind in (b"{", b"[")) - (kind in (b"}", b"]"))
-        if nesting:  # inside an object or array that is a column's value
-            nesting, end = nesting + depth, token.end()
-        elif depth > 0 and len(path) == 2 and path[:1] in _MARKS:
-            template.add_literal(text[end : token.start()])
-            template.add_value(path, known)
+        if nesting:  # inside an object or array that is one value
+            nesting += depth
+            if not fixed:
+                end = token.end()
+        elif depth > 0 and (path in layout.fixed or layout.takes(path)):
+            fixed = path in layout.fixed
+            if not fixed:
+                template.add_literal(text[end : token.start()])
+                template.add_value(path, known)
             nesting = 1
-        elif kind == b"[" or len(path) > 2 or (kind == b"{" and len(path) == 2):
+        elif (
+            (kind == b"[" and path not in layout.marks)
+            or len(path) > layout.depth
+            or (kind == b"{" and len(path) == layout.depth)
+        ):
             return None
         else:
             template.add_literal(text[end : token.start()])
@@ -118,28 +147,12 @@ def learn(message: Buffer, slots: dict[str, int], max_nesting: int) -> Template 
     return template
 
 
-def _begun(text: bytes) -> Template | None:
-    """A template without steps, if the message is an envelope."""
-    try:
-        document = _ANY(text)
-    except _BAD:
-        return None
-    if not isinstance(document, dict) or not isinstance(document.get("source"), dict):
-        return None
-    source, images = document["source"], [document.get("before", 0), document.get("after", 0)]
-    named = all(isinstance(source.get(name), str) for name in ("db", "table", "file"))
-    if not named or not isinstance(document.get("op"), str) or "pos" not in source:
-        return None
-    if images == [None, None] or not all(image is None or isinstance(image, dict) for image in images):
-        return None
-    return Template(source["db"], source["table"], "before" if images[1] is None else "after")
-
-
-def _add(template: Template, token: bytes, path: _Path, is_value: bool, slots: dict[str, int]) -> None:
-    mark = _MARKS.get(path) if is_value else None
+def _add(template: Template, token: bytes, path: Path, is_value: bool, slots: dict[str, int]) -> None:
+    layout = template.layout
+    mark = layout.marks.get(path) if is_value else None
     if mark is not None and token != b"}":
         template.steps.append((MARK, mark, 0))
-    if is_value and mark is None and token not in b"{}" and path not in _FIXED:
+    if is_value and mark is None and token not in b"{}" and path not in layout.fixed:
         template.add_value(path, slots)
     else:
         template.add_literal(token)
@@ -147,7 +160,7 @@ def _add(template: Template, token: bytes, path: _Path, is_value: bool, slots: d
         template.steps.append((MARK, mark + 1, 0))
 
 
-def _tokens(text: bytes) -> Iterator[tuple[re.Match[bytes], _Path, bool]]:
+def _tokens(text: bytes) -> Iterator[tuple[re.Match[bytes], Path, bool]]:
     """The tokens of a valid object, each with its path and whether it is a value (or the brace of one)."""
     path: list[str] = []
     depth, named = 0, False
