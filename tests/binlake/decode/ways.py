@@ -17,7 +17,7 @@ from binlake.decode.templates import reading
 def by_name(found: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> DecodedRecords:
     """As it is read without templates."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading.Reading, "of", lambda *_: None)
+        patch.setattr(reading.TemplatePass, "of", lambda *_: None)
         return decode(found, schemas, options)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,16 +21,25 @@ from binlake.decode import order
 from binlake.decode.changes import ControlKind, SourceTable
 from binlake.decode.ddl.clauses import EVERY_TABLE
 from binlake.decode.events import NO_PLACE, NO_POSITION, Places, RowEvents
-from binlake.decode.messages.chunk import IGNORED, DecodeChunk, TableEvents, reject_invalid, reject_misfit
+from binlake.decode.formats.canal_messages import (
+    MEMBERS,
+    STRICT,
+    TYPES,
+    AnyMessage,
+    CanalMessage,
+    bare_name,
+    heads_of,
+    inner_parts,
+    source_of,
+    version_of,
+)
+from binlake.decode.messages.chunk import IGNORED, DecodeChunk, TableEvents
 from binlake.decode.messages.duplicates import with_duplicate_members
-from binlake.decode.messages.envelopes import TOMBSTONE, Long
+from binlake.decode.messages.envelopes import TOMBSTONE
 from binlake.decode.messages.images import before_of
 from binlake.decode.messages.part import decode_rows
-from binlake.decode.options import CanalForm, EventFormat
+from binlake.decode.options import CanalForm
 from binlake.decode.quarantine import Buffer, Fault, Reason, json_fault
-from binlake.decode.schemas.schemas import ALWAYS, SchemaVersion
-from binlake.decode.types.mysql_types import parse_type
-from hudilake.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from binlake.decode.templates.canal import CanalRows
@@ -49,51 +57,8 @@ _NO_CHANGE = {
     "XAROLLBACK": "transaction",
     "MHEARTBEAT": "heartbeat",
 }
-_MEMBERS = dict.fromkeys(
-    (b'"data":', b'"old":', b'"database":', b'"table":', b'"type":', b'"mysqlType":', b'"pkNames":'), 1
-)
 _MOST_ROWS = 100_000
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
-
-
-class _Loose(msgspec.Struct, gc=False, rename="camel"):
-    """A message. ``data`` and ``old`` hold a row image for every row."""
-
-    type: str
-    database: str | None = None
-    table: str | None = None
-    data: list[msgspec.Raw] | None = None
-    old: list[msgspec.Raw] | None = None
-    mysql_type: msgspec.Raw = msgspec.Raw(_NULL)
-    pk_names: tuple[str, ...] | None = None
-    is_ddl: bool | None = None
-    sql: str | None = None
-    gtid: str | None = None
-    es: Long | None = None
-    sql_type: msgspec.Raw = msgspec.Raw(_NULL)
-
-
-class _CanalMessage(msgspec.Struct, gc=False, rename="camel"):
-    """The same with every member that distinguishes it from messages of other formats."""
-
-    type: str
-    database: str | None
-    table: str | None
-    data: list[msgspec.Raw] | None
-    old: list[msgspec.Raw] | None
-    mysql_type: msgspec.Raw
-    pk_names: tuple[str, ...] | None
-    is_ddl: bool | None
-    sql: str | None
-    es: Long | None
-    sql_type: msgspec.Raw
-    gtid: str | None = None
-
-
-_Any = _CanalMessage | _Loose
-_STRICT = msgspec.json.Decoder(_CanalMessage).decode
-_LOOSE = msgspec.json.Decoder(_Loose).decode
-_TYPES = msgspec.json.Decoder(dict[str, str]).decode
 
 
 @dataclass(frozen=True)
@@ -110,7 +75,7 @@ class _Messages:
     """Messages of one kind, with their records: those that templates have read, and the others."""
 
     read: list[_I64] = field(default_factory=list)
-    others: list[tuple[int, _Any]] = field(default_factory=list)
+    others: list[tuple[int, AnyMessage]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -121,7 +86,7 @@ class _Scan:
     live: _I64
 
     @property
-    def heads(self) -> list[_CanalMessage]:
+    def heads(self) -> list[CanalMessage]:
         """The message of each template."""
         return [template.document["head"] for template in self.rows.reading.templates]
 
@@ -139,13 +104,13 @@ def read(chunk: DecodeChunk) -> None:
         chunk.decoded.by_template += len(scan.rows.rows)
         _sort_read(chunk, scan, messages_by_kind)
         live = np.delete(scan.live, scan.rows.rows).tolist()
-    heads = _heads(chunk, live)
+    heads = heads_of(chunk, live)
     values = [chunk.records.values[index] or b"" for index, _ in heads]
-    doubled = set(with_duplicate_members(values, [head for _, head in heads], _MEMBERS, _inner))
+    doubled = set(with_duplicate_members(values, [head for _, head in heads], MEMBERS, inner_parts))
     for i, (index, head) in enumerate(heads):
         fault = json_fault(values[i], chunk.options.max_nesting) if i in doubled else None
         if fault is not None:
-            chunk.refuse(index, fault, _source(head))
+            chunk.refuse(index, fault, source_of(head))
         elif (of_kind := _settled(chunk, index, head)) is not None:
             messages_by_kind.setdefault(of_kind, _Messages()).others.append((index, head))
     for kind, messages in sorted(messages_by_kind.items(), key=lambda item: _first(item[1], scan)):
@@ -161,10 +126,10 @@ def _scanned(chunk: DecodeChunk, live: list[int]) -> _Scan | None:
 
     def content(message: Buffer) -> Mapping[str, Any] | None:
         try:
-            head = _STRICT(message)
+            head = STRICT(message)
         except _BAD:
             return None
-        if head.type not in _ROW_OPS or _source(head) is None or _shape_fault(head) is not None:
+        if head.type not in _ROW_OPS or source_of(head) is None or _shape_fault(head) is not None:
             return None
         if json_fault(bytes(message), chunk.options.max_nesting) is not None:
             return None
@@ -181,7 +146,7 @@ def _sort_read(chunk: DecodeChunk, scan: _Scan, messages_by_kind: dict[_Kind, _M
     everything = np.arange(len(scan.rows.rows))
     template = scan.rows.template(everything)
     for n, head in enumerate(scan.heads):
-        read, source = everything[template == n], _source(head)
+        read, source = everything[template == n], source_of(head)
         if source is None or not len(read):
             continue
         if source in chunk.options.ignored_tables:
@@ -197,56 +162,11 @@ def _first(messages: _Messages, scan: _Scan | None) -> int:
     return min(first + [index for index, _ in messages.others[:1]])
 
 
-def _inner(message: _Any) -> Iterator[Buffer]:
-    """The parts of a message in which a member name is data."""
-    yield from message.data or ()
-    yield from message.old or ()
-    yield message.mysql_type
-    yield message.sql_type
-
-
-def _heads(chunk: DecodeChunk, live: list[int]) -> list[tuple[int, _Any]]:
-    heads: list[tuple[int, _Any]] = []
-    for index in live:
-        value = chunk.records.values[index] or b""
-        try:
-            heads.append((index, _STRICT(value)))
-        except _BAD:
-            if (head := _loose(chunk, index, value)) is not None:
-                heads.append((index, head))
-    return heads
-
-
-def _loose(chunk: DecodeChunk, at: int, value: bytes) -> _Any | None:
-    """A message with missing members; None for any other value, which is settled here."""
-    if not reject_invalid(chunk, at, value, EventFormat.CANAL):
-        try:
-            return _LOOSE(value)
-        except _BAD as error:
-            reject_misfit(chunk, at, value, str(error))
-    return None
-
-
-def _source(message: _Any) -> SourceTable | None:
-    return _named(message.database, message.table)
-
-
-@lru_cache(maxsize=4096)
-def _named(database: str | None, table: str | None) -> SourceTable | None:
-    return SourceTable.named(_bare(database), _bare(table)) if database and table else None
-
-
-def _bare(name: str) -> str:
-    """A name without backticks."""
-    quoted = len(name) > 2 and name[0] == name[-1] == "`"
-    return name[1:-1].replace("``", "`") if quoted else name
-
-
-def _settled(chunk: DecodeChunk, at: int, message: _Any) -> _Kind | None:
+def _settled(chunk: DecodeChunk, at: int, message: AnyMessage) -> _Kind | None:
     """The kind of a message with rows; None for any other message, which is settled here."""
-    source, what = _source(message), message.type
+    source, what = source_of(message), message.type
     if what == "QUERY" and message.is_ddl and message.database:
-        _statement(chunk, at, message, SourceTable(_bare(message.database), EVERY_TABLE))
+        _statement(chunk, at, message, SourceTable(bare_name(message.database), EVERY_TABLE))
     elif what in _NO_CHANGE:
         chunk.decoded.count_filtered(None, _NO_CHANGE[what])
     elif what not in _ROW_OPS and what not in _DDL and what != "TRUNCATE":
@@ -264,7 +184,7 @@ def _settled(chunk: DecodeChunk, at: int, message: _Any) -> _Kind | None:
     return None
 
 
-def _shape_fault(message: _Any) -> Fault | None:
+def _shape_fault(message: AnyMessage) -> Fault | None:
     rows = len(message.data or ())
     if not rows:
         return Fault(Reason.MISSING_IMAGE, f"{message.type} without data")
@@ -273,7 +193,7 @@ def _shape_fault(message: _Any) -> Fault | None:
     return None
 
 
-def _statement(chunk: DecodeChunk, at: int, message: _Any, source: SourceTable) -> None:
+def _statement(chunk: DecodeChunk, at: int, message: AnyMessage, source: SourceTable) -> None:
     place = int(_orders(chunk, [at], [message.gtid])[0])
     if place == order.OUT_OF_RANGE:
         chunk.refuse(at, _ORDER, source)
@@ -319,9 +239,9 @@ def _decode_kind(chunk: DecodeChunk, kind: _Kind, messages: _Messages, scan: _Sc
 
 
 def _decode_portion(
-    chunk: DecodeChunk, kind: _Kind, scan: _Scan | None, read: _I64, messages: list[tuple[int, _Any]]
+    chunk: DecodeChunk, kind: _Kind, scan: _Scan | None, read: _I64, messages: list[tuple[int, AnyMessage]]
 ) -> None:
-    known = _version(kind.types, kind.key)
+    known = version_of(kind.types, kind.key)
     if isinstance(known, Fault):
         for index in sorted([index for index, _ in messages] + (scan.records(read).tolist() if scan else [])):
             chunk.refuse(index, known, kind.source)
@@ -363,7 +283,7 @@ def _events_read(scan: _Scan, read: _I64, kind: _Kind, key: tuple[str, ...], *, 
     updates = np.flatnonzero(ops == "u")
     if len(updates):
         olds = (np.repeat(taken.first_olds[read], counts) + numbers)[updates]
-        names = [*_TYPES(kind.types)] if kind.types != _NULL else []
+        names = [*TYPES(kind.types)] if kind.types != _NULL else []
         looked_at = np.flatnonzero(~taken.unchanged(olds, names, key)) if not whole else np.arange(len(olds))
         for i, old in zip(updates[looked_at].tolist(), olds[looked_at].tolist(), strict=True):
             befores[i] = before_of(images[i], taken.olds[old], key, whole)
@@ -383,7 +303,7 @@ def _events_read(scan: _Scan, read: _I64, kind: _Kind, key: tuple[str, ...], *, 
     )
 
 
-def _add_rows(events: RowEvents, at: int, message: _Any, key: tuple[str, ...], whole: bool) -> None:
+def _add_rows(events: RowEvents, at: int, message: AnyMessage, key: tuple[str, ...], whole: bool) -> None:
     rows = message.data or []
     n = len(rows)
     events.at += [at] * n
@@ -401,23 +321,3 @@ def _add_rows(events: RowEvents, at: int, message: _Any, key: tuple[str, ...], w
     if message.type == "UPDATE":
         befores = [before_of(row, old, key, whole) for row, old in zip(rows, message.old or (), strict=True)]
     events.add_images(rows, befores)
-
-
-@lru_cache(maxsize=1024)
-def _version(types: bytes, key: tuple[str, ...] | None) -> SchemaVersion | Fault | None:
-    """The schema that ``mysqlType`` describes; None where there is none."""
-    if types == _NULL:
-        return None
-    if (fault := json_fault(types, 2)) is not None:
-        return fault
-    try:
-        texts = _TYPES(types)
-    except _BAD as error:
-        return Fault(Reason.BAD_VALUE, f"mysqlType: {error}")
-    columns, unsupported = [], []
-    for name, text in texts.items():
-        try:
-            columns.append((name, parse_type(text)))
-        except UnsupportedError:
-            unsupported.append(name)
-    return SchemaVersion(ALWAYS, tuple(columns), key or (), tuple(unsupported)) if texts else None

@@ -13,7 +13,7 @@ from binlake.decode.quarantine import Buffer
 from binlake.decode.slices import Slices
 from binlake.decode.templates.cells import TemplateCells
 from binlake.decode.templates.kernel import ABSENT, INT, NESTED, NULL, RAW, TEXT, elements
-from binlake.decode.templates.reading import Bools, Reading
+from binlake.decode.templates.reading import Bools, TemplatePass
 from binlake.decode.templates.template import Layout, Template, template_of
 
 _I64 = npt.NDArray[np.int64]
@@ -51,7 +51,7 @@ class CanalRows:
         images: the rows of all of them. olds: the old values of updates.
     """
 
-    reading: Reading
+    reading: TemplatePass
     rows: _I64
     counts: _I64
     firsts: _I64
@@ -95,7 +95,7 @@ def read_rows(payloads: Sequence[Buffer], content: Callable[[Buffer], Mapping[st
         layout = _OF_ONE if document["rows"] == 1 else _OF_ANY
         return template_of(bytes(message), document, layout, slots)
 
-    reading = Reading.of(payloads, learn, _FIRST_COLUMN, {})
+    reading = TemplatePass.of(payloads, learn, _FIRST_COLUMN, {})
     if reading is None:
         return None
     rows = np.flatnonzero(reading.known & _sound(reading))
@@ -115,12 +115,12 @@ def read_rows(payloads: Sequence[Buffer], content: Callable[[Buffer], Mapping[st
     return CanalRows(reading, rows[good], counts[good], firsts[good], first_olds[good], images, olds)
 
 
-def _by_template(reading: Reading, name: str, value: object) -> Bools:
+def _by_template(reading: TemplatePass, name: str, value: object) -> Bools:
     """By message, whether its template has this value of a fact."""
     return np.array([t.document[name] == value for t in reading.templates])[reading.template]
 
 
-def _sound(reading: Reading) -> Bools:
+def _sound(reading: TemplatePass) -> Bools:
     """Which messages have a head that the typed decoder accepts, and rows."""
     what = reading.what
     sound = reading.is_one_of(_ES, NULL, INT) & reading.is_one_of(_GTID, NULL, TEXT)
@@ -128,7 +128,7 @@ def _sound(reading: Reading) -> Bools:
     return np.asarray(sound & (what[_OLD] == np.where(_by_template(reading, "type", _UPDATE), NESTED, NULL)))
 
 
-def _elements(reading: Reading, rows: _I64, slot: int) -> tuple[_I64, Slices]:
+def _elements(reading: TemplatePass, rows: _I64, slot: int) -> tuple[_I64, Slices]:
     """How many objects the array of each message has, -1 if it is none of objects alone; and all these objects."""
     value, length = reading.value[slot], reading.length[slot]
     counts = np.zeros(len(rows), dtype=np.int64)

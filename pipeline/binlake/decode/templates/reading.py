@@ -30,7 +30,7 @@ Learn = Callable[[Buffer, dict[str, int]], Template | None]
 
 
 @dataclass
-class Reading:
+class TemplatePass:
     """The messages, the arrays that the kernel fills (see ``kernel.scan``), and the templates so far.
 
     Attributes:
@@ -53,9 +53,9 @@ class Reading:
     first_column: int
 
     @staticmethod
-    def of(payloads: Sequence[Buffer], learn: Learn, first_column: int, slots: dict[str, int]) -> Reading | None:
+    def of(payloads: Sequence[Buffer], learn: Learn, first_column: int, slots: dict[str, int]) -> TemplatePass | None:
         """Read the messages that look alike; None if no message has a template. ``slots``: of columns known before."""
-        reading: Reading | None = None
+        reading: TemplatePass | None = None
         left = np.arange(len(payloads))
         in_vain = without = templates = 0
         while len(left) and in_vain < _MOST_IN_VAIN and without < _MOST_WITHOUT and templates < _MOST_TEMPLATES:
@@ -65,19 +65,19 @@ class Reading:
                 without += 1
                 continue
             templates += 1
-            reading = reading or Reading._over(payloads, first_column, slots)
+            reading = reading or TemplatePass._over(payloads, first_column, slots)
             there = len(left)
             left = reading._read(left, template)
             in_vain += (there - len(left)) < len(payloads) * _LEAST_SHARE
         return reading
 
     @staticmethod
-    def _over(payloads: Sequence[Buffer], first_column: int, slots: dict[str, int]) -> Reading:
+    def _over(payloads: Sequence[Buffer], first_column: int, slots: dict[str, int]) -> TemplatePass:
         count = len(payloads)
         ends = np.cumsum(np.fromiter(map(len, payloads), dtype=np.int64, count=count))
         starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
         joined = b"".join([*payloads, PADDING])
-        return Reading(
+        return TemplatePass(
             joined=joined,
             text=np.frombuffer(joined, dtype=np.uint8),
             starts=starts,

@@ -14,7 +14,7 @@ from binlake.decode.events import RowEvents
 from binlake.decode.quarantine import Buffer, json_fault
 from binlake.decode.slices import Slices
 from binlake.decode.templates.kernel import INT, NULL, TEXT
-from binlake.decode.templates.reading import Bools, Reading
+from binlake.decode.templates.reading import Bools, TemplatePass
 from binlake.decode.templates.template import Layout, Path, Template, template_of
 
 _I64 = npt.NDArray[np.int64]
@@ -71,7 +71,7 @@ def scan_envelopes(
 
     ``at``: the numbers that their events get. ``traced``: with server and GTID.
     """
-    reading = Reading.of(payloads, lambda message, slots: _learn(message, slots, max_nesting), _FIRST_COLUMN, {})
+    reading = TemplatePass.of(payloads, lambda message, slots: _learn(message, slots, max_nesting), _FIRST_COLUMN, {})
     if reading is None:
         return None
     good = reading.known & _sound(reading, traced)
@@ -106,12 +106,12 @@ def _row_of(document: Any) -> str | None:  # noqa: ANN401 - JSON
     return "before" if images[1] is None else "after"
 
 
-def _of_before(reading: Reading) -> Bools:
+def _of_before(reading: TemplatePass) -> Bools:
     """By message, whether its row is its before image."""
     return np.array([t.layout.row == ("before",) for t in reading.templates])[reading.template]
 
 
-def _sound(reading: Reading, traced: bool) -> Bools:
+def _sound(reading: TemplatePass, traced: bool) -> Bools:
     """Which messages have a head that the typed decoder accepts."""
     what, value = reading.what, reading.value
     deletes = reading.text[np.minimum(value[_OP], len(reading.text) - 1)] == ord("d")
@@ -124,7 +124,7 @@ def _sound(reading: Reading, traced: bool) -> Bools:
     return sound
 
 
-def _events(reading: Reading, rows: _I64, at: list[int], *, traced: bool) -> RowEvents:
+def _events(reading: TemplatePass, rows: _I64, at: list[int], *, traced: bool) -> RowEvents:
     value, marks, before = reading.value, reading.marks, _of_before(reading)
     first, last = (np.where(before, marks[_BEFORE + n], marks[_AFTER + n]) for n in (0, 1))
     return RowEvents(
