@@ -14,7 +14,7 @@ from binlake.settings.sql_expression import check_expression
 from hudilake.format.definition.merging import Function, OnDelete
 from hudilake.validation import Section, Text, mistake
 
-Engine = Literal["newest", "partial_update", "first_row", "aggregate"]
+Engine = Literal["newest", "partial_update", "first_row", "aggregate", "scd2"]
 
 _GROUP_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
@@ -54,7 +54,8 @@ class MergeSettings(Section):
 
     engine: Engine = "newest"
     """``newest``: the newest event is the row. ``partial_update``: a null in an event leaves the column as it is.
-    ``first_row``: the oldest event is the row. ``aggregate``: each column is computed from all events by a function."""
+    ``first_row``: the oldest event is the row. ``aggregate``: each column is computed from all events by a function.
+    ``scd2``: every event is a row of its own, valid from its place until that of the next event of its key."""
     columns: Mapping[Text, Function] = Field(default_factory=dict)
     """For ``aggregate``: the function of each column. A column without one has the value of the newest event."""
 

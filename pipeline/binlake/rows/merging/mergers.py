@@ -15,8 +15,9 @@ from binlake.rows.merging.engines.aggregate import Aggregate
 from binlake.rows.merging.engines.first_row import FirstRow
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.engines.partial_update import PartialUpdate
+from binlake.rows.merging.engines.versions import Versions
 from binlake.rows.merging.group_orders import ColumnGroupEvents, Orders, asked, group_events, orders_after
-from binlake.rows.merging.states import Merger, MergeResult, RowStates
+from binlake.rows.merging.states import GroupStates, Merger, MergeResult, RowStates
 from binlake.rows.merging.stitch import ColumnLayout, Partial, partial_rows, stitched
 from binlake.rows.upsert.merge import Place, merge
 from binlake.rows.upsert.route import KEY
@@ -118,7 +119,7 @@ class MergedState:
 
     merging: Merging
     schema: pa.Schema
-    states: RowStates
+    states: GroupStates
     shared: tuple[str, ...]
     partial: Partial = "by_width"
     heights: FactHeights = NOTHING_COUNTED
@@ -129,6 +130,7 @@ _MERGERS: Final[Mapping[Engine, Callable[[MergedState], Merger]]] = {
     "partial_update": lambda of: PartialUpdate(of.schema, of.states),
     "first_row": lambda of: FirstRow(of.schema, of.states),
     "aggregate": lambda of: Aggregate(of.merging, of.schema, of.states, of.heights),
+    "scd2": lambda of: Versions(of.schema, of.states),
 }
 
 

@@ -46,6 +46,18 @@ class RowStates(Protocol):
         ...
 
 
+class GroupStates(RowStates, Protocol):
+    """Answers also which rows a whole file group has."""
+
+    def live(self, file_id: str, columns: Sequence[str]) -> pa.Table:
+        """The rows of a file group, with the record key and the columns. Errors as ``of``."""
+        ...
+
+    def dead(self, file_id: str, columns: Sequence[str]) -> pa.Table:
+        """Its tombstones, with the record key and the columns. Errors as ``of``."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class MergeResult:
     """What events make of a file group.

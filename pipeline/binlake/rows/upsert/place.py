@@ -15,6 +15,7 @@ import pyarrow as pa
 from binlake.decode.changes import META_NAMES, ChangeBatch, Mask, Op, TableSchema
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.target import Target, partition_values
+from binlake.rows.upsert.version_columns import with_version_columns
 from binlake.schema.rules.row_places import RowPlaces
 from hudilake.format.definition.keys import record_keys
 
@@ -137,15 +138,17 @@ def place_rows(
 
     Raises UnsupportedError for a partition or key column of a type that cannot be one.
     """
+    orders, source_ms = (_longs(batch.rows, name) for name in ("__order", "__source_ms"))
     before = None
     if batch.before is not None and len(batch.before):
-        before = _images(batch.before, target, names)
+        at = batch.before_at
+        before = _images(batch.before, target, names, orders[at], source_ms[at])
     return PlacedRows(
         batch.schema,
         batch.topic,
         target,
         names,
-        _images(batch.rows, target, names),
+        _images(batch.rows, target, names, orders, source_ms),
         moments,
         np.zeros(len(batch.rows), dtype=np.bool_) if removed is None else removed,
         before,
@@ -153,11 +156,19 @@ def place_rows(
     )
 
 
-def _images(rows: pa.Table, target: Target, names: Mapping[str, str]) -> Images:
+def _longs(rows: pa.Table, name: str) -> Int64s:
+    return np.asarray(rows.column(name).to_numpy(), dtype=np.int64)
+
+
+def _images(
+    rows: pa.Table, target: Target, names: Mapping[str, str], orders: Int64s, source_ms: Int64s
+) -> Images:
     rows = rows.rename_columns([names.get(n, n) for n in rows.column_names])
     rule = target.partition
+    number = len([n for n in rows.column_names if n not in META_NAMES])
+    if target.merging.keeps_versions:
+        rows = with_version_columns(rows, number, orders, source_ms)
     if rule is not None and rule.transform != "identity":
-        number = len([n for n in rows.column_names if n not in META_NAMES])
         rows = rows.add_column(number, pa.field(rule.field, pa.string()), partition_values(rule, rows))
     paths = _flat(target.config.layout.paths(rows))
     return Images(rows, _flat(record_keys(rows, target.key)) if target.key else None, paths)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from binlake.decode.cells import ROW, is_table_of_cells
 from binlake.decode.changes import SourceTable, TableSchema
+from binlake.rows.upsert.version_columns import START_AT, check_names
 from binlake.settings import PartitionSettings, TableRules
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing
@@ -101,6 +102,11 @@ class Target:
         """The key columns; empty for an append table, and for a source table without a key, whose rows are identified
         by their content (``binlake.rows.upsert.keyless``)."""
         return key_columns(self.config)
+
+    @property
+    def source_key(self) -> tuple[str, ...]:
+        """The key columns that name a row of the source: all but the place of a version."""
+        return self.key[:-1] if self.merging.keeps_versions else self.key
 
     @property
     def kind(self) -> TableKind:
@@ -219,6 +225,9 @@ def target_and_names(
         _check_without_key(merging, kind, schema.source)
     by_row = kind.computed and is_table_of_cells(schema) and own[:1] == (ROW,)
     index_fields = (ROW,) if by_row and len(own) > 1 else ()
+    if merging.keeps_versions:
+        check_names(names.values(), str(schema.source))
+        own, index_fields = (*own, START_AT), own
     buckets = first_bucketing(rules) if bucketing is None else bucketing
     target = Target.new(
         schema.source,
@@ -296,7 +305,7 @@ def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) 
     if not target.config.record_key_fields:
         return False  # rows are added and never change
     moving = target.partition is not None and not (rules.immutable_partition or not target.kind.scope.by_partition)
-    rekeyed = tuple(map(lake_name, schema.key)) != target.key
+    rekeyed = tuple(map(lake_name, schema.key)) != target.source_key
     return moving or rekeyed or not target.key or bool(target.merging.functions)
 
 

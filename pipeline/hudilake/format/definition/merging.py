@@ -24,7 +24,7 @@ _GROUP_ORDER = "_binlake_order_"
 #: The hidden BINARY column with what an engine must remember of a row (``binlake.rows.merging.engines.state``).
 STATE_FIELD: Final = "_binlake_state"
 
-Engine = Literal["newest", "stitched", "partial_update", "first_row", "aggregate"]
+Engine = Literal["newest", "stitched", "partial_update", "first_row", "aggregate", "scd2"]
 OnDelete = Literal["columns", "row"]
 Function = Literal["sum", "min", "max", "count", "last_non_null", "collect"]
 
@@ -72,6 +72,11 @@ class Merging:
     def by_writer(self) -> bool:
         """Whether the writer merges; otherwise readers do, by the events' orders."""
         return self.engine != "newest"
+
+    @property
+    def keeps_versions(self) -> bool:
+        """Whether a row is a version of a row of the source, and the last field of the record key is its place."""
+        return self.engine == "scd2"
 
     @property
     def state_fields(self) -> tuple[str, ...]:
