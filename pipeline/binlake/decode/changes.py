@@ -216,7 +216,7 @@ class Control:
     """A record about a whole table: TRUNCATE (with its ordering value) or a DDL statement (with its text).
 
     ``origin``: the source table where a route gave the record another name. ``record``: the record's value where it
-    defines the table; ``formats.table_changes`` reads it.
+    defines the table; ``formats.table_changes`` reads it. ``source_ms``: the source's time of a TRUNCATE, 0 for none.
     """
 
     kind: ControlKind
@@ -228,6 +228,7 @@ class Control:
     text: str = ""
     origin: SourceTable | None = None
     record: bytes = b""
+    source_ms: int = 0
 
 
 @dataclass

@@ -22,11 +22,23 @@ def kind_problem(rules: Mapping[str, Any]) -> str | None:
 
 
 def _of_buckets(rules: Mapping[str, Any]) -> str | None:
+    if rules["merge"].rule().keeps_versions and (why := _of_versions(rules)) is not None:
+        return f"merge.engine {rules['merge'].engine}: {why}"
     if rules["type"] == "copy_on_write" and rules["index"].type == "consistent_bucket":
         return "index.type consistent_bucket: Hudi has it for merge_on_read alone: take index.type bucket, or that type"
     if rules["clustering"] != ClusteringSettings():
         index = rules["index"].type
         return f"index.type {index}: rows may not leave their bucket: leave clustering out, set compaction.order_by"
+    return None
+
+
+def _of_versions(rules: Mapping[str, Any]) -> str | None:
+    if rules["partition"] is not None:
+        return "a version would have to leave its partition where the row does: leave partition out"
+    if rules["index"].type != "bucket":
+        return f"all versions of a row are in one bucket: take index.type bucket, not {rules['index'].type}"
+    if rules["conflicts"] == "column":
+        return "versions are written whole: conflicts may not be column"
     return None
 
 

@@ -26,6 +26,11 @@ class MergeRule:
     engine: Engine = "newest"
     functions: tuple[tuple[str, Function], ...] = ()
 
+    @property
+    def keeps_versions(self) -> bool:
+        """Whether a row is a version of a row of the source."""
+        return self.engine == "scd2"
+
     def refusal(self, text: str) -> str | None:
         """Why a table with an engine is refused: ``text`` with the engine for {}; None where the newest event is the
         row."""

@@ -11,6 +11,7 @@ from binlake.hbase.settings.allowed import cells_problem, shared_name, wide_prob
 from binlake.hbase.settings.lake_tables import cells_table_of, has_table, rules_of, split_name
 from binlake.hbase.settings.tables import CellsSettings
 from binlake.settings.fanout import ColumnsSettings, Destination, RouteSettings
+from binlake.settings.history import HistorySettings, history_problem, rules_problem
 from binlake.settings.index import IndexSettings, RowsKind
 from binlake.settings.kinds import kind_problem, stitched_problem
 from binlake.settings.merging import MergeSettings, StitchedSettings
@@ -112,6 +113,8 @@ class TablesSettings(Section):
     source's names; ``path`` and ``overrides`` match the names that the routes give."""
     stitched: tuple[StitchedSettings, ...] = ()
     """Lake tables whose columns come from several sources. A source table that one of them matches goes there."""
+    history: tuple[HistorySettings, ...] = ()
+    """Lake tables with the versions of rows, each beside the lake table of the same source table."""
     cells: tuple[CellsSettings, ...] = ()
     """Tables of HBase-like stores: a table of cells each, and a wide table that is derived from it."""
     defaults: TableSettings = Field(default_factory=TableSettings)
@@ -153,6 +156,21 @@ class TablesSettings(Section):
         return self
 
     @model_validator(mode="after")
+    def _history_tables(self) -> Self:
+        if problem := history_problem(self.history, [stitched.table for stitched in self.stitched]):
+            raise mistake(problem)
+        for history in self.history:
+            main = self.destination(Destination(*split_name(history.table)))
+            if main is None:
+                raise mistake(f"history table {history.to}: a route leaves {history.table} out")
+            if has_table(self.cells, _plain_name(main)):
+                raise mistake(f"history table {history.to}: {history.table} is a table of tables.cells")
+            own = history.given(self._given(Destination(*history.name)))
+            if problem := rules_problem(history, own, self._given(main)["kind"]):
+                raise mistake(f"history table {history.to}: {problem}")
+        return self
+
+    @model_validator(mode="after")
     def _tables_of_stores(self) -> Self:
         if problem := shared_name(self.cells, [stitched.table for stitched in self.stitched]):
             raise mistake(f"cells: {problem}")
@@ -178,7 +196,7 @@ class TablesSettings(Section):
     @property
     def fans_out(self) -> bool:
         """Whether a source table may go to a lake table of another name."""
-        return bool(self.routes or self.stitched or self.cells)
+        return bool(self.routes or self.stitched or self.cells or self.history)
 
     def selects(self, source: SourceName) -> bool:
         """Whether the source table is taken."""
@@ -206,6 +224,18 @@ class TablesSettings(Section):
             )
         return path
 
+    def histories(self, source: SourceName) -> list[Destination]:
+        """The history tables of a source table."""
+        name = f"{source.database}.{numbered(source.table)[0]}"
+        return [Destination(*one.name).later(numbered(source.table)[1]) for one in self.history if one.table == name]
+
+    def is_history(self, table: SourceName) -> bool:
+        """Whether a lake table is a history table."""
+        return self._history(table) is not None
+
+    def _history(self, table: SourceName) -> HistorySettings | None:
+        return next((one for one in self.history if one.to == _plain_name(table)), None)
+
     def _routed(self, source: SourceName) -> Destination | None:
         table, number = numbered(source.table)
         for stitched in self.stitched:
@@ -226,6 +256,8 @@ class TablesSettings(Section):
         """The rules of a lake table (named as by ``destination``): the defaults, with the values of the first matching
         override."""
         given = self._given(source)
+        if (history := self._history(source)) is not None:
+            given = history.given(given)
         if given["kind"] == "append":
             given["schema_changes"] = given["schema_changes"].without_changed_rows()
         given["columns"], given["merge"] = given["columns"].rule(), given["merge"].rule()

@@ -157,6 +157,11 @@ class LakeTable:
         """The ids of its file groups."""
         return self.rows.names
 
+    def tasks_may_write(self, *, shuffled: bool) -> bool:
+        """Whether tasks may write rows of a batch: they know what its kind needs, and neither the contents of a table
+        without a key nor the TRUNCATEs that end versions. ``shuffled`` as in ``TableRows.written_by_tasks``."""
+        return self.keyless is None and not self.truncates.ends and self.rows.written_by_tasks(shuffled=shuffled)
+
     @property
     def merging(self) -> Merging:
         """How the table's writer merges. Raises CorruptDataError."""

@@ -229,7 +229,7 @@ def _heights(table: LakeTable, table_input: TableInput, done: Sequence[WrittenFi
 def _rows(table: LakeTable, table_input: TableInput) -> _DriverRows:
     """The rows that the driver holds, without those that a TRUNCATE of this batch removes."""
     rows = _unpacked(table, table_input)
-    if not table_input.truncates.news_to(table.truncates):
+    if not (table_input.truncates.news_to(table.truncates) or table.truncates.ends):
         return rows
     groups, dropped = without_truncated(table, table_input.truncates, rows.groups)
     return replace(rows, groups=groups, superseded=rows.superseded + dropped)

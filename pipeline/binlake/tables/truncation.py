@@ -8,11 +8,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.rows.merging.tombstones import Tombstones
-from binlake.rows.merging.truncate import group_deletes, group_truncates, truncated, without_truncated_events
+from binlake.rows.merging.truncate import (
+    ended,
+    ends_of,
+    group_deletes,
+    group_truncates,
+    truncated,
+    without_truncated_events,
+)
 from binlake.rows.upsert.merge import Place, records
 from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.rows.upsert.truncates import Truncates
+from binlake.rows.upsert.version_columns import END_AT, START_AT
 from binlake.tables.lake_table import LakeTable
 from hudilake.errors import UnsupportedError
 from hudilake.format.files.view import FileSlice
@@ -32,6 +40,8 @@ def without_truncated(table: LakeTable, truncates: Truncates, held: Mapping[Plac
     """
     if table.merging.groups:
         return _of_groups(table, truncates, held)
+    if table.merging.keeps_versions:
+        return _of_versions(table, truncates, held)
     return _of_rows(table, truncates, held)
 
 
@@ -60,6 +70,17 @@ def _of_rows(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Tab
         gone = truncated(table.rows.with_orders(stored), truncates)
         _add(groups, table.rows.place_of(piece), gone)
     return groups, dropped
+
+
+def _of_versions(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Table]) -> _Left:
+    """The rows of a history table, with the ends that its TRUNCATEs make: all of them for rows that come now, the new
+    ones for stored versions."""
+    groups = {place: ended(rows, table.truncates.merged(truncates).ends) for place, rows in held.items()}
+    news = {order: ms for order, ms in truncates.ends.items() if order not in table.truncates.ends}
+    for piece in table.hudi.file_slices() if news else ():
+        stored = read_file_slice(table.hudi, piece, columns=[KEY, ORDER_FIELD, START_AT, END_AT])
+        _add(groups, table.rows.place_of(piece), ends_of(stored, news))
+    return groups, 0
 
 
 def _of_groups(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa.Table]) -> _Left:

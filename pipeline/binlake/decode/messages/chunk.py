@@ -151,11 +151,18 @@ class DecodeChunk:
             self.control(at, ControlKind.DDL, statement.source, order, statement.text, bytes(payload))
 
     def control(
-        self, at: int, kind: ControlKind, source: SourceTable, order: int, text: str = "", record: bytes = b""
+        self,
+        at: int,
+        kind: ControlKind,
+        source: SourceTable,
+        order: int,
+        text: str = "",
+        record: bytes = b"",
+        source_ms: int = 0,
     ) -> None:
         """Note one record that concerns a whole table."""
         place = (self.records.topic, self.records.partition, int(self.records.offsets[at]))
-        self.decoded.controls.append(Control(kind, source, order, *place, text, record=record))
+        self.decoded.controls.append(Control(kind, source, order, *place, text, record=record, source_ms=source_ms))
 
     def _settle_tombstones(self, found: list[TableEvents]) -> None:
         sources = {group.source for group in found}

@@ -22,6 +22,7 @@ from binlake.rows.upsert.merge import Place
 from binlake.rows.upsert.route import GROUP, KEY, MOVED_AWAY
 from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.rows.upsert.truncates import Truncates, as_deletes
+from binlake.rows.upsert.version_columns import END_AT, START_AT, keys_of_versions, with_version_columns
 from hudilake.format.definition.merging import WRITER_ORDER, Merging
 from hudilake.format.files.file_group_write import FileGroupWrite
 
@@ -108,6 +109,40 @@ def _orders(stored: pa.Table, at: int, merging: Merging) -> npt.NDArray[np.int64
         plain = stored.column(ORDER_FIELD)
         orders = pc.coalesce(orders, pc.if_else(pc.less(plain, WRITER_ORDER), plain, pa.scalar(None, pa.int64())))
     return np.asarray(pc.fill_null(orders, -1).to_numpy(), dtype=np.int64)
+
+
+# -- history tables ----------------------------------------------------------------------------------------------------
+
+
+def ended(rows: pa.Table, ends: Mapping[int, int]) -> pa.Table:
+    """The events of parcels, and a delete of each one's row at every TRUNCATE after it.
+
+    ``ends``: ordering value of the TRUNCATE -> the source's time in milliseconds.
+    """
+    at = np.asarray(rows.column("__order").to_numpy(), dtype=np.int64)
+    deletes = [_ends(rows.filter(pa.array(at < order)), order, ms) for order, ms in sorted(ends.items())]
+    return pa.concat_tables([rows, *deletes], promote_options="permissive")
+
+
+def ends_of(stored: pa.Table, ends: Mapping[int, int]) -> pa.Table:
+    """Deletes of the stored versions that were valid at one of the TRUNCATEs. ``stored`` has the record key, START_AT and
+    END_AT; ``ends`` as for ``ended``."""
+    start = np.asarray(stored.column(START_AT).to_numpy(), dtype=np.int64)
+    end = np.asarray(pc.fill_null(stored.column(END_AT), np.iinfo(np.int64).max).to_numpy(), dtype=np.int64)
+    parts = [
+        _ends(stored.filter(pa.array((start < order) & (end > order))), order, ms) for order, ms in sorted(ends.items())
+    ]
+    return pa.concat_tables(parts)
+
+
+def _ends(rows: pa.Table, order: int, source_ms: int) -> pa.Table:
+    """Deletes of the rows whose versions these are, at one place; each row of the source once."""
+    keys = pc.unique(keys_of_versions(rows.column(KEY)))
+    versions = pc.binary_join_element_wise(keys, f",{START_AT}:{order}", "")
+    gone = pa.table({KEY: versions.cast(pa.string())})
+    events = _events(gone, np.full(len(gone), order, dtype=np.int64))
+    longs = (np.full(len(gone), value, dtype=np.int64) for value in (order, source_ms))
+    return with_version_columns(events, 1, *longs)
 
 
 # -- engines that take no deletes of rows ------------------------------------------------------------------------------

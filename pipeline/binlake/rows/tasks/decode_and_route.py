@@ -20,7 +20,7 @@ from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.prepare import UNCOUNTED_REASONS, AcceptedRows, SnapshotRank, TableFacts, prepare
 from binlake.rows.upsert.target import needs_before_images
 from binlake.schema.rules.plan import named
-from binlake.schema.rules.restatement import DDL_REFUSED
+from binlake.schema.rules.restatement import DDL_REFUSED, NO_DDL
 from binlake.source.fetch import fetch
 from binlake.source.offsets import OffsetRange
 from hudilake.clock import monotonic_s
@@ -124,10 +124,11 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
     report.shown.setdefault(origin, set()).update(column.name for column in batch.schema.columns)
     if (stretch := stretch_of(batch, origin)) is not None:
         report.stretches.append(stretch)
-    state, part = plan.states.get(source, _NEW), part_of(origin, plan.tables)
+    state, keeps_all = plan.states.get(source, _NEW), plan.tables.is_history(source)
+    part = None if keeps_all else part_of(origin, plan.tables)
     applied_until = state.applied_until.get(batch.topic, {})
     facts = TableFacts(
-        plan.ddl.of(origin),
+        NO_DDL if keeps_all else plan.ddl.of(origin),
         applied_until,
         state.truncates,
         state.refused,

@@ -20,8 +20,8 @@ def fan_out(decoded: DecodedRecords, tables: TablesSettings) -> DecodedRecords:
     if not tables.fans_out:
         return decoded
     routed = DecodedRecords(unknown_columns=decoded.unknown_columns, inferred=decoded.inferred)
-    routed.changes = [_batch(batch, tables) for batch in decoded.changes]
-    routed.controls = [_control(control, tables) for control in decoded.controls]
+    routed.changes = [one for batch in decoded.changes for one in _batches(batch, tables)]
+    routed.controls = [one for control in decoded.controls for one in _controls(control, tables)]
     routed.quarantined = [_record(record, tables) for record in decoded.quarantined]
     for (source, kind), count in decoded.filtered.items():
         routed.count_filtered(source and destination(source, tables), kind, count)
@@ -34,8 +34,15 @@ def destination(source: SourceTable, tables: TablesSettings) -> SourceTable:
     return SourceTable(lake_table.database, lake_table.table) if lake_table is not None else source
 
 
+def histories(source: SourceTable, tables: TablesSettings) -> list[SourceTable]:
+    """The history tables of a source table that is taken, by their names in the lake."""
+    if not tables.history or not tables.selects(source):
+        return []
+    return [SourceTable(one.database, one.table) for one in tables.histories(source)]
+
+
 def part_of(origin: SourceTable, tables: TablesSettings) -> Part | None:
-    """What a source table is of a lake table that several feed; None for a lake table of its own."""
+    """What a source table is of the lake table of its rows, if several feed that; None for one of its own."""
     lake_table = tables.destination(origin) if tables.fans_out else None
     return lake_table.part if lake_table is not None else None
 
@@ -50,9 +57,14 @@ def truncates_of(controls: Iterable[Control], tables: TablesSettings) -> dict[So
     """The effect of the TRUNCATEs among the (routed) records on each lake table."""
     truncates: dict[SourceTable, Truncates] = {}
     for control in controls:
-        if control.kind is ControlKind.TRUNCATE:
+        if control.kind is not ControlKind.TRUNCATE:
+            continue
+        known = truncates.get(control.source, NOTHING_TRUNCATED)
+        if tables.rules(control.source).merge.keeps_versions:
+            truncates[control.source] = known.with_end(control.order, control.source_ms)
+        else:
             part = part_of(control.origin or control.source, tables)
-            truncates[control.source] = truncates.get(control.source, NOTHING_TRUNCATED).with_one(control.order, part)
+            truncates[control.source] = known.with_one(control.order, part)
     return truncates
 
 
@@ -68,13 +80,17 @@ class AppendSources:
         return self.tables.rules(destination(source, self.tables)).kind == "append"
 
 
-def _batch(batch: ChangeBatch, tables: TablesSettings) -> ChangeBatch:
+def _batches(batch: ChangeBatch, tables: TablesSettings) -> list[ChangeBatch]:
     origin = batch.schema.source
-    return replace(batch, schema=replace(batch.schema, source=destination(origin, tables)), origin=origin)
+    lake_tables = [destination(origin, tables), *histories(origin, tables)]
+    return [replace(batch, schema=replace(batch.schema, source=one), origin=origin) for one in lake_tables]
 
 
-def _control(control: Control, tables: TablesSettings) -> Control:
-    return replace(control, source=destination(control.source, tables), origin=control.source)
+def _controls(control: Control, tables: TablesSettings) -> list[Control]:
+    """A statement is known once, whatever tables it concerns."""
+    origin = control.source
+    more = histories(origin, tables) if control.kind is ControlKind.TRUNCATE else []
+    return [replace(control, source=one, origin=origin) for one in (destination(origin, tables), *more)]
 
 
 def _record(record: QuarantinedRecord, tables: TablesSettings) -> QuarantinedRecord:

@@ -24,11 +24,13 @@ _Flags = npt.NDArray[np.bool_]
 @dataclass(frozen=True)
 class Truncates:
     """The newest ordering values. ``whole``: of the table, -1 for none. ``shards``: by shard column and its value.
-    ``groups``: of a stitched table's column groups, by their names."""
+    ``groups``: of a stitched table's column groups, by their names. ``ends``: of a history table, whose versions each
+    TRUNCATE ends, all of them with the source's times in milliseconds (0 for none)."""
 
     whole: int = -1
     shards: Mapping[tuple[str, str], int] = field(default_factory=dict)
     groups: Mapping[str, int] = field(default_factory=dict)
+    ends: Mapping[int, int] = field(default_factory=dict)
 
     def with_one(self, order: int, part: Part | None) -> Truncates:
         """These values with one more TRUNCATE, of the table or of a part of it."""
@@ -38,10 +40,14 @@ class Truncates:
             return replace(self, groups=_newest(self.groups, {part.name: order}))
         return replace(self, shards=_newest(self.shards, {(lake_name(part.column), part.value): order}))
 
+    def with_end(self, order: int, source_ms: int) -> Truncates:
+        """These values with one more TRUNCATE of a history table."""
+        return replace(self, ends={**self.ends, order: source_ms})
+
     def merged(self, other: Truncates) -> Truncates:
         """The newer of both values, for the table and for each part."""
         shards, groups = _newest(self.shards, other.shards), _newest(self.groups, other.groups)
-        return Truncates(max(self.whole, other.whole), shards, groups)
+        return Truncates(max(self.whole, other.whole), shards, groups, {**self.ends, **other.ends})
 
     def news_to(self, known: Truncates) -> bool:
         """Whether this has a value that ``known`` does not have."""
@@ -49,6 +55,7 @@ class Truncates:
             self.whole > known.whole
             or any(order > known.shards.get(key, -1) for key, order in self.shards.items())
             or any(order > known.groups.get(name, -1) for name, order in self.groups.items())
+            or bool(self.ends.keys() - known.ends.keys())
         )
 
     def order_of(self, part: Part | None) -> int:
@@ -79,10 +86,12 @@ class Truncates:
 
     def to_text(self) -> str:
         """Returns the text that commits record: a number, or a JSON object where there are shards or groups."""
-        if not self.shards and not self.groups:
+        if not (self.shards or self.groups or self.ends):
             return str(self.whole)
         said = {"whole": self.whole, "shards": [[*key, order] for key, order in sorted(self.shards.items())]}
         more = {"groups": dict(sorted(self.groups.items()))} if self.groups else {}
+        if self.ends:
+            more["ends"] = {str(order): source_ms for order, source_ms in sorted(self.ends.items())}
         return json.dumps({**said, **more}, separators=(",", ":"), ensure_ascii=False)
 
     @staticmethod
@@ -92,7 +101,8 @@ class Truncates:
         if isinstance(said, int):
             return Truncates(said)
         shards = {(column, value): order for column, value, order in said["shards"]}
-        return Truncates(said["whole"], shards, said.get("groups", {}))
+        ends = {int(order): source_ms for order, source_ms in said.get("ends", {}).items()}
+        return Truncates(said["whole"], shards, said.get("groups", {}), ends)
 
 
 def as_deletes(rows: pa.Table, gone: _Flags, until: npt.NDArray[np.int64] | int) -> pa.Table:

@@ -119,7 +119,7 @@ class Planner:
         apart = self._policy.ledger.behind.keys() | self._lessons.refused.keys()
         for source in self._policy.tables_of(topics) - apart:
             table = self._lake.opened(self._settings.table_rules(source).path)
-            if table is not None and table.keyless is None and table.rows.written_by_tasks(shuffled=all_kinds):
+            if table is not None and table.tasks_may_write(shuffled=all_kinds):
                 try:
                     table.refresh(self._settings.name, begins=True)
                     context = table.begin(table.hudi.schema)

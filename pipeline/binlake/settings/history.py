@@ -1,0 +1,61 @@
+"""History tables: further lake tables of source tables, whose rows are versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from binlake.settings.kinds import kind_problem
+from binlake.settings.merging import MergeSettings
+from binlake.settings.table_rules import ClusteringSettings
+from hudilake.validation import Section, Text, mistake
+
+
+class HistorySettings(Section):
+    """A lake table with the versions of the rows of a source table, beside the table of its rows."""
+
+    table: Text
+    """The ``database.table`` at the source. The settings must take it into the lake."""
+    to: Text
+    """The ``database.table`` in the lake. ``tables.overrides`` match it; ``tables.routes`` do not."""
+    kind: Literal["scd2"] = "scd2"
+    """``scd2``: a row for each version, with the place and the time from which on it is valid, and until which."""
+
+    @model_validator(mode="after")
+    def _names(self) -> Self:
+        for text in (self.table, self.to):
+            if text.count(".") != 1 or not all(text.split(".")):
+                raise mistake("table and to must be database.table")
+        return self
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Database and table in the lake."""
+        database, table = self.to.split(".")
+        return database, table
+
+    def given(self, rules: dict[str, object]) -> dict[str, object]:
+        """The fields of ``TableSettings`` for the history table: what rows of the source need does not apply."""
+        own = {"partition": None, "clustering": ClusteringSettings(), "kind": "upsert", "immutable_partition": False}
+        return rules | own | {"merge": MergeSettings(engine=self.kind)}
+
+
+def history_problem(histories: Iterable[HistorySettings], taken: Iterable[str]) -> str | None:
+    """Why two history tables, or one and another lake table, cannot be together; None if they can. ``taken``: names of
+    further lake tables. Readers and file systems may ignore the case of names."""
+    names = {name.lower() for name in taken}
+    for history in histories:
+        if history.to.lower() in names or history.to.lower() == history.table.lower():
+            return f"history table {history.to}: another table has the name"
+        names.add(history.to.lower())
+    return None
+
+
+def rules_problem(history: HistorySettings, own: dict[str, object], source_kind: str) -> str | None:
+    """Which of its rules a history table cannot have; None if it can have them all. ``source_kind``: of the lake table
+    with the rows themselves."""
+    if source_kind == "append":
+        return f"{history.table} is an append table, of which inserts alone are read"
+    return kind_problem(own)
