@@ -70,11 +70,13 @@ _THREADS = 4
 
 @dataclass
 class _Split:
-    """Records, split by the result of decoding."""
+    """Records, split by the result of decoding. ``histories``: lake table -> history table -> the places of the records
+    that both take."""
 
     by_table: dict[SourceTable, list[QuarantineEntry]] = field(default_factory=dict)
     failed: dict[tuple[str, int, int], QuarantinedRecord] = field(default_factory=dict)
     filtered: list[QuarantineEntry] = field(default_factory=list)
+    histories: dict[SourceTable, dict[SourceTable, set[tuple[str, int, int]]]] = field(default_factory=dict)
 
 
 def replay(settings: Settings, selection: QuarantineSelection, *, even_too_old: bool = False) -> ReplayResult:
@@ -200,7 +202,7 @@ class _QuarantineReplay:
 
     def _split(self, records: Sequence[QuarantineEntry]) -> _Split:
         split = _Split()
-        source_of: dict[tuple[str, int, int], SourceTable] = {}
+        sources_of: dict[tuple[str, int, int], list[SourceTable]] = {}
         topics = {held.topic for held in records}
         schemas, ddl = self._registry.schemas_for(topics), self._ddl.consult(self._ledger.tables, topics)
         options = ddl.decoding(self._registry.options(frozenset()))
@@ -210,19 +212,26 @@ class _QuarantineReplay:
             for batch in decoded.changes:
                 if self._settings.selects(batch.origin or batch.schema.source):
                     for offset in batch.rows.column("__offset").to_pylist():
-                        source_of[chunk.topic, chunk.partition, offset] = batch.schema.source
+                        place = chunk.topic, chunk.partition, offset
+                        sources_of.setdefault(place, []).append(batch.schema.source)
             for control in decoded.controls:
                 if control.kind is ControlKind.TRUNCATE and self._settings.selects(control.origin or control.source):
-                    source_of[control.topic, control.partition, control.offset] = control.source
+                    place = control.topic, control.partition, control.offset
+                    sources_of.setdefault(place, []).append(control.source)
             split.failed |= {(q.topic, q.partition, q.offset): q for q in decoded.quarantined}
         for held in records:
-            source = source_of.get(held.place)
+            sources = sources_of.get(held.place)
             if held.place in split.failed:
                 continue
-            if source is None:
+            if sources is None:
                 split.filtered.append(held)
             else:
+                histories = [one for one in dict.fromkeys(sources) if self._settings.tables.is_history(one)]
+                own = next((one for one in histories if str(one) == held.source_table), None)
+                source = own or next(one for one in sources if one not in histories)
                 split.by_table.setdefault(source, []).append(held)
+                for history in () if own else histories:
+                    split.histories.setdefault(source, {}).setdefault(history, set()).add(held.place)
         return split
 
     def _is_left_to_stream(self, source: SourceTable, held: QuarantineEntry) -> bool:
@@ -252,7 +261,25 @@ class _QuarantineReplay:
             too_old = self._too_old(source, mine, table)
             self._done.too_old += len(too_old)
             mine = [held for held in mine if held.place not in too_old]
+        for history, places in split.histories.get(source, {}).items():
+            mine = self._into_history(history, [held for held in mine if held.place in places], split, pool)
         return changed + self._write(source, mine, table, split, pool) if mine else changed
+
+    def _into_history(
+        self, history: SourceTable, records: list[QuarantineEntry], split: _Split, pool: ThreadPoolExecutor
+    ) -> list[QuarantineEntry]:
+        """Write records into a history table before the lake table of their rows, whose commit is what marks them as
+        replayed. Returns those that the history table has now; others are left to the stream, or failed."""
+        records = [held for held in records if not self._is_left_to_stream(history, held)]
+        table = self._lake.get(self._rules_of(history))
+        known = replayed_records(table.hudi) if table is not None else {}
+        news = [held for held in records if (held.name, held.digest) not in known]
+        if news:
+            written = self._writer.write(history, news, table, pool)
+            if written.instant is not None:
+                self._done.commits.setdefault(str(history), []).append(written.instant)
+            split.failed |= written.failed
+        return [held for held in records if held.place not in split.failed]
 
     def _too_old(
         self, source: SourceTable, records: Sequence[QuarantineEntry], table: LakeTable

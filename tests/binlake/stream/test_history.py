@@ -1,0 +1,187 @@
+"""History tables through whole batches, against a model in plain Python, judged by hudi-rs, with deaths at storage
+calls. Events come late, several times and out of order; batches are cut anywhere."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from binlake.cli.app import app
+from hudilake.errors import ConfigError
+from hudilake.storage import open_storage
+from tests.binlake.stream.dying_store import CHANGING, Answer, DyingStore, Fate, Killed
+from tests.binlake.stream.test_engines import TOPIC, Stream, quarantined
+from tests.binlake.stream.topic_log import COLUMNS, event
+from tests.hypothesis_profile import is_nightly
+from tests.judges import hudi_rs
+from tests.judges.agreement import assert_same, read_ourselves
+
+HISTORY = [{"table": "shop.facts", "to": "shop.facts_history"}]
+#: What a place in the binlog is as an ordering value: all events of the tests are in the third file of epoch 0.
+FILE = 3 << 32
+START_MS = 1_760_000_000_000
+Version = tuple[Any, ...]
+
+
+@dataclass
+class Model:
+    """What the source's log says. ``events``: place -> key -> the row after the last event there, None for a delete."""
+
+    events: dict[int, dict[int, dict[str, Any] | None]] = field(default_factory=dict)
+    truncates: set[int] = field(default_factory=set)
+
+    def put(self, place: int, key: int, row: dict[str, Any] | None) -> None:
+        self.events.setdefault(place, {})[key] = row
+
+    def versions(self) -> list[Version]:
+        """id, owner, start_at, end_at, is_current of each version, one after the other through the whole log."""
+        found: list[Version] = []
+        alive: dict[int, tuple[int, dict[str, Any]]] = {}
+
+        def end(key: int, place: int) -> None:
+            since, row = alive.pop(key)
+            found.append((key, row["owner"], FILE + since, FILE + place, False))
+
+        for place in sorted({*self.events, *self.truncates}):
+            if place in self.truncates:
+                for key in list(alive):
+                    end(key, place)
+            for key, row in self.events.get(place, {}).items():
+                if key in alive:
+                    end(key, place)
+                if row is not None:
+                    alive[key] = place, row
+        found += [(key, row["owner"], FILE + since, None, True) for key, (since, row) in alive.items()]
+        return sorted(found, key=lambda version: (version[0], version[2]))
+
+
+@dataclass
+class Feed:
+    """A stream with a history table whose source writes its log first, and whose records come in any sequence."""
+
+    stream: Stream
+    model: Model = field(default_factory=Model)
+    records: list[tuple[dict[str, Any], dict[str, Any] | None]] = field(default_factory=list)
+    rows: dict[int, dict[str, Any]] = field(default_factory=dict)
+    place: int = 100
+
+    @classmethod
+    def at(cls, path: Path, **rules: Any) -> Feed:  # noqa: ANN401 - any setting
+        stream = Stream(path, {}, key=None, **rules)
+        stream.document["tables"]["history"] = HISTORY
+        return cls(stream)
+
+    def put(self, op: str, key: int, owner: str = "a", *, same_place: bool = False) -> None:
+        """One event of a row at the source."""
+        self.place += 0 if same_place else 10
+        row = {"id": key, "owner": owner, "balance": None, "region": None}
+        before = self.rows.pop(key, None)
+        if op != "d":
+            self.rows[key] = row
+        self._record(op, key, before if op == "d" and before else row, None if op == "d" else row, before)
+
+    def rekey(self, old: int, new: int) -> None:
+        """An update that changes the key of a row: a delete and an insert of one place, as Debezium writes it."""
+        row = {**self.rows[old], "id": new}
+        self.put("d", old)
+        self.rows[new] = row
+        self._record("c", new, row, row, None)
+
+    def truncate(self) -> None:
+        self.place += 10
+        self.rows.clear()
+        self.model.truncates.add(self.place)
+        envelope = event("facts", "t", self.place, {}) | {"before": None, "after": None}
+        self.records.append((self._timed(envelope), None))
+
+    def _record(
+        self, op: str, key: int, image: dict[str, Any], row: dict[str, Any] | None, before: dict[str, Any] | None
+    ) -> None:
+        self.model.put(self.place, key, row)
+        self.records.append((self._timed(event("facts", op, self.place, image, before)), {"id": key}))
+
+    def _timed(self, envelope: dict[str, Any]) -> dict[str, Any]:
+        envelope["source"]["ts_ms"] = START_MS + self.place
+        return envelope
+
+    def deliver(self, *numbers: int) -> None:
+        """Records of the log, by their numbers, in this sequence; a row's go to one of two partitions."""
+        for number in numbers:
+            envelope, key = self.records[number]
+            self.stream.log.add(TOPIC, envelope, key, key["id"] % 2 if key else 0)
+
+    def versions(self) -> list[Version]:
+        """The history table through hudi-rs."""
+        return versions(self.stream.path / "shop/facts_history")
+
+
+def versions(path: Path) -> list[Version]:
+    """The rows of a history table, which agree in what they say of times and places."""
+    rows = hudi_rs.snapshot(path).to_pylist()
+    for row in rows:
+        assert row["valid_from"].timestamp() * 1000 == START_MS + row["start_at"] - FILE
+        assert (row["end_at"] is None) == (row["valid_to"] is None) == row["is_current"]
+        if row["end_at"] is not None:
+            assert row["valid_to"].timestamp() * 1000 == START_MS + row["end_at"] - FILE
+    names = ("id", "owner", "start_at", "end_at", "is_current")
+    return sorted((tuple(row[n] for n in names) for row in rows), key=lambda version: (version[0], version[2]))
+
+
+def log_randomly(feed: Feed, rng: random.Random, count: int) -> None:
+    """Random events: inserts, updates, deletes, re-inserts, key changes, several at one place, TRUNCATE."""
+    for _ in range(count):
+        chance = rng.random()
+        key = rng.randint(1, 6)
+        if feed.rows and chance < 0.05:
+            feed.truncate()
+        elif feed.rows and chance < 0.15:
+            old, free = rng.choice(sorted(feed.rows)), [k for k in range(1, 8) if k not in feed.rows]
+            if free:
+                feed.rekey(old, rng.choice(free))
+        elif key in feed.rows and chance < 0.4:
+            feed.put("d", key)
+        else:
+            same = bool(feed.records) and chance > 0.85 and feed.place not in feed.model.truncates
+            feed.put("u" if key in feed.rows else "c", key, rng.choice("abcd"), same_place=same)
+
+
+def sequences(feed: Feed, rng: random.Random) -> Iterator[list[int]]:
+    """The numbers of the log's records in batches: late, doubled, out of order. Events of one place keep their order:
+    a log that tells several by one position delivers them so, also when it begins again."""
+    places = [envelope["source"]["pos"] for envelope, _ in feed.records]
+    groups = [[n for n, at in enumerate(places) if at == place] for place in sorted(set(places))]
+    order = [*groups, *rng.choices(groups, k=len(groups) // 3)]
+    order.sort(key=lambda group: group[0] + rng.choice([0, 0, 3, len(places)]) * rng.random())
+    while order:
+        cut = rng.randint(1, 6)
+        yield [number for group in order[:cut] for number in group]
+        order = order[cut:]
+
+
+@pytest.mark.parametrize("seed", range(1000 if is_nightly() else 30))
+def test_any_delivery_gives_the_versions_of_the_log(tmp_path: Path, seed: int) -> None:
+    """Late, doubled and disordered events, a new process for each batch, deaths, and compactions."""
+    rng = random.Random(seed)
+    feed = Feed.at(tmp_path, compaction={"mode": "inline", "after_commits": 3})
+    feed.stream.document["batch"] = {"shuffle_above_bytes": 0 if seed % 2 else 1 << 30}  # tasks write, or the driver
+    feed.put("c", 1)  # a TRUNCATE of a table that is not there is none
+    feed.deliver(0)
+    feed.stream.batch()
+    log_randomly(feed, rng, rng.randint(5, 30))
+    for numbers in sequences(feed, rng):
+        feed.deliver(*numbers)
+        if rng.random() < 0.3:
+            fate = Fate(rng.randint(0, 60), rng.choice([Answer.DONE, Answer.LOST]))
+            with contextlib.suppress(Killed):
+                feed.stream.batch(DyingStore(open_storage(str(tmp_path), {"fsync": "false"}), fate))
+        feed.stream.batch()
+    assert feed.versions() == feed.model.versions()
+    assert_same("ours", read_ourselves(tmp_path / "shop/facts_history"), hudi_rs.snapshot(tmp_path / "shop/facts_history"))
