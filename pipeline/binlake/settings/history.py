@@ -7,7 +7,6 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from binlake.settings.kinds import kind_problem
 from binlake.settings.merging import MergeSettings
 from binlake.settings.table_rules import ClusteringSettings
 from hudilake.validation import Section, Text, mistake
@@ -51,11 +50,3 @@ def history_problem(histories: Iterable[HistorySettings], taken: Iterable[str]) 
             return f"history table {history.to}: another table has the name"
         names.add(history.to.lower())
     return None
-
-
-def rules_problem(history: HistorySettings, own: dict[str, object], source_kind: str) -> str | None:
-    """Which of its rules a history table cannot have; None if it can have them all. ``source_kind``: of the lake table
-    with the rows themselves."""
-    if source_kind == "append":
-        return f"{history.table} is an append table, of which inserts alone are read"
-    return kind_problem(own)

@@ -11,7 +11,7 @@ from binlake.hbase.settings.allowed import cells_problem, shared_name, wide_prob
 from binlake.hbase.settings.lake_tables import cells_table_of, has_table, rules_of, split_name
 from binlake.hbase.settings.tables import CellsSettings
 from binlake.settings.fanout import ColumnsSettings, Destination, RouteSettings
-from binlake.settings.history import HistorySettings, history_problem, rules_problem
+from binlake.settings.history import HistorySettings, history_problem
 from binlake.settings.index import IndexSettings, RowsKind
 from binlake.settings.kinds import kind_problem, stitched_problem
 from binlake.settings.merging import MergeSettings, StitchedSettings
@@ -165,9 +165,9 @@ class TablesSettings(Section):
                 raise mistake(f"history table {history.to}: a route leaves {history.table} out")
             if has_table(self.cells, _plain_name(main)):
                 raise mistake(f"history table {history.to}: {history.table} is a table of tables.cells")
-            own = history.given(self._given(Destination(*history.name)))
-            if problem := rules_problem(history, own, self._given(main)["kind"]):
-                raise mistake(f"history table {history.to}: {problem}")
+            kind = self._given(main)["kind"]  # of tables of some kinds inserts alone are read
+            if problem := kind_problem(history.given(self._given(Destination(*history.name))) | {"kind": kind}):
+                raise mistake(f"history table {history.to} of {history.table}: {problem}")
         return self
 
     @model_validator(mode="after")

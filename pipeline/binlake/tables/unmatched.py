@@ -55,9 +55,12 @@ def unmatched_tables(settings: Settings, sources: Iterable[SourceTable]) -> Iter
         for one in stitched.sources:
             found = any(fnmatchcase(name, one.match) for name in names)
             yield from check(f"tables.stitched[{at}].sources.{one.name}", one.match, found)
+    for number, history in enumerate(tables.history):
+        yield from check(f"tables.history[{number}]", history.table, history.table in names)
     for at, store in enumerate(tables.cells):
         yield from check(f"tables.cells[{at}]", store.source, store.source in names)
     made = {SourceTable(*name.split(".", 1)) for store in tables.cells for name in store.lake_tables}
+    made |= {SourceTable(*history.name) for history in tables.history}
     used = {tables.override_of(one) for one in taken | made}
     for at, override in enumerate(tables.overrides):
         yield from check(f"tables.overrides[{at}]", override.match, at in used)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 from binlake.cli.app import app
 from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
-from tests.binlake.stream.dying_store import CHANGING, Answer, DyingStore, Fate, Killed
+from tests.binlake.stream.dying_store import Answer, DyingStore, Fate, Killed
 from tests.binlake.stream.test_engines import TOPIC, Stream, quarantined
 from tests.binlake.stream.topic_log import COLUMNS, event
 from tests.hypothesis_profile import is_nightly
@@ -184,4 +185,60 @@ def test_any_delivery_gives_the_versions_of_the_log(tmp_path: Path, seed: int) -
                 feed.stream.batch(DyingStore(open_storage(str(tmp_path), {"fsync": "false"}), fate))
         feed.stream.batch()
     assert feed.versions() == feed.model.versions()
-    assert_same("ours", read_ourselves(tmp_path / "shop/facts_history"), hudi_rs.snapshot(tmp_path / "shop/facts_history"))
+    path = tmp_path / "shop/facts_history"
+    assert_same("ours", read_ourselves(path), hudi_rs.snapshot(path))
+
+
+def test_a_quarantined_record_comes_into_both_tables(tmp_path: Path) -> None:
+    feed = Feed.at(tmp_path)
+    feed.put("c", 2)
+    feed.put("u", 2, "b")
+    feed.put("u", 2, "c")
+    envelope = feed.records[1][0]
+    envelope["after"] = {**envelope["after"], "bonus": 5}
+    feed.deliver(0, 1, 2)
+    feed.stream.batch()
+    assert quarantined(tmp_path) == ["unknown_column"]
+    assert feed.versions() != feed.model.versions()
+    feed.stream.document["source"]["schemas"]["shop.facts"]["columns"] = {**COLUMNS, "bonus": "int"}
+    conf = tmp_path / "conf.yaml"
+    conf.write_text(json.dumps(feed.stream.document))
+    for _ in range(2):
+        done = CliRunner().invoke(app, ["quarantine", "replay", str(conf)])
+        assert done.exit_code == 0, done.output
+        assert feed.versions() == feed.model.versions()
+    assert feed.stream.lake("id", "owner") == [(2, "c")]
+    bonus = hudi_rs.snapshot(tmp_path / "shop/facts_history").select(["start_at", "bonus"]).to_pylist()
+    assert sorted((row["start_at"] - FILE, row["bonus"]) for row in bonus) == [(110, None), (120, 5), (130, None)]
+
+
+@pytest.mark.parametrize(
+    ("tables", "why"),
+    [
+        ({"defaults": {"kind": "append"}}, "of shop.facts: kind append has no merge engine"),
+        ({"defaults": {"index": {"type": "consistent_bucket"}}}, "all versions of a row are in one bucket"),
+        ({"defaults": {"conflicts": "column"}}, "conflicts may not be column"),
+        ({"routes": [{"match": "shop[.]facts", "to": None}]}, "a route leaves shop.facts out"),
+        ({"history": [*HISTORY, {"table": "shop.x", "to": "shop.FACTS_history"}]}, "another table has the name"),
+        ({"history": [{"table": "shop.facts", "to": "shop.facts"}]}, "another table has the name"),
+        ({"history": [{"table": "facts", "to": "shop.h"}]}, "must be database.table"),
+        ({"defaults": {"merge": {"engine": "scd2"}, "partition": {"column": "region"}}}, "leave partition out"),
+    ],
+)
+def test_what_a_history_table_cannot_have(tmp_path: Path, tables: dict[str, Any], why: str) -> None:
+    feed = Feed.at(tmp_path)
+    feed.stream.document["tables"] |= tables
+    with pytest.raises(ConfigError, match=re.escape(why)):
+        _ = feed.stream.settings
+
+
+@pytest.mark.parametrize("column", ["valid_from", "START_AT"])
+def test_a_source_with_a_column_of_its_own_of_that_name_is_refused(tmp_path: Path, column: str) -> None:
+    """Its rows go on into their own table."""
+    feed = Feed.at(tmp_path)
+    feed.stream.document["source"]["schemas"]["shop.facts"]["columns"] = {**COLUMNS, column: "int"}
+    feed.put("c", 2)
+    feed.deliver(0)
+    with pytest.raises(AssertionError, match=f"the source has the column {column}"):
+        feed.stream.batch()
+    assert feed.stream.lake("id") == [(2,)]

@@ -68,7 +68,9 @@ def _changes_row(chunk: DecodeChunk, group: TableEvents, order: Places, i: int) 
     elif op in _ROW_OPS or (op == "" and events.befores is None):
         return True
     elif op == "t":
-        chunk.control(record_index, ControlKind.TRUNCATE, group.source, int(order.orders[i]), source_ms=events.source_ms[i])
+        chunk.control(
+            record_index, ControlKind.TRUNCATE, group.source, int(order.orders[i]), source_ms=events.source_ms[i]
+        )
     else:
         chunk.refuse(record_index, Fault(Reason.UNKNOWN_OP, f"op {op[:50]!r} is none of c, r, u, d, t"), group.source)
     return False

@@ -119,14 +119,14 @@ def ended(rows: pa.Table, ends: Mapping[int, int]) -> pa.Table:
 
     ``ends``: ordering value of the TRUNCATE -> the source's time in milliseconds.
     """
-    at = np.asarray(rows.column("__order").to_numpy(), dtype=np.int64)
-    deletes = [_ends(rows.filter(pa.array(at < order)), order, ms) for order, ms in sorted(ends.items())]
+    orders = np.asarray(rows.column("__order").to_numpy(), dtype=np.int64)
+    deletes = [_ends(rows.filter(pa.array(orders < order)), order, ms) for order, ms in sorted(ends.items())]
     return pa.concat_tables([rows, *deletes], promote_options="permissive")
 
 
 def ends_of(stored: pa.Table, ends: Mapping[int, int]) -> pa.Table:
-    """Deletes of the stored versions that were valid at one of the TRUNCATEs. ``stored`` has the record key, START_AT and
-    END_AT; ``ends`` as for ``ended``."""
+    """Deletes of the stored versions that were valid at one of the TRUNCATEs. ``stored`` has the record key, START_AT
+    and END_AT; ``ends`` as for ``ended``."""
     start = np.asarray(stored.column(START_AT).to_numpy(), dtype=np.int64)
     end = np.asarray(pc.fill_null(stored.column(END_AT), np.iinfo(np.int64).max).to_numpy(), dtype=np.int64)
     parts = [

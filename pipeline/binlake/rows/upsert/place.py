@@ -141,8 +141,8 @@ def place_rows(
     orders, source_ms = (_longs(batch.rows, name) for name in ("__order", "__source_ms"))
     before = None
     if batch.before is not None and len(batch.before):
-        at = batch.before_at
-        before = _images(batch.before, target, names, orders[at], source_ms[at])
+        index = batch.before_at
+        before = _images(batch.before, target, names, orders[index], source_ms[index])
     return PlacedRows(
         batch.schema,
         batch.topic,
@@ -160,9 +160,7 @@ def _longs(rows: pa.Table, name: str) -> Int64s:
     return np.asarray(rows.column(name).to_numpy(), dtype=np.int64)
 
 
-def _images(
-    rows: pa.Table, target: Target, names: Mapping[str, str], orders: Int64s, source_ms: Int64s
-) -> Images:
+def _images(rows: pa.Table, target: Target, names: Mapping[str, str], orders: Int64s, source_ms: Int64s) -> Images:
     rows = rows.rename_columns([names.get(n, n) for n in rows.column_names])
     rule = target.partition
     number = len([n for n in rows.column_names if n not in META_NAMES])

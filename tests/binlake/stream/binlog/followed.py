@@ -37,6 +37,7 @@ class FollowedDatabase:
         more: further sections of the settings.
         compacts: whether tables are compacted after every third commit.
         start: as ``source.mysql.start``; where the database was made, if empty.
+        tables: further settings of ``tables``.
     """
 
     server: EmbeddedDatabase
@@ -45,6 +46,7 @@ class FollowedDatabase:
     more: dict[str, Any] = field(default_factory=dict)
     compacts: bool = False
     start: str = ""
+    tables: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.start = self.start or self.server.binlog_place()
@@ -63,7 +65,7 @@ class FollowedDatabase:
             "name": f"of_{self.name}",
             "lake": {"uri": str(self.place / "lake"), "options": {"fsync": "false"}},
             "source": {"database": database, "mysql": {"start": self.start}, **self.more.get("source", {})},
-            "tables": {"include": [f"{self.name}.*"], "defaults": {"buckets": 2, **compaction}},
+            "tables": {"include": [f"{self.name}.*"], "defaults": {"buckets": 2, **compaction}, **self.tables},
             "batch": {"trigger_interval_ms": 0, **self.more.get("batch", {})},
         }
         self.conf.write_text(json.dumps(document))

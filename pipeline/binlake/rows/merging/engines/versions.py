@@ -52,7 +52,7 @@ class Versions:
     states: GroupStates
 
     def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
-        """See ``Merger``: the new versions, and those that now end elsewhere."""
+        """Returns the write of the new versions and of those that now end elsewhere. Errors as ``Merger.merge``."""
         keep = newest(rows, *codes_of(rows.column(KEY).combine_chunks()))
         events = rows.take(pa.array(keep))
         superseded = records(rows) - records(events)
@@ -95,12 +95,13 @@ class Versions:
 class _Places:
     """The n places of events of some keys, by key and place; one event a place.
 
-    ``codes``: of the keys. ``at``: the places. ``times``: of the source. ``rank``: what names the place. ``lives``:
-    whether the row exists from there on. ``row``: the row among the events, or the stored versions, that begins there.
+    ``codes``: of the keys. ``places``: their places. ``times``: of the source. ``rank``: what names the place.
+    ``lives``: whether the row exists from there on. ``row``: the row among the events, or the stored versions, that
+    begins there.
     """
 
     codes: Int64s
-    at: Int64s
+    places: Int64s
     times: pa.Array
     rank: Int64s
     lives: Flags
@@ -114,22 +115,22 @@ class _Places:
         parts.append((events, START_AT, VALID_FROM))
         keys = pa.chunked_array([c for rows, _, _ in parts for c in rows.column(KEY).chunks], pa.string())
         codes, _ = codes_of(keys_of_versions(keys).combine_chunks())
-        at = np.concatenate([np.asarray(rows.column(name).to_numpy(), dtype=np.int64) for rows, name, _ in parts])
+        places = np.concatenate([np.asarray(rows.column(name).to_numpy(), dtype=np.int64) for rows, name, _ in parts])
         time = [c for rows, _, name in parts for c in rows.column(name).chunks]
         times = pa.chunked_array(time, stored.schema.field(VALID_FROM).type)
         sizes = [len(rows) for rows, _, _ in parts]
         rank = np.repeat(np.array([_KNOWN_END, _KNOWN_END, _STORED, _EVENT]), sizes)
         alive = np.concatenate([np.zeros(sizes[0] + sizes[1], np.bool_), np.ones(sizes[2], np.bool_), lives])
         row = np.concatenate([np.arange(size) for size in sizes])
-        ranked = np.lexsort([rank, at, codes])
-        ends = (np.diff(codes[ranked], append=-1) != 0) | (np.diff(at[ranked], append=-1) != 0)
+        ranked = np.lexsort([rank, places, codes])
+        ends = (np.diff(codes[ranked], append=-1) != 0) | (np.diff(places[ranked], append=-1) != 0)
         last = ranked[ends]
-        return cls(codes[last], at[last], times.take(pa.array(last)), rank[last], alive[last], row[last])
+        return cls(codes[last], places[last], times.take(pa.array(last)), rank[last], alive[last], row[last])
 
     def upserts(self, stored_ends: Int64s) -> Int64s:
         """The numbers of the places whose versions are new, or end elsewhere than ``stored_ends`` say of the stored
         versions (int64, ``_NONE`` for no end)."""
-        known = np.full(len(self.at), _NONE, dtype=np.int64)
+        known = np.full(len(self.places), _NONE, dtype=np.int64)
         mine = self.rank == _STORED
         known[mine] = stored_ends[self.row[mine]]
         return np.flatnonzero(self.lives & ((self.rank == _EVENT) | (mine & (self._next() != known))))
@@ -142,9 +143,9 @@ class _Places:
 
     def _next(self) -> Int64s:
         """The place after each of the same key, ``_NONE`` for none."""
-        following = np.full(len(self.at), _NONE, dtype=np.int64)
+        following = np.full(len(self.places), _NONE, dtype=np.int64)
         same = np.flatnonzero(self.codes[1:] == self.codes[:-1])
-        following[same] = self.at[same + 1]
+        following[same] = self.places[same + 1]
         return following
 
 

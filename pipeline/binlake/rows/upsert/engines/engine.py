@@ -81,23 +81,13 @@ class OldestEvent(NewestEvent):
         return routed
 
 
-class EveryVersion(NewestEvent):
-    """Every event is a version: its place is in the record key."""
-
-    def routed(
-        self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
-    ) -> RoutedRows:
-        """Also those from before a TRUNCATE: it ends versions, and removes none."""
-        return route(rows, applied_until, -1)
-
-
 _ENGINES: Final[Mapping[Engine, NewestEvent]] = {
     "newest": NewestEvent(),
     "stitched": NewestEvent(),
     "partial_update": SetColumns(),
     "first_row": OldestEvent(),
     "aggregate": EveryFact(),
-    "scd2": EveryVersion(),
+    "scd2": NewestEvent(),
 }
 
 
