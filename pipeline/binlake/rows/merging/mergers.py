@@ -112,6 +112,7 @@ class MergedState:
         merging: what the properties say, not ``newest``.
         schema: the columns of the commit without meta fields.
         states: of the table as of the commit's begin.
+        groups: of whole file groups, for an engine that asks for them.
         shared: the key and partition columns.
         partial: as for ``StitchMerger``.
         heights: how far the table has counted facts.
@@ -119,10 +120,16 @@ class MergedState:
 
     merging: Merging
     schema: pa.Schema
-    states: GroupStates
+    states: RowStates
     shared: tuple[str, ...]
     partial: Partial = "by_width"
     heights: FactHeights = NOTHING_COUNTED
+    groups: GroupStates | None = None
+
+
+def _versions(of: MergedState) -> Merger:
+    assert of.groups is not None  # ``TableRows.merger`` gives them
+    return Versions(of.schema, of.groups)
 
 
 _MERGERS: Final[Mapping[Engine, Callable[[MergedState], Merger]]] = {
@@ -130,7 +137,7 @@ _MERGERS: Final[Mapping[Engine, Callable[[MergedState], Merger]]] = {
     "partial_update": lambda of: PartialUpdate(of.schema, of.states),
     "first_row": lambda of: FirstRow(of.schema, of.states),
     "aggregate": lambda of: Aggregate(of.merging, of.schema, of.states, of.heights),
-    "scd2": lambda of: Versions(of.schema, of.states),
+    "scd2": _versions,
 }
 
 

@@ -224,7 +224,7 @@ def target_and_names(
     if not own:
         _check_without_key(merging, kind, schema.source)
     by_row = kind.computed and is_table_of_cells(schema) and own[:1] == (ROW,)
-    index_fields = (ROW,) if by_row and len(own) > 1 else ()
+    index_fields: tuple[str, ...] = (ROW,) if by_row and len(own) > 1 else ()
     if merging.keeps_versions:
         check_names(names.values(), str(schema.source))
         own, index_fields = (*own, START_AT), own

@@ -166,7 +166,7 @@ class TableRows(ABC):
         partial: Partial = "always" if self.rules.conflicts == "column" else "by_width"
         config, states = self.table.config, self.row_states(schema)
         shared = (*config.record_key_fields, *config.partition_fields)
-        return merger_of(MergedState(merging, schema, states, shared, partial, heights))
+        return merger_of(MergedState(merging, schema, states, shared, partial, heights, states))
 
     def with_orders(self, stored: pa.Table) -> pa.Table:
         """Stored rows with orders to compare with that of a TRUNCATE: rows that the writer merged are from before every
