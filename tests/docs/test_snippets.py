@@ -99,7 +99,11 @@ ON_SPARK = [block for block in blocks("python") if block.mark == "spark"]
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=str)
-def test_python_runs(block: Block, shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_runs(
+    block: Block, shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")  # a block may make a table by a bare name
     run(block, copied(shop, tmp_path).parent if block.mark == "changes" else shop)
     assert capsys.readouterr().out.strip() not in ("", "0")
 
