@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
-from binlake.decode.changes import SourceTable
+from binlake.decode.changes import SourceTable, ZeroDates
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
+from binlake.decode.types.zero_dates import lake_form
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,18 @@ Clause = (
     | Cascade
     | UnloggedChange
 )
+
+
+def in_lake_form(clauses: Iterable[Clause], policy: ZeroDates) -> tuple[Clause, ...]:
+    """The clauses with the types of their columns as the lake holds them under the policy."""
+    return tuple(map(partial(_in_lake_form, policy=policy), clauses))
+
+
+def _in_lake_form(clause: Clause, policy: ZeroDates) -> Clause:
+    column = clause.column if isinstance(clause, AddColumn | ModifyColumn | RenameColumn) else None
+    if column is None or column.type is None or not isinstance(clause, AddColumn | ModifyColumn | RenameColumn):
+        return clause
+    return replace(clause, column=replace(column, type=lake_form(column.type, policy)))
 
 
 #: The table name that stands for all tables of a database, in DROP DATABASE and ROLLBACK.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal, Inexact, InvalidOperation, localcontext
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from binlake.decode.ddl.columns import ColumnDefinition, Default
 from binlake.decode.types.mysql_types import MysqlType
+from binlake.decode.types.zero_dates import texts_of
 from hudilake.errors import UnsupportedError
 
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool")
@@ -44,6 +46,9 @@ def constant_of(column: ColumnDefinition) -> pa.Scalar:
 
 def _scalar(value: Any, kind: MysqlType, said: str) -> pa.Scalar:  # noqa: ANN401 - any lake type
     try:
+        if kind.dates_as_text:
+            dated = pa.array([value], replace(kind, dates_as_text=False).lake_type)
+            return texts_of(dated)[0]
         return pa.scalar(value, kind.lake_type)
     except (pa.ArrowException, OverflowError) as error:
         raise UnsupportedError(f"{said!r} does not fit {kind.text}") from error

@@ -96,7 +96,8 @@ class MysqlType:
 
     ``length`` is digits (DECIMAL), bits (BIT), fraction digits (TIME, DATETIME, TIMESTAMP) or characters. ``options``
     are the values of ENUM and SET. ``streamed`` is Debezium's spelling of each of them (measured: a comma is escaped by
-    a backslash). ``text`` is the type as given; it takes no part in comparisons.
+    a backslash). ``text`` is the type as given; it takes no part in comparisons. ``dates_as_text``: whether the lake
+    holds the texts of its dates (``zero_dates.lake_form`` sets it).
     """
 
     base: str
@@ -106,6 +107,7 @@ class MysqlType:
     options: tuple[str, ...] = ()
     streamed: tuple[str, ...] = ()
     text: str = field(default="", compare=False)
+    dates_as_text: bool = False
 
     @property
     def precision(self) -> int:
@@ -115,6 +117,8 @@ class MysqlType:
     @property
     def lake_type(self) -> pa.DataType:
         """The Arrow type of such a column in the lake."""
+        if self.dates_as_text:
+            return pa.string()
         if self.base == "int":
             return pa.int64() if self.unsigned else pa.int32()
         if self.base == "bigint":

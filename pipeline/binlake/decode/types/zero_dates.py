@@ -16,11 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.changes import Column, ZeroDates
-from binlake.decode.types.mysql_types import UTC_MICROSECONDS
+from binlake.decode.types.mysql_types import UTC_MICROSECONDS, MysqlType
 
 _ZERO_PART = r"^[0-9]{4}-(00-[0-9]{2}|[0-9]{2}-00)( [0-9]{2}:[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?)?$"
 _SPARE_ZEROS = r"\.?0+$"
 _KINDS = (pa.date32(), UTC_MICROSECONDS)
+
+
+def lake_form(kind: MysqlType, policy: ZeroDates) -> MysqlType:
+    """The type whose ``lake_type`` is that of the policy, as ``with_policy`` gives it to a column of rows."""
+    return replace(kind, dates_as_text=True) if policy is ZeroDates.TEXT and kind.lake_type in _KINDS else kind
 
 
 def with_policy(column: Column, policy: ZeroDates, *, in_key: bool) -> Column:
@@ -50,19 +55,19 @@ def converted(array: pa.Array, column: Column, convert: Callable[[pa.Array, Colu
     try:
         dates, zeros = convert(array, as_dates), None
     except ValueError:
-        zeros = _zeros_in(array)
+        zeros = zeros_in(array)
         if zeros is None or column.zero_dates is ZeroDates.QUARANTINE:
             raise
         dates = convert(pc.if_else(zeros, pa.scalar(None, pa.string()), array), as_dates)
     if column.zero_dates is ZeroDates.TEXT:
-        texts = _texts(dates)
-        return texts if zeros is None else pc.if_else(zeros, _bare(array), texts)
+        texts = texts_of(dates)
+        return texts if zeros is None else pc.if_else(zeros, bare(array), texts)
     if zeros is not None and column.zero_dates is ZeroDates.EPOCH:
         return pc.if_else(zeros, pa.scalar(0, dates.type), dates)
     return dates
 
 
-def _zeros_in(array: pa.Array) -> pa.Array | None:
+def zeros_in(array: pa.Array) -> pa.Array | None:
     """Which texts are zero dates; None if there are none."""
     if not pa.types.is_string(array.type):
         return None
@@ -70,15 +75,15 @@ def _zeros_in(array: pa.Array) -> pa.Array | None:
     return zero_mask if pc.any(zero_mask).as_py() else None
 
 
-def _texts(dates: pa.Array) -> pa.Array:
+def texts_of(dates: pa.Array) -> pa.Array:
     """Dates as MySQL prints them. Of a fraction of a second the last zeros are left out, because not every format says
     how many digits the column has."""
     if pa.types.is_date32(dates.type):
         return dates.cast(pa.string())
-    return _bare(dates.cast(pa.timestamp("us")).cast(pa.string()))
+    return bare(dates.cast(pa.timestamp("us")).cast(pa.string()))
 
 
-def _bare(texts: pa.Array) -> pa.Array:
+def bare(texts: pa.Array) -> pa.Array:
     """The texts without the last zeros of a fraction."""
     with_fraction = pc.match_substring(texts, ".")
     return pc.if_else(with_fraction, pc.replace_substring_regex(texts, _SPARE_ZEROS, ""), texts)

@@ -11,12 +11,13 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.clauses import AddColumn
+from binlake.decode.changes import SourceTable, ZeroDates
+from binlake.decode.ddl.clauses import AddColumn, in_lake_form
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.schemas.schemas import SchemaVersion
 from binlake.decode.types.mysql_types import MysqlType
+from binlake.decode.types.zero_dates import lake_form
 from binlake.rows.upsert.target import key_columns, merging_of
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.ddl_log import DdlLog
@@ -56,6 +57,7 @@ class SchemaStates:
 
     def __init__(self, settings: Settings, schemas: KnownSchemas) -> None:
         self._settings, self._schemas = settings, schemas
+        self._zero_dates = ZeroDates(settings.source.zero_dates)
 
     def of_table(
         self, table: LakeTable, schema: pa.Schema, origin: SourceTable, shard: ShardRule | None
@@ -69,7 +71,8 @@ class SchemaStates:
         """The state of a table that is not in the lake yet, as the source first defined it."""
         versions = [version for version in self._schemas.versions(origin) if version.columns]
         defined = versions[0].columns if versions else ()
-        columns = pa.schema([(lake_name(name), kind.lake_type) for name, kind in defined])
+        policy = self._zero_dates
+        columns = pa.schema([(lake_name(name), lake_form(kind, policy).lake_type) for name, kind in defined])
         key = rules.key or (versions[0].key if versions else ())
         state = TableSchemaState(columns, tuple(map(lake_name, key)), None, rules, merging=merging_of(rules))
         self._describe(state, origin)
@@ -87,7 +90,8 @@ class SchemaStates:
 
         def types_before(order: int) -> Mapping[str, MysqlType]:
             place = bisect.bisect_left(since, order)
-            return {name.lower(): kind for name, kind in versions[place - 1].columns} if place else {}
+            columns = versions[place - 1].columns if place else ()
+            return {name.lower(): lake_form(kind, self._zero_dates) for name, kind in columns or ()}
 
         def defined_before(order: int) -> PartitioningPeriod | None:
             made = [v for v in self._schemas.versions(origin) if v.created and v.since < order]
@@ -96,15 +100,17 @@ class SchemaStates:
 
         def generated_before(order: int) -> tuple[int, Generated] | None:
             made = [v for v in self._schemas.versions(origin) if v.created and v.since < order]
-            return (
-                (made[-1].since, columns_of(c for c in made[-1].defined if isinstance(c, AddColumn))) if made else None
-            )
+            if not made:
+                return None
+            added = (c for c in made[-1].defined if isinstance(c, AddColumn))
+            return made[-1].since, columns_of(in_lake_form(added, self._zero_dates))
 
         rule = state.rules.columns
         state.definitions = DefinitionHistory(rule.keeps if rule is not None else lambda name: True, types_before)
         state.types_before = types_before
         state.generated = GeneratedHistory(generated_before)
         state.partitions = KnownPartitions(defined_before)
+        state.zero_dates = self._zero_dates
         state.session = Session(self._settings.source.time_zone)
 
 

@@ -52,7 +52,7 @@ def reading(columns: Generated, bases: Iterable[str]) -> list[tuple[ColumnDefini
     readers: list[tuple[ColumnDefinition, frozenset[str]]] = []
     while True:
         news = {
-            name: frozenset[str]().union(*(reads[word] for word in _words(column.expression) & reads.keys()))
+            name: frozenset[str]().union(*(reads[word] for word in words(column.expression) & reads.keys()))
             for name, column in columns.items()
             if name not in reads
         }
@@ -63,7 +63,7 @@ def reading(columns: Generated, bases: Iterable[str]) -> list[tuple[ColumnDefini
         readers += [(columns[name], read) for name, read in news.items()]
 
 
-def _words(expression: str) -> set[str]:
+def words(expression: str) -> set[str]:
     """What may be a column's name in an expression, in lower case; also what is none."""
     return {(quoted.replace("``", "`") or word).lower() for quoted, word in _WORD.findall(expression)}
 

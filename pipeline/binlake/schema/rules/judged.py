@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
+from binlake.decode.changes import ZeroDates
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.session import Session
@@ -87,7 +88,8 @@ class TableSchemaState:
     columns that the statement adds with values that its text does not determine. ``merging``: of the table; rows
     that its writer merges do not say which of their values are from before a statement. ``keeps_key``: why a
     table of its kind cannot get another key; None if it can. ``empty``: whether no rows are from before the statement:
-    a tool alters its copy of a table before it fills it.
+    a tool alters its copy of a table before it fills it. ``zero_dates``: of the stream; it decides the lake types of
+    dates.
     """
 
     schema: pa.Schema
@@ -108,6 +110,7 @@ class TableSchemaState:
     merging: Merging = NEWEST
     keeps_key: str | None = None
     empty: bool = False
+    zero_dates: ZeroDates = ZeroDates.NULL
 
     def type_before(self, column: str, order: int) -> MysqlType | None:
         """The MySQL type of a column before a statement; None if it is not known."""

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from binlake.decode.ddl.columns import ColumnDefinition, Default
 from binlake.decode.ddl.constants import constant_of
+from binlake.decode.types.zero_dates import texts_of
 from binlake.schema.rules.conversion.columns import converted
 from binlake.schema.rules.conversion.undetermined import why_undetermined
 from binlake.schema.rules.evolution import TypeChange, common_type
@@ -132,6 +133,8 @@ def converted_values(step: Convert, present: pa.ChunkedArray) -> pa.Array:
     values = converted(step.old, new, before, step.session)
     if becomes_now(step.column, step.session):
         now = pa.scalar(step.session.seconds, pa.int64()).cast(pa.timestamp("s")).cast(pa.timestamp("us"))
+        if pa.types.is_string(values.type):
+            now = texts_of(pa.array([now]))[0]
         return pc.if_else(before.is_null(), now.cast(values.type), values)
     return _without_nulls(values, step.column)
 

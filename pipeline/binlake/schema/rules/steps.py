@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from binlake.decode.changes import ZeroDates
 from binlake.decode.ddl.columns import ColumnDefinition, Default
 from binlake.decode.ddl.partitions import parse_partitioning
 from binlake.decode.types.mysql_types import MysqlType, parse_type
+from binlake.decode.types.zero_dates import lake_form
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.partitions.members import Removal
 from hudilake.errors import UnsupportedError
@@ -98,7 +100,7 @@ def step_to_json(step: Step) -> list[Any]:
     facts = [session.zone, session.mariadb, session.seconds]
     if isinstance(step, Compute):
         return ["compute", _definition_to_json(step.column), step.expression, *facts]
-    return ["convert", _definition_to_json(step.column), step.old and _type_text(step.old), *facts]
+    return ["convert", _definition_to_json(step.column), step.old and _type_to_json(step.old), *facts]
 
 
 def step_from_json(said: Sequence[Any]) -> Step:
@@ -117,24 +119,32 @@ def step_from_json(said: Sequence[Any]) -> Step:
         raise ValueError(f"unknown step {said[0]!r}")
     _, column, old, zone, mariadb, seconds = said
     session = Session(zone, mariadb, seconds)
-    return Convert(_definition_from_json(column), _type_from(old) if old is not None else None, session)
+    return Convert(_definition_from_json(column), _type_from_json(old) if old is not None else None, session)
 
 
-def _type_text(kind: MysqlType) -> str:
-    return kind.text or kind.base
+def _type_to_json(kind: MysqlType) -> str | list[str]:
+    """The type's text, in a list if the lake has its dates as text."""
+    text = kind.text or kind.base
+    return [text] if kind.dates_as_text else text
 
 
-def _type_from(text: str) -> MysqlType:
+def _type_from_json(said: str | list[str]) -> MysqlType:
+    text = said if isinstance(said, str) else said[0]
     try:
-        return parse_type(text)
+        kind = parse_type(text)
     except UnsupportedError as error:
         raise ValueError(f"unknown type {text!r}") from error
+    return kind if isinstance(said, str) else lake_form(kind, ZeroDates.TEXT)
 
 
 def _definition_to_json(column: ColumnDefinition) -> list[Any]:
-    return [column.name, column.type_text, column.nullable, column.default.value, column.literal, column.as_bytes]
+    kind: str | list[str] = column.type_text
+    if column.type is not None and column.type.dates_as_text:
+        kind = [column.type_text]
+    return [column.name, kind, column.nullable, column.default.value, column.literal, column.as_bytes]
 
 
 def _definition_from_json(said: Sequence[Any]) -> ColumnDefinition:
-    name, text, nullable, default, literal, as_bytes = said
-    return ColumnDefinition(name, text, _type_from(text), nullable, Default(default), literal, as_bytes)
+    name, kind, nullable, default, literal, as_bytes = said
+    text = kind if isinstance(kind, str) else kind[0]
+    return ColumnDefinition(name, text, _type_from_json(kind), nullable, Default(default), literal, as_bytes)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.clauses import Action, AddColumn, DropColumn, RenameColumn, UnloggedChange
+from binlake.decode.ddl.clauses import Action, AddColumn, DropColumn, RenameColumn, UnloggedChange, in_lake_form
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.schema.rules.ddl_log import Effect
 from binlake.schema.rules.definitions import Definition
@@ -67,6 +67,7 @@ def judge_table(
     """
     known = {entry.key: entry for entry in recorded}
     waiting: dict[tuple[int, str], list[Effect]] = {}
+    effects = [replace(effect, clauses=in_lake_form(effect.clauses, state.zero_dates)) for effect in effects]
     for effect in effects:  # a statement may have several: CREATE OR REPLACE, ALTER with RENAME
         waiting.setdefault((effect.event.order, effect.event.digest), []).append(effect)
     judged_ddl, opened = JudgedDdl(), list[Refusal]()

@@ -50,7 +50,8 @@ def _in_zone(column: ColumnDefinition, kind: MysqlType, literal: str, session: S
     except ValueError as error:
         raise UnsupportedError(f"{literal!r} cannot be read as {kind.text}") from error
     if local.tzinfo is None:
-        instant = converted(_DATETIME, kind, pa.array([local], pa.timestamp("us", tz="UTC")), session)[0].as_py()
+        stamp = replace(kind, dates_as_text=False)
+        instant = converted(_DATETIME, stamp, pa.array([local], pa.timestamp("us", tz="UTC")), session)[0].as_py()
     else:
         instant = local.astimezone(UTC)
     if instant is None:

@@ -12,7 +12,7 @@ from binlake.decode.types.mysql_types import MysqlType, parse_type
 from binlake.schema.rules.conversion.declared import without_charset
 from binlake.schema.rules.evolution import TypeChange, common_type
 from binlake.schema.rules.generated import check_expression
-from binlake.schema.rules.generated_columns import changed, reading
+from binlake.schema.rules.generated_columns import changed, reading, words
 from binlake.schema.rules.judged import (
     ClauseVerdict,
     Judgement,
@@ -32,6 +32,8 @@ from binlake.schema.rules.undetermined import WHOLE_ROWS, UndeterminedEffect
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.column_names import lake_name
 
+#: Beyond the ordering value of any statement.
+_LAST = (1 << 63) - 1
 _TEXTS = frozenset({"char", "varchar", "text", "enum", "set"})
 
 
@@ -169,6 +171,10 @@ def computes(column: ColumnDefinition, state: TableSchemaState, judged: Judgemen
     if not column.expression or is_time(column):
         return False
     check_expression(column.expression, state.schema)
+    types = {**state.types_before(_LAST), **state.types}
+    dates = {name for name, kind in types.items() if kind.dates_as_text} & words(column.expression)
+    if dates:
+        raise UnsupportedError(f"{column.expression} reads {', '.join(sorted(dates))}, which is text in the lake")
     judged.steps.append(Compute(column, column.expression, state.session))
     return True
 

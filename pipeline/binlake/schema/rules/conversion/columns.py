@@ -10,12 +10,14 @@ Measured against MariaDB 11.4, type by type (``tests/binlake/schema/test_convers
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.types.mysql_types import MysqlType, parse_type
+from binlake.decode.types.zero_dates import texts_of, zeros_in
 from binlake.schema.rules.conversion.declared import TypeGroup, kind_of, zerofill_width
 from binlake.schema.rules.conversion.moments import LAST_TIMESTAMP_S, SECOND, to_moment
 from binlake.schema.rules.conversion.numbers import (
@@ -48,6 +50,8 @@ def converted(old: MysqlType, new: MysqlType, values: pa.Array, session: Session
     """
     if (why := why_undetermined(old, new, session)) is not None:
         raise UnsupportedError(f"{old.text} becomes {new.text}: {why}", do_next="load the table again")
+    if old.dates_as_text or new.dates_as_text:
+        return _between_texts(old, new, values, session)
     quick = _in_bulk(old, new, values)
     if quick is not None:
         return quick
@@ -58,6 +62,28 @@ def converted(old: MysqlType, new: MysqlType, values: pa.Array, session: Session
     unknown = (None, "") if why_ambiguous(old, new) is not None else (None,)
     stored = [None if value in unknown or (value != value and not reals) else store(value) for value in distinct]
     return _written(new, stored, session).take(coded.indices)
+
+
+def _between_texts(old: MysqlType, new: MysqlType, values: pa.Array, session: Session) -> pa.Array:
+    """``converted`` where the lake has the old dates, the new ones, or both as text."""
+    former, later = replace(old, dates_as_text=False), replace(new, dates_as_text=False)
+    zeros = zeros_in(values) if old.dates_as_text else None
+    dates = values if zeros is None else pc.if_else(zeros, pa.scalar(None, pa.string()), values)
+    if old.dates_as_text:
+        dates = dates.cast(_LOCAL).cast(former.lake_type) if former.base != "date" else dates.cast(pa.date32())
+    changed = converted(former, later, dates, session)
+    changed = texts_of(changed) if new.dates_as_text else changed
+    return changed if zeros is None else pc.if_else(zeros, _zero_texts(values, former, new), changed)
+
+
+def _zero_texts(texts: pa.Array, former: MysqlType, new: MysqlType) -> pa.Array:
+    """The texts of zero dates in another type, null for what is not known (``why_ambiguous``). Other texts: anything"""
+    day = pc.utf8_slice_codeunits(texts, 0, 10)
+    if new.base == former.base and (new.length or 0) >= (former.length or 0):
+        return texts
+    if new.dates_as_text and new.base == "date":
+        return day
+    return pa.nulls(len(texts), new.lake_type)
 
 
 def _in_bulk(old: MysqlType, new: MysqlType, values: pa.Array) -> pa.Array | None:

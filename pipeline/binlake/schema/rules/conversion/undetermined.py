@@ -35,12 +35,18 @@ def why_undetermined(old: MysqlType, new: MysqlType, session: Session) -> str | 
 
 
 def why_ambiguous(old: MysqlType, new: MysqlType) -> str | None:
-    """Why the value '' of ``old`` has no known value as ``new``; None if every value has one.
+    """Why a value of ``old`` has no known value as ``new``: '', or a date whose month or day is zero; None if every
+    value has one.
 
     The lake holds '' for the error value of an ENUM, whose number is 0, and for a member of that text.
     """
     if old.base == "enum" and "" in old.options and kind_of(new) in _NUMBERED:
         return "'' of an ENUM that lists '' is its member or the error value 0: the log does not tell which"
+    same = old.base == new.base and (old.length or 0) <= (new.length or 0)
+    if old.dates_as_text and not same:
+        return "a date whose month or day is zero has another form, which sql_mode decides"
+    if new.dates_as_text and kind_of(old) is not TypeGroup.MOMENT:
+        return "what is no date becomes a date whose month or day is zero, as sql_mode decides"
     return None
 
 
