@@ -2,7 +2,8 @@
 
 As in MySQL, DDL changes rows without a row event. What a lake table must show at the end is ``rows``. Events carry
 their schema where they are ``framed``, and no key where tables are not ``keyed``. Snapshot rows carry a clock that is
-``skew_s`` away from the server's. ``connector``: which server it is.
+``skew_s`` away from the server's. ``connector``: which server it is. Where definitions are ``unspoken``, they come with
+the first rows that have them, as from a binlog.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ class DdlSource:
     keyed: bool = True
     skew_s: int = 0
     connector: str = "mysql"
+    unspoken: bool = False
+    _shown: dict[str, Row | None] = field(default_factory=dict)
+    _last: Row = field(default_factory=dict)
 
     def create(
         self,
@@ -177,6 +181,7 @@ class DdlSource:
 
     def event(self, table: str, op: str, after: Row | None, before: Row | None, key: int, kind: str = "") -> None:
         """A row event, with the table's columns as they are now."""
+        self._show(table)
         place = self._source(table)
         if op == "r":
             place |= {"ts_ms": place["ts_ms"] + self.skew_s * 1000, "snapshot": kind}
@@ -211,7 +216,18 @@ class DdlSource:
         told = [
             {"type": kind, "id": f'"shop"."{table}"', "table": self._built_from(kind, table)} for kind, table in changes
         ]
-        record = {"source": source, "databaseName": "shop", "ddl": statement, "tableChanges": told, "ts_ms": 0}
+        self._last = source
+        self._record(source, statement, [] if self.unspoken else told)
+
+    def _show(self, table: str) -> None:
+        """A definition that no row has had holds from the newest statement on."""
+        built = self._built_from("ALTER", table)
+        if self.unspoken and self._shown.get(table) != built:
+            self._shown[table] = built
+            self._record(self._last, "", [{"type": "ALTER", "id": f'"shop"."{table}"', "table": built}])
+
+    def _record(self, source: Row, statement: str, changes: list[Row]) -> None:
+        record = {"source": source, "databaseName": "shop", "ddl": statement, "tableChanges": changes, "ts_ms": 0}
         self.ddl.append(json.dumps(record).encode())
 
     def _built_from(self, kind: str, table: str) -> Row | None:

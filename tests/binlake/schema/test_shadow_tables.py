@@ -14,7 +14,7 @@ from binlake.schema.rules.undetermined import undetermined_columns
 from binlake.tables.names import TableNames
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
-from tests.binlake.schema.ddl_source import Follower
+from tests.binlake.schema.ddl_source import DdlSource, Follower
 from tests.binlake.schema.shadow_tools import Captured, Tool
 from tests.binlake.schema.test_schema_changes import COLUMNS
 from tests.hypothesis_profile import usually
@@ -379,3 +379,39 @@ def test_any_runs_of_tools_end_with_the_rows_of_the_source_or_say_that_they_are_
     tmp_path: Path, seed: int
 ) -> None:
     Script(seed, tmp_path).run()
+
+
+@pytest.mark.parametrize("changes_before", [False, True], ids=["", "with a statement before its rows"])
+@pytest.mark.parametrize("tool", [True, False], ids=["shadow", "copy"])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_copy_whose_definition_only_its_rows_tell_is_changed(
+    tmp_path: Path, share: float, tool: bool, changes_before: bool
+) -> None:
+    """As a binlog tells it: with the first rows under the name that the copy has by then, if it is new. The last
+    statement converts what rows before it hold, also where all comes at once and the lake has no such table yet."""
+    source = DdlSource(unspoken=True)
+    source.create("t", {"id": "bigint", "name": "varchar(20)", "qty": "int"}, snapshot=False)
+    for key in range(5):
+        source.put("t", key, name=f"t{key}", qty=key)
+    follower = Follower(source, tmp_path)
+    if share:
+        follower.run(share=share)
+    copy, old = ("_t_gho", "_t_del") if tool else ("n", "old")
+    source.like(copy, "t")
+    if changes_before:
+        source.add(copy, "tier", "int", 3, "DEFAULT 3")
+    if tool:
+        source.copy(copy, "t")
+    source.rename_tables(("t", old), (copy, "t"))
+    if tool:
+        source.drop_table(old)
+    source.put("t", 7, name="seven", qty=7)
+    for row in source.tables["t"].rows.values():
+        row["qty"] = str(row["qty"])
+    source.modify("t", "qty", "varchar(9)")
+    follower.run()
+    follower.idle()
+    path = "t@@2" if tool else "n"
+    assert set(follower.stored(path)) == ({*range(5), 7} if tool else {7})
+    follower.check("t", path)
+    assert follower.quarantined() == []

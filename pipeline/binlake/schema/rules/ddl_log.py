@@ -243,7 +243,8 @@ def _named(parts: Sequence[DdlEvent], there: TablesThere, said: Mapping[str, str
 @dataclass
 class _HistoryBuilder:
     """``holders``: the name that each table in the lake has at the source now, None after DROP TABLE. ``emptied``:
-    those whose rows went with it. ``begun``: where the first statement about a name is one that makes it, its place."""
+    those whose rows went with it. ``begun``: where the first statement about a name is one that makes it, its place.
+    ``made``: where statements give a name to another table, in order."""
 
     rule_of: RuleOf
     known: set[SourceTable]
@@ -254,6 +255,7 @@ class _HistoryBuilder:
     holders: dict[SourceTable, SourceTable | None] = field(default_factory=dict)
     emptied: set[SourceTable] = field(default_factory=set)
     begun: dict[SourceTable, int | None] = field(default_factory=dict)
+    made: dict[SourceTable, list[int]] = field(default_factory=dict)
 
     def note_beginnings(self, named: _QualifiedPart) -> None:
         """Note which names a part of a statement makes, if it is the first one about them. Call it in order, before
@@ -262,6 +264,8 @@ class _HistoryBuilder:
             self.begun.setdefault(ddl.source, named.event.order if ddl.action is Action.CREATE else None)
             if ddl.to is not None:
                 self.begun.setdefault(ddl.to, named.event.order)
+            if ddl.to is not None or ddl.action is Action.CREATE:
+                self.made.setdefault(ddl.to or ddl.source, []).append(named.event.order)
 
     def take(self, named: _QualifiedPart) -> None:
         """Take in a part of a statement."""
@@ -392,7 +396,7 @@ class _HistoryBuilder:
         """A table is created. If the lake table of its name goes on under another name, it gets another one.
         ``unseen``: what is not known of the rows that it already has."""
         source = ddl.source
-        clauses = ddl.clauses or self._defined(event, source)
+        clauses = ddl.clauses or self._defined(event, ddl)
         bound = self.history.identity(source, event.order).identity
         identity = bound if bound is not None and self.holders.get(bound, source) == source else None
         base = self._shadowed(source)
@@ -423,13 +427,19 @@ class _HistoryBuilder:
         gone = line in self.emptied or self.rule_of(base).recreate_table == "delete"
         return gone and self.holders[line] is None
 
-    def _defined(self, event: DdlEvent, source: SourceTable) -> tuple[Clause, ...]:
-        """The definition that CREATE TABLE ... LIKE does not spell."""
-        version = next((v for v in self.versions_of(source) if v.since == event.order and v.columns), None)
-        if version is None:
+    def _defined(self, event: DdlEvent, ddl: TableEffect) -> tuple[Clause, ...]:
+        """The definition that CREATE TABLE ... LIKE does not spell. A binlog tells a definition with the first rows
+        that have it: it is the one that comes next, else the model's, else the name's last one."""
+        until = next((order for order in self.made.get(ddl.source, ()) if order > event.order), None)
+        mine = [v for v in self.versions_of(ddl.source) if v.columns]
+        known = [v for v in mine if v.since >= event.order and (until is None or v.since < until)][:1]
+        if ddl.like is not None:
+            for versions in (self.versions_of(ddl.like), mine):
+                known += [v for v in versions if v.columns and v.since < event.order][-1:]
+        if not known:
             return ()
-        columns = [AddColumn(ColumnDefinition(name, kind.text, kind)) for name, kind in version.columns]
-        return (*columns, ChangeKey(version.key))
+        columns = [AddColumn(ColumnDefinition(name, kind.text, kind)) for name, kind in known[0].columns]
+        return (*columns, ChangeKey(known[0].key))
 
     def _leave_open(self, event: DdlEvent, written: Iterable[TableEffect], databases: Sequence[str]) -> None:
         """Effects on tables of one of several databases: none of the tables that they may be about goes on."""

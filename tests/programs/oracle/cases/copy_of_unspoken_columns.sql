@@ -1,4 +1,4 @@
--- the last statements of a table wait one after the other, and no row comes
+-- the last statement comes without a row, about a table that was made LIKE another and swapped in
 
 -- create table
 CREATE TABLE t1 (`id` VARCHAR(12) NOT NULL, c2 BIGINT DEFAULT 87, c3 DOUBLE DEFAULT 123456.789, `c4` TIMESTAMP NULL DEFAULT '2024-02-29 12:34:56', PRIMARY KEY (id));
