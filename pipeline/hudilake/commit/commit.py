@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from hudilake.clock import InstantClock
 from hudilake.errors import CommitUnknownError, LakeError, LostOwnershipError, TransientError
 from hudilake.format.definition.properties import dump_properties
 from hudilake.format.files.names import PARTITION_METADATA, in_partition, marker_directory
@@ -79,7 +78,7 @@ class OvertakenError(TransientError):
 
 def begin_instant(
     storage: Storage,
-    clock: InstantClock,
+    times: Callable[[], str],
     action: str,
     ownership: Ownership,
     body: bytes = b"",
@@ -90,7 +89,8 @@ def begin_instant(
 
     Args:
         storage: the table's root.
-        clock: gives the requested time; if another writer took it in the same millisecond, the next one is used.
+        times: gives the requested time, as ``InstantClock`` says for the action; if another writer took it in the same
+            millisecond, the next one is used.
         action: of the instant.
         ownership: of the writer.
         body: of the inflight file, and with ``check`` of the requested file; both may be empty for Hudi's readers.
@@ -100,7 +100,7 @@ def begin_instant(
     Raises StorageError, and what ``check`` raises.
     """
     for attempt in range(_BEGIN_ATTEMPTS):
-        requested = Instant(clock.next_begin(), action, State.REQUESTED)
+        requested = Instant(times(), action, State.REQUESTED)
         try:
             first = body if check is not None else b""
             request(storage, requested, first if request_body is None else request_body, ownership)

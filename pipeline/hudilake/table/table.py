@@ -252,35 +252,37 @@ class HudiTable:
             body, check = announcement(intent), partial(self._check_first, intent, begun)
         state = self.state
         first = check if state.policy != "queue" and state.lock.shared else None
-        inflight = begin_instant(self.storage, self.clock, state.action, self.ownership, body, first)
+        inflight = begin_instant(self.storage, self.clock.next_begin, state.action, self.ownership, body, first)
         self.timeline.record(inflight)
         state.begun.note(inflight.requested_time, begun)
         return inflight.requested_time
 
     def begin_replace(self, plan: ClusteringPlan | None = None) -> str:
         """Begin a replacecommit that takes in what others commit until it completes (``rebase``); returns its requested
-        time. Errors as ``begin``.
+        time. It is taken under the table's lock. Errors as ``begin``, and LockHeldError.
 
         Args:
             plan: of a clustering or a resize, which is a clustering until it completes; None for any other
                 replacecommit.
         """
-        self._check_may_begin()
-        if busy := [i for i in self.timeline.pending() if i.action in (REPLACE_COMMIT, CLUSTERING)]:
-            raise ForeignActionError(
-                "another replacecommit or clustering is pending",
-                do_next="wait until it ends; the table's next writer rolls it back if its process is dead",
-                instant=busy[0].requested_time,
-                table=self.config.name,
-            )
-        action, body, request = REPLACE_COMMIT, announcement(WHOLE_TABLE), replace_request()
-        if plan is not None:  # the inflight file of a clustering is empty, so the requested file has the intent
-            action, body = CLUSTERING, b""
-            said = {**plan.extra, **intent_extra(WHOLE_TABLE, ())}
-            request = replace(plan, extra=said).to_bytes(self.storage.uri)
-        inflight = begin_instant(self.storage, self.clock, action, self.ownership, body, request_body=request)
-        self.timeline.record(inflight)
-        self.rebase(inflight.requested_time)
+        with self.exclusively():
+            self._check_may_begin()
+            if busy := [i for i in self.timeline.pending() if i.action in (REPLACE_COMMIT, CLUSTERING)]:
+                raise ForeignActionError(
+                    "another replacecommit or clustering is pending",
+                    do_next="wait until it ends; the table's next writer rolls it back if its process is dead",
+                    instant=busy[0].requested_time,
+                    table=self.config.name,
+                )
+            action, body, request = REPLACE_COMMIT, announcement(WHOLE_TABLE), replace_request()
+            if plan is not None:  # the inflight file of a clustering is empty, so the requested file has the intent
+                action, body = CLUSTERING, b""
+                said = {**plan.extra, **intent_extra(WHOLE_TABLE, ())}
+                request = replace(plan, extra=said).to_bytes(self.storage.uri)
+            times, owner = self.clock.next, self.ownership
+            inflight = begin_instant(self.storage, times, action, owner, body, request_body=request)
+            self.timeline.record(inflight)
+            self.rebase(inflight.requested_time)
         return inflight.requested_time
 
     def _check_may_begin(self) -> None:

@@ -258,8 +258,8 @@ def test_an_instant_completed_by_another_writer_is_not_published_again(tmp_path:
 def test_a_millisecond_taken_by_another_writer_is_left_to_it(tmp_path: Path) -> None:
     storage = open_storage(tmp_path.as_uri())
     start = format_instant(now_ms() + 60_000)
-    first = begin_instant(storage, clock.InstantClock(start), "deltacommit", Ownership(storage, None))
-    second = begin_instant(storage, clock.InstantClock(start), "deltacommit", Ownership(storage, None))
+    first = begin_instant(storage, clock.InstantClock(start).next_begin, "deltacommit", Ownership(storage, None))
+    second = begin_instant(storage, clock.InstantClock(start).next_begin, "deltacommit", Ownership(storage, None))
     assert parse_instant(second.requested_time) == parse_instant(first.requested_time) + 2  # the odd ones are others'
 
 

@@ -191,6 +191,13 @@ TABLES = (
         (f"{_TABLE}::test_the_clock_jumps_back_an_hour",),
     ),
     Mutant(
+        "times-apart", "a replacecommit and a commit have different times", "it takes its time as commits do",
+        "pipeline/hudilake/table/table.py",
+        "            times, owner = self.clock.next, self.ownership\n",
+        "            times, owner = self.clock.next_begin, self.ownership\n",
+        (f"{_WRITERS}::test_a_replacecommit_and_a_commit_have_different_times",),
+    ),
+    Mutant(
         "monotonic-instants", "instants only grow", "the wall clock alone gives them",
         "pipeline/hudilake/clock.py",
         "            earliest = max(now_ms(), self._last_ms + 1)\n",
