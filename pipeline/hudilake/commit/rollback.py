@@ -31,7 +31,16 @@ from hudilake.errors import CorruptDataError
 from hudilake.format.definition.hashing_config import hashing_config_path
 from hudilake.format.files.names import in_partition, marked_file, marker_directory, parse_base_name, parse_log_name
 from hudilake.format.timeline.avro_container import decode_container, encode_container
-from hudilake.format.timeline.instant import CLUSTERING, COMMIT, DELTA_COMMIT, REPLACE_COMMIT, ROLLBACK, Instant, State
+from hudilake.format.timeline.instant import (
+    CLUSTERING,
+    COMMIT,
+    DELTA_COMMIT,
+    REPLACE_COMMIT,
+    ROLLBACK,
+    SAVEPOINT,
+    Instant,
+    State,
+)
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.storage.base import AlreadyExistsError, Storage
 
@@ -124,18 +133,19 @@ def roll_back_pending(
     """Finish pending rollbacks, then roll back the abandoned pending commits and delta commits, oldest first.
 
     Call it under the table's lock, with the timeline refreshed under it. Returns the requested times that were rolled
-    back. Pending compactions, cleans and the like stay. ``undo_entries``: for a table that keeps a metadata table.
+    back. Pending compactions, cleans and the like stay. Pending savepoints, which hold no files, are removed.
+    ``undo_entries``: for a table that keeps a metadata table.
     """
     rolled_back = []
     for rollback in [i for i in timeline.pending() if i.action == ROLLBACK]:
         plan = _read_plan(storage, rollback)
         if plan is None:
-            _forget_rollback(storage, timeline, rollback)
+            forget_pending(storage, timeline, rollback)
             continue
         target = timeline.find(plan.target_time)
         if target is not None and target.completed:  # its completed file was under way when the rollback was planned
             if rollback.state is State.REQUESTED:  # nothing has been deleted yet
-                _forget_rollback(storage, timeline, rollback)
+                forget_pending(storage, timeline, rollback)
                 continue
             delete_late(storage, [target])
             timeline.archived([target])
@@ -144,6 +154,8 @@ def roll_back_pending(
     for target in [i for i in timeline.pending() if _may_go(storage, i) and is_abandoned(i.requested_time)]:
         roll_back(storage, timeline, clock, target, undo_entries)
         rolled_back.append(target.requested_time)
+    for savepoint in [i for i in timeline.pending() if i.action == SAVEPOINT and is_abandoned(i.requested_time)]:
+        forget_pending(storage, timeline, savepoint)
     return rolled_back
 
 
@@ -227,10 +239,12 @@ def _read_plan(storage: Storage, rollback: Instant) -> RollbackPlan | None:
         return None
 
 
-def _forget_rollback(storage: Storage, timeline: Timeline, rollback: Instant) -> None:
-    for state in (State.INFLIGHT, State.REQUESTED):
-        storage.delete(rollback.in_state(state).path)
-    timeline.forget(rollback)
+def forget_pending(storage: Storage, timeline: Timeline, pending: Instant) -> bool:
+    """Delete the inflight and the requested file of an instant that has no other files; False if there were none.
+    Raises StorageError."""
+    deleted = [storage.delete(pending.in_state(state).path) for state in (State.INFLIGHT, State.REQUESTED)]
+    timeline.forget(pending)
+    return any(deleted)
 
 
 def marked_files(storage: Storage, requested_time: str) -> set[str]:

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 from hudilake.clock import InstantClock, now_ms
 from hudilake.commit.commit import drop_markers
-from hudilake.commit.rollback import roll_back_pending
+from hudilake.commit.rollback import forget_pending, roll_back_pending
 from hudilake.errors import ConfigError, LostOwnershipError
 from hudilake.format.definition.config import TableConfig, load_config
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.definition.properties import PROPERTIES_PATH, dump_properties
 from hudilake.format.files.names import REPAIRS_PATH, parse_base_name, parse_log_name
-from hudilake.format.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, Instant, State
+from hudilake.format.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, SAVEPOINT, Instant, State
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.fenced import fenced
 from hudilake.locking.ownership import Locking, Ownership
@@ -135,6 +135,8 @@ class _Repairer:
                 return self._discard(step)
             case Repair.ROLL_BACK:
                 return self._roll_back()
+            case Repair.FORGET_SAVEPOINT:
+                return self._forget_savepoint(step)
             case Repair.MOVE_FILE:
                 return self._move_file(step)
             case Repair.MOVE_UNFINISHED:
@@ -191,6 +193,14 @@ class _Repairer:
         if index is not None:
             recover(index)
         return f"rolled back {', '.join(rolled_back) or 'nothing'}"
+
+    def _forget_savepoint(self, step: RepairStep) -> str:
+        timeline = self._timeline()
+        unfinished = [i for i in timeline.pending() if (i.action, i.requested_time) == (SAVEPOINT, step.instant)]
+        if not unfinished or not self._old_enough(unfinished[0].path):
+            return f"left as it is: {step.path} is new, or the savepoint is finished"
+        forget_pending(self.storage, timeline, unfinished[0])
+        return f"removed {step.path}"
 
     def _index_to_follow(self, timeline: Timeline) -> MetadataTable | None:
         """The metadata table. One that cannot undo a rollback's entries is dropped, and initialised again at the

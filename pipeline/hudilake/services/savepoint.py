@@ -1,22 +1,22 @@
 """Savepoints: states of the table whose files cleaning keeps, and whose later commits archival keeps.
 
-``<t>.savepoint.inflight``, then ``<t>_<completion>.savepoint`` with the files of the slices as of ``t``, the requested
-time of a completed write. Deletion has the reverse order. A crash leaves an inflight file, which holds no files; making
-or deleting the savepoint again removes it.
+``<t>_<completion>.savepoint`` has the files of the slices as of ``t``, the requested time of a completed write. It is
+created at once, without a pending state: while one lies there, Hudi does not compact the metadata table, and counts no
+entry of the time ``t`` in it that the write itself does not vouch for (``HoodieTableMetadataUtil``). Hudi's savepoints
+have an inflight file first, which is deleted first here. What a death of Hudi leaves, the table's next writer removes
+(``commit.rollback``).
 """
 
 from __future__ import annotations
 
-import contextlib
-
 from hudilake.clock import now_ms
 from hudilake.commit.clean import promised_since
 from hudilake.commit.commit import publish
+from hudilake.commit.rollback import forget_pending
 from hudilake.commit.savepoint_record import Savepoint, encode_savepoint, read_savepoint
 from hudilake.errors import ConfigError
 from hudilake.format.files.view import file_slices, slices_of_partition
 from hudilake.format.timeline.instant import SAVEPOINT, Instant, State
-from hudilake.storage.base import AlreadyExistsError
 from hudilake.table.table import HudiTable
 
 
@@ -39,17 +39,13 @@ def create_savepoint(table: HudiTable, instant: str, user: str, comment: str = "
 
 
 def _create(table: HudiTable, instant: str, user: str, comment: str) -> Savepoint:
-    inflight = Instant(instant, SAVEPOINT, State.INFLIGHT)
     existing = [i for i in table.timeline.completed_actions({SAVEPOINT}) if i.requested_time == instant]
     if existing:
         return read_savepoint(table.storage, existing[0])
     _check_held(table, instant)
     files = _files_as_of(table, instant)
-    with contextlib.suppress(AlreadyExistsError):
-        table.storage.create(inflight.path, b"")
-    table.timeline.record(inflight)
     made = Savepoint(instant, user, comment, now_ms(), files)
-    completed = inflight.in_state(State.COMPLETED, table.clock.next())
+    completed = Instant(instant, SAVEPOINT, State.COMPLETED, table.clock.next())
     publish(table.storage, completed, encode_savepoint(made))
     table.timeline.record(completed)
     return made
@@ -63,14 +59,12 @@ def delete_savepoint(table: HudiTable, instant: str) -> bool:
 
 
 def _delete(table: HudiTable, instant: str) -> bool:
+    was_pending = forget_pending(table.storage, table.timeline, Instant(instant, SAVEPOINT, State.INFLIGHT))
     savepoints_of_instant = [i for i in table.timeline.completed_actions({SAVEPOINT}) if i.requested_time == instant]
     for completed in savepoints_of_instant:
         table.storage.delete(completed.path)
         table.timeline.archived([completed])
-    inflight = Instant(instant, SAVEPOINT, State.INFLIGHT)
-    was_inflight = table.storage.delete(inflight.path)
-    table.timeline.forget(inflight)
-    return bool(savepoints_of_instant) or was_inflight
+    return bool(savepoints_of_instant) or was_pending
 
 
 def _check_held(table: HudiTable, instant: str) -> None:

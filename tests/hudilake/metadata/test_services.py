@@ -16,7 +16,7 @@ from hudilake.format.timeline.avro_container import decode_container
 from hudilake.format.timeline.commit_metadata import CommitMetadata
 from hudilake.format.timeline.history import History
 from hudilake.format.timeline.history_writer import move_to_history
-from hudilake.format.timeline.instant import CLEAN, COMMIT, DELTA_COMMIT, Instant, State, parse_name
+from hudilake.format.timeline.instant import CLEAN, COMMIT, DELTA_COMMIT, SAVEPOINT, Instant, State, parse_name
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.records.layout import METADATA_PATH
@@ -130,6 +130,21 @@ def test_nothing_is_compacted_that_may_be_rolled_back(tmp_path: Path) -> None:
     assert not compaction.compaction_due(table.metadata)
     table.abort(instant)
     assert _answers(table.metadata.reader) == _answers(_fresh(table))
+
+
+def test_what_is_left_of_a_savepoint_holds_no_compaction_up(tmp_path: Path) -> None:
+    """It has the time of a write that is completed."""
+    config = MetadataConfig(compact_after=3, compact_at_most=3)
+    table = IndexedTable(tmp_path / "t", SCHEMA, part="day", config=config)
+    held = table.write([_row(1, 1)])
+    table.storage.create(Instant(held, SAVEPOINT, State.REQUESTED).path, b"")
+    table.reopen()
+    assert [i.requested_time for i in table.table.timeline.pending()] == [held]
+    compactions = []
+    for order in range(2, 6):
+        table.write([_row(1, order)])
+        compactions.append(sum(i.action == COMMIT for i in table.metadata.timeline.completed()))
+    assert compactions == [1, 1, 2, 2]
 
 
 def test_rolling_back_what_is_compacted_is_refused(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def compaction_due(table: MetadataTable) -> bool:
 
 def _noted_pending(table: MetadataTable) -> bool:
     """Entries of an instant that may still be rolled back must not get into a base file."""
-    return any(table.timeline.find(instant.requested_time) is not None for instant in table.data_timeline.pending())
+    return any(table.timeline.find(time) is not None for time in table.data_timeline.pending_times())
 
 
 def compact(table: MetadataTable) -> str | None:

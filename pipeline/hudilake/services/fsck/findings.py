@@ -30,6 +30,7 @@ class Repair(StrEnum):
 
     DISCARD_COMMIT = "take the commit back whose file is empty, with its data files"
     ROLL_BACK = "roll back the pending commits of dead writers"
+    FORGET_SAVEPOINT = "remove what is left of a savepoint whose maker died"
     MOVE_FILE = "move the file away"
     MOVE_UNFINISHED = "move the half-written file away"
     MOVE_MARKERS = "move the instant's markers away"

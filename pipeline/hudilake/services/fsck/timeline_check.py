@@ -15,6 +15,7 @@ from hudilake.format.timeline.instant import (
     DELTA_COMMIT,
     REPLACE_COMMIT,
     ROLLBACK,
+    SAVEPOINT,
     TIMELINE_PATH,
     WRITE_ACTIONS,
     Instant,
@@ -115,6 +116,9 @@ def _pending(evidence: Evidence) -> Iterator[Finding]:
     ours = [i for i in pending if i.action in _ROLLED_BACK]
     dead = all(evidence.is_dead(i) for i in ours)
     for instant in pending:
+        if instant.action == SAVEPOINT:
+            yield _unfinished_savepoint(evidence, instant)
+            continue
         rolled_back = instant.action in _ROLLED_BACK
         advice = _ALIVE if rolled_back else "none needed: the next run of that service goes on with it"
         yield Finding(
@@ -127,6 +131,20 @@ def _pending(evidence: Evidence) -> Iterator[Finding]:
             advice="" if rolled_back and dead else advice,
         )
         yield from _unreadable_plan(evidence, instant)
+
+
+def _unfinished_savepoint(evidence: Evidence, instant: Instant) -> Finding:
+    """While it lies there, Hudi compacts no metadata table that has entries of its time or later."""
+    dead = evidence.is_dead(instant)
+    return Finding(
+        Severity.WARNING,
+        Check.TIMELINE,
+        f"a savepoint is {instant.state.value}",
+        instant.path,
+        instant=instant.requested_time,
+        repair=Repair.FORGET_SAVEPOINT if dead else None,
+        advice="" if dead else _ALIVE,
+    )
 
 
 def _unreadable_plan(evidence: Evidence, instant: Instant) -> Iterator[Finding]:

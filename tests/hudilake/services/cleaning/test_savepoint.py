@@ -12,8 +12,9 @@ from hudilake.commit.savepoint_record import savepoints
 from hudilake.errors import ConfigError
 from hudilake.format.files.names import in_partition
 from hudilake.format.timeline.avro_container import decode_container
-from hudilake.format.timeline.instant import SAVEPOINT
+from hudilake.format.timeline.instant import SAVEPOINT, Instant, State
 from hudilake.services.cleaning import CleaningConfig, clean, due
+from hudilake.services.fsck import fsck
 from hudilake.services.savepoint import create_savepoint, delete_savepoint
 from tests.hudilake.failing_storage import Killed
 from tests.hudilake.lake import data_files, storage_at, tree
@@ -61,7 +62,7 @@ def test_what_the_file_says(tmp_path: Path, indexed: bool) -> None:
     made = create_savepoint(aged.table, aged.moments[1][0], "me")
     (completed,) = aged.table.timeline.completed_actions({SAVEPOINT})
     assert completed.file_name == f"{made.instant}_{completed.completion_time}.savepoint"
-    assert aged.table.storage.stat(f".hoodie/timeline/{made.instant}.savepoint.inflight") is not None
+    assert [name for name in tree(tmp_path) if "savepoint" in name] == [completed.path]  # at no time it was pending
     body = decode_container(aged.table.storage.read(completed.path), "savepoint")
     assert (body["savepointedBy"], body["comments"], body["version"]) == ("me", "", 1)
     assert {p: tuple(h["savepointDataFile"]) for p, h in body["partitionMetadata"].items()} == made.files
@@ -106,11 +107,30 @@ def test_death_at_every_call(tmp_path: Path, indexed: bool) -> None:
             create_savepoint(table, instant, "me")
             delete_savepoint(table, instant)
             pytest.fail("it lived")
+        assert not any(".savepoint." in name for name in tree(path))
         table = twin.reopen()
-        table.rollback_pending()
         if at < first:
             assert create_savepoint(table, instant, "me").files
             assert len(savepoints(table.storage, table.timeline)) == 1
         delete_savepoint(table, instant)
         assert not any("savepoint" in name for name in tree(path))
         twin.check()
+
+
+@pytest.mark.parametrize("state", [State.INFLIGHT, State.REQUESTED])
+def test_the_next_writer_removes_what_hudi_left_of_a_savepoint(tmp_path: Path, state: State) -> None:
+    """It died while it made one, or deleted one."""
+    aged = Aged(tmp_path, True)
+    aged.live(1)
+    left = Instant(aged.moments[-1][0], SAVEPOINT, state)
+    aged.table.storage.create(left.path, b"")
+    kept = create_savepoint(aged.table, aged.moments[0][0], "me")  # the control: a finished one stays
+    assert left.path in {finding.path for finding in fsck(aged.table.storage, grace_ms=0).findings}
+    assert left in aged.reopen().timeline.pending()
+    assert aged.table.rollback_pending() == []
+    assert [i for i in aged.table.timeline.pending() if i.action == SAVEPOINT] == []
+    assert left.path not in tree(tmp_path)
+    assert savepoints(aged.table.storage, aged.reopen().timeline) == [kept]
+    aged.live(1)
+    aged.check()
+    assert [f for f in fsck(aged.table.storage, grace_ms=0).findings if f.severity != "info"] == []

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from hudilake.commit import clean as clean_action
 from hudilake.commit.savepoint_record import savepoints
 from hudilake.errors import UnsupportedError
-from hudilake.format.timeline.instant import CLEAN
+from hudilake.format.timeline.instant import CLEAN, SAVEPOINT, Instant, State
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean, finish_pending, plan_clean
 from hudilake.services.fsck import fsck
@@ -209,7 +209,12 @@ def test_savepoints_of_both(tmp_path: Path, hudi: SparkSession, hudi_spark: Hudi
     by_listing = hudi_spark.with_options(hoodie__metadata__enable="false")
     assert_same("Hudi's restore", by_listing.snapshot(str(restored)), later, SCHEMA.names)
     hudi.sql(f"CALL delete_savepoint(path => '{tmp_path}', instant_time => '{ours}')").collect()
-    aged.reopen()
+    died = Instant(aged.moments[-1][0], SAVEPOINT, State.INFLIGHT)
+    aged.table.storage.create(died.path, b"")
+    assert aged.reopen().timeline.pending() == [died]
+    agree(aged, hudi_spark)
+    aged.table.rollback_pending()
+    assert aged.reopen().timeline.pending() == []
     assert delete_savepoint(aged.table, theirs)
     assert savepoints(aged.table.storage, aged.reopen().timeline) == []
     assert clean(aged.table, CLEANING) is not None

@@ -10,7 +10,8 @@ import pytest
 
 from hudilake.commit.rollback import RollbackPlan
 from hudilake.errors import LostOwnershipError
-from hudilake.format.timeline.instant import DELTA_COMMIT, ROLLBACK, Instant, State
+from hudilake.format.timeline.instant import DELTA_COMMIT, ROLLBACK, SAVEPOINT, Instant, State
+from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.services.fsck import Repair
@@ -70,6 +71,13 @@ def half_written(path: Path) -> None:
     (path / "day=d1/.binlake-1234.tmp").write_bytes(b"half")
 
 
+def unfinished_savepoint(path: Path) -> None:
+    """What Hudi may leave that dies while it makes one, or deletes one."""
+    first, second, *_ = (write.requested_time for write in Timeline.load(lake.storage_at(path)).completed())
+    for instant, state in ((first, State.INFLIGHT), (second, State.REQUESTED)):
+        lake.storage_at(path).create(Instant(instant, SAVEPOINT, state).path, b"")
+
+
 PLAIN: list[Damage] = [
     begin,
     lambda path: renamed(logs(path)[0], FUTURE),
@@ -77,6 +85,7 @@ PLAIN: list[Damage] = [
     old_markers,
     empty_pending_rollback,
     half_written,
+    unfinished_savepoint,
 ]
 INDEXED: list[Damage] = [
     indexed_begin,
@@ -90,6 +99,7 @@ INDEXED: list[Damage] = [
     lambda path: (path / ".hoodie/.index_defs/index.json").unlink(),
     lambda path: (path / METADATA_PATH / f".hoodie/timeline/{FUTURE}.deltacommit.requested").write_bytes(b""),
     dead_and_damaged,
+    unfinished_savepoint,
 ]
 
 
