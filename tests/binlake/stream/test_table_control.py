@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +26,7 @@ from binlake.source.offsets import Offsets
 from binlake.stream.batches.runner import BatchRunner
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.tables.between_batches import complain_of_tables
+from binlake.stream.tables.between_batches import BetweenBatches, complain_of_tables
 from binlake.tables.audit import audit
 from binlake.tables.lake import Lake
 from hudilake.errors import CorruptDataError, TableStoppedError, TransientError
@@ -279,6 +280,30 @@ def test_ddl_of_a_paused_table_waits_with_its_records(tmp_path: Path) -> None:
     assert runner.catch_up(t, LocalEngine(source.log)) is not None
     follower.check("t")
     assert follower.quarantined() == []
+
+
+def test_the_last_statement_waits_for_rows_that_are_caught_up_at_the_end(tmp_path: Path) -> None:
+    """Two keys, one after the other, each of which waits for the rows before it; no row comes after the second."""
+    source = DdlSource()
+    source.create("t", {"id": "bigint", "number": "bigint"})
+    source.put("t", 1, number=1)
+    follower = Follower(source, tmp_path)
+    follower.run()
+    runner, registry = follower._runner, follower._registry
+    assert runner is not None
+    assert registry is not None
+    source.put("t", 2, number=2)
+    source.rekey("t", "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (number)", ("number",))
+    source.put("t", 3, number=3)
+    source.rekey("t", "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id)", ("id",))
+    registry.learn(source.ddl)
+    engine = LocalEngine(source.log)
+    runner.run(1, source.log.end(), 0, engine)
+    assert SourceTable("shop", "t") in runner.ledger.behind
+    BetweenBatches(runner, engine, follower.told.append, threading.Event()).finish()
+    assert HudiTable.open(open_storage(str(tmp_path / "shop" / "t"))).config.record_key_fields == ("id",)
+    follower.check("t")
+    assert runner.ledger.behind == {}
 
 
 def test_a_resync_makes_the_table_equal(tmp_path: Path) -> None:

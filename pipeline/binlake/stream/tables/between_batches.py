@@ -49,6 +49,11 @@ class BetweenBatches:
         self._runner.tend()
         self._derive(0.0)
         self._catch_up(0.0, inf)
+        while (event := self._runner.settle()) is not None:  # a statement may have waited for the rows caught up
+            self._tell(event)
+            if all(ddl.error is not None for ddl in event.ddl):
+                break
+            self._catch_up(0.0, inf)
         self._runner.tend()  # a resync ends when its table has caught up
 
     def _tend(self) -> None:
