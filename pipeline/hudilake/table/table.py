@@ -207,13 +207,15 @@ class HudiTable:
 
     def key_anew(self, config: TableConfig, arrow_schema: pa.Schema) -> bool:
         """Give a table without files another record key and other columns: who created it has died before the first
-        commit, and the source's table has another key now. Whether the table is such a one.
+        commit, and the source's table has another key now. Whether the table is such a one with the same merging.
 
         Arguments as ``create``. Raises ConfigError if more than the key differs, UnsupportedError, StorageError.
         """
         mine = self.config
         same = replace(config, record_key_fields=mine.record_key_fields, index_fields=mine.index_fields)
         mine.check_same_identity(same)
+        if same == config or mine.merging != config.merging:
+            return False
         with self.exclusively():
             writes = map(self.timeline.commit_metadata, self.timeline.completed_actions(WRITE_ACTIONS))
             if self.timeline.pending() or any(write.stats for write in writes):

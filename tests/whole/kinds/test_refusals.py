@@ -89,7 +89,10 @@ def test_the_documentation_has_the_same_cells() -> None:
 
 
 def _cell(operation: TableOperation, indexes: tuple[KnownIndex, ...]) -> str:
-    """What all of these indexes have of an operation."""
+    """What all of these indexes have of an operation; what an external one lacks is said."""
+    if "external" in indexes and len(indexes) > 1:
+        others = _cell(operation, tuple(index for index in indexes if index != "external"))
+        return others if _cell(operation, ("external",)) == others else f"{others}, not `external`"
     kinds = [Kind(type_, index) for type_ in TYPES for index in indexes if Kind(type_, index) != NO_KIND]
     types = {kind.type for kind in kinds}
     had = {(kind.type, stated(kind, operation) is None) for kind in kinds}
