@@ -137,7 +137,7 @@ class CommitRecord:
         """
         places = snapshots.merged(self.snapshots)
         places = NO_SNAPSHOTS if places is snapshots else places
-        record = replace(self, truncates=truncates.merged(self.truncates), snapshots=places)
+        record = replace(self, truncates=truncates.merged(self.truncates).bounded(), snapshots=places)
         if not self.ranges:
             return record
         standing = positions.get(self.stream, NO_OFFSETS)

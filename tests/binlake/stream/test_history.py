@@ -16,6 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from binlake.cli.app import app
+from binlake.decode.changes import SourceTable
+from binlake.rows.upsert import truncates
+from binlake.tables.lake import Lake
 from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
 from tests.binlake.stream.dying_store import Answer, DyingStore, Fate, Killed
@@ -173,9 +176,7 @@ def test_any_delivery_gives_the_versions_of_the_log(tmp_path: Path, seed: int) -
     rng = random.Random(seed)
     feed = Feed.at(tmp_path, compaction={"mode": "inline", "after_commits": 3})
     feed.stream.document["batch"] = {"shuffle_above_bytes": 0 if seed % 2 else 1 << 30}  # tasks write, or the driver
-    feed.put("c", 1)  # a TRUNCATE of a table that is not there is none
-    feed.deliver(0)
-    feed.stream.batch()
+    feed.put("c", 1)
     log_randomly(feed, rng, rng.randint(5, 30))
     for numbers in sequences(feed, rng):
         feed.deliver(*numbers)
@@ -185,8 +186,78 @@ def test_any_delivery_gives_the_versions_of_the_log(tmp_path: Path, seed: int) -
                 feed.stream.batch(DyingStore(open_storage(str(tmp_path), {"fsync": "false"}), fate))
         feed.stream.batch()
     assert feed.versions() == feed.model.versions()
+    assert feed.stream.lake("id", "owner") == [(key, owner) for key, owner, *_, current in feed.versions() if current]
     path = tmp_path / "shop/facts_history"
     assert_same("ours", read_ourselves(path), hudi_rs.snapshot(path))
+
+
+def test_a_truncate_from_before_the_first_row_of_the_tables_is_kept(tmp_path: Path) -> None:
+    """It comes alone; the rows from before it come later, and another process applies them."""
+    feed = Feed.at(tmp_path)
+    feed.put("c", 1)
+    feed.put("c", 2)
+    feed.truncate()
+    feed.put("c", 2, "b")
+    feed.deliver(2)
+    feed.stream.batch()
+    assert not (tmp_path / "shop").exists()
+    feed.deliver(3)
+    feed.stream.batch()
+    feed.deliver(0, 1)
+    feed.stream.batch()
+    assert feed.versions() == feed.model.versions()
+    assert feed.stream.lake("id", "owner") == [(2, "b")]
+
+
+def test_commits_name_the_newest_truncates_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event from before one that is forgotten goes to quarantine: nobody can say any more where its version ends."""
+    monkeypatch.setattr(truncates, "MOST_ENDS", 3)
+    feed = Feed.at(tmp_path)
+    feed.put("c", 1)  # from before all TRUNCATEs: late
+    for _ in range(3):
+        feed.truncate()
+    feed.put("c", 2, "b")  # from before the newest two: late, but not too late
+    for _ in range(2):
+        feed.truncate()
+    feed.put("c", 4, "c")
+    feed.deliver(1, 2, 3, 5, 6, 7)
+    feed.stream.batch()
+    settings = feed.stream.settings
+    table = Lake(open_storage(str(tmp_path), {})).get(settings.table_rules(SourceTable("shop", "facts_history")))
+    assert table is not None
+    assert sorted(table.truncates.ends) == [FILE + 140, FILE + 160, FILE + 170]
+    assert table.truncates.forgotten == FILE + 130
+    feed.deliver(0, 4, 1, 2)  # two of the TRUNCATEs come again
+    feed.stream.batch()
+    assert quarantined(tmp_path) == ["late_row"]
+    assert feed.versions() == [version for version in feed.model.versions() if version[0] != 1]
+
+
+def test_two_history_tables_of_one_source_table(tmp_path: Path) -> None:
+    feed = Feed.at(tmp_path)
+    feed.stream.document["tables"]["history"] = [*HISTORY, {"table": "shop.facts", "to": "past.facts"}]
+    feed.put("c", 1)
+    feed.put("u", 1, "b")
+    feed.truncate()
+    feed.deliver(0, 1, 2)
+    feed.stream.batch()
+    assert feed.versions() == versions(tmp_path / "past/facts") == feed.model.versions()
+
+
+def test_a_name_that_a_table_of_the_source_has_is_refused(tmp_path: Path) -> None:
+    """The rows of that table do not come among the versions."""
+    feed = Feed.at(tmp_path)
+    feed.put("c", 1)
+    feed.deliver(0)
+    feed.stream.batch()
+    topic = "s.shop.facts_history"
+    feed.stream.document["kafka"]["topics"].append(topic)
+    feed.stream.document["source"]["schemas"]["shop.facts_history"] = {"columns": COLUMNS, "key": ["id"]}
+    foreign = event("facts_history", "c", 500, {"id": 1, "owner": "x", "balance": None, "region": None})
+    feed.stream.log.add(topic, foreign, {"id": 1})
+    with pytest.raises(AssertionError, match="go to one lake table, and no column distinguishes their rows"):
+        feed.stream.batch()
+    assert feed.versions() == feed.model.versions()
 
 
 def test_a_quarantined_record_comes_into_both_tables(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def _statement(chunk: DecodeChunk, at: int, message: AnyMessage, source: SourceT
     if place == order.OUT_OF_RANGE:
         chunk.refuse(at, _ORDER, source)
     elif message.type == "TRUNCATE":
-        chunk.control(at, ControlKind.TRUNCATE, source, place, message.sql or "")
+        chunk.control(at, ControlKind.TRUNCATE, source, place, message.sql or "", source_ms=message.es or 0)
     else:
         chunk.control(at, ControlKind.DDL, source, place, message.sql or "")
 

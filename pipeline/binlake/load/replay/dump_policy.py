@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 
 from binlake.decode.changes import ControlKind, SourceTable
 from binlake.load.replay.coverage import DumpPortion, with_hours
-from binlake.load.replay.truncates import EarlyTruncates
 from binlake.position.commit_record import CommitNotes
 from binlake.position.ledger import Ledger
 from binlake.rows.tasks.plan import BatchPlan, TableState
@@ -18,6 +17,7 @@ from binlake.source.dump_layout import DumpFile
 from binlake.source.offsets import NO_OFFSETS, NO_RANGES, Offsets
 from binlake.stream.batches.policy import Batch
 from binlake.stream.batches.table_inputs import Outcome
+from binlake.tables.early_truncates import EarlyTruncates
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.table_commit import TableInput

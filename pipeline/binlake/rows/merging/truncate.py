@@ -119,8 +119,8 @@ def ended(rows: pa.Table, ends: Mapping[int, int]) -> pa.Table:
 
     ``ends``: ordering value of the TRUNCATE -> the source's time in milliseconds.
     """
-    orders = np.asarray(rows.column("__order").to_numpy(), dtype=np.int64)
-    deletes = [_ends(rows.filter(pa.array(orders < order)), order, ms) for order, ms in sorted(ends.items())]
+    starts = np.asarray(rows.column(START_AT).to_numpy(), dtype=np.int64)
+    deletes = [_ends(rows.filter(pa.array(starts < order)), order, ms) for order, ms in sorted(ends.items())]
     return pa.concat_tables([rows, *deletes], promote_options="permissive")
 
 

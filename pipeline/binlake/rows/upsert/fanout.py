@@ -54,13 +54,14 @@ def shard_of(origin: SourceTable, tables: TablesSettings) -> ShardRule | None:
 
 
 def truncates_of(controls: Iterable[Control], tables: TablesSettings) -> dict[SourceTable, Truncates]:
-    """The effect of the TRUNCATEs among the (routed) records on each lake table."""
+    """The effect of the TRUNCATEs among the (routed) records on each lake table; none on an append table."""
     truncates: dict[SourceTable, Truncates] = {}
     for control in controls:
-        if control.kind is not ControlKind.TRUNCATE:
+        rules = tables.rules(control.source)
+        if control.kind is not ControlKind.TRUNCATE or rules.kind == "append":
             continue
         known = truncates.get(control.source, NOTHING_TRUNCATED)
-        if tables.rules(control.source).merge.keeps_versions:
+        if rules.merge.keeps_versions:
             truncates[control.source] = known.with_end(control.order, control.source_ms)
         else:
             part = part_of(control.origin or control.source, tables)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from binlake.decode.changes import META_NAMES, ChangeBatch, Mask, Op, TableSchema
+from binlake.decode.changes import META_NAMES, UNKNOWN_PLACE, ChangeBatch, Mask, Op, TableSchema
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.target import Target, partition_values
 from binlake.rows.upsert.version_columns import with_version_columns
-from binlake.schema.rules.row_places import RowPlaces
+from binlake.schema.rules.row_places import RowPlaces, has_no_binlog_place
 from hudilake.format.definition.keys import record_keys
 
 
@@ -139,6 +139,8 @@ def place_rows(
     Raises UnsupportedError for a partition or key column of a type that cannot be one.
     """
     orders, source_ms = (_longs(batch.rows, name) for name in ("__order", "__source_ms"))
+    if target.merging.keeps_versions:  # among the events a row of a snapshot has the place at which it was read
+        orders = np.where(has_no_binlog_place(orders) & (moments.latest != UNKNOWN_PLACE), moments.latest, orders)
     before = None
     if batch.before is not None and len(batch.before):
         index = batch.before_at

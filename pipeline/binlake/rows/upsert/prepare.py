@@ -19,9 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from binlake.decode.changes import (
-    FILE_BITS,
     META_NAMES,
-    POSITION_BITS,
     UNKNOWN_PLACE,
     ChangeBatch,
     Mask,
@@ -37,12 +35,13 @@ from binlake.rows.upsert.place import PlacedRows, null_keys, place_rows, removed
 from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS, Counts, RoutedRows, fresh_rows
 from binlake.rows.upsert.shape import shape, spelled
 from binlake.rows.upsert.target import Target, target_and_names
-from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
+from binlake.rows.upsert.truncates import MOST_ENDS, NOTHING_TRUNCATED, Truncates
+from binlake.rows.upsert.version_columns import START_AT
 from binlake.schema.rules.definitions import OTHER_COLUMNS
 from binlake.schema.rules.restatement import DDL_REFUSED, LATE_ROW, NO_DDL, RestatedRows, RowFates, SourceDdl
-from binlake.schema.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces
+from binlake.schema.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPlaces, has_no_binlog_place
 from binlake.settings import TableRules
-from binlake.settings.fanout import Part
+from binlake.settings.fanout import Part, ShardRule
 from binlake.settings.merging import GroupRule
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing
@@ -53,6 +52,10 @@ TABLE_REFUSED = "table_refused"
 UNCOUNTED_REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW, Reason.IRREVOCABLE})
 #: All codes of reasons.
 REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW, OTHER_COLUMNS, *map(str, Reason)})
+_BEFORE_FORGOTTEN = (
+    f"it is from before the newest {MOST_ENDS} times at which all versions ended (TRUNCATE, DROP TABLE): what ended "
+    "its version is not known any more"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +211,20 @@ def _placed(
     restated: RestatedRows, moments: RowPlaces, rules: TableRules, part: Part | None, facts: TableFacts, sieve: _Sieve
 ) -> PlacedRows:
     """The rows shaped and placed. Those that cannot be are rejected by ``sieve``, and stay among them."""
+    if isinstance(part, ShardRule) and rules.merge.keeps_versions:
+        raise UnsupportedError(
+            "merge.engine scd2: several source tables go to the table, and a TRUNCATE would end the versions of all",
+            do_next="give each source table a table of its own (tables.routes), or one in tables.history",
+        )
     shaped = shape(spelled(restated.batch, facts.columns), rules, part)
     sieve.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
     target, names = target_and_names(shaped.batch.schema, rules, facts.ddl.key, facts.bucketing)
     sieve.reject(null_keys(shaped.batch, target, names), Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
     placed = place_rows(shaped.batch, target, names, moments, restated.removed)
     sieve.reject(unusable_paths(placed), Reason.BAD_PARTITION, "the partition value cannot name a directory")
+    if target.merging.keeps_versions:
+        starts = np.asarray(placed.rows.column(START_AT).to_numpy(), dtype=np.int64)
+        sieve.reject(starts < facts.truncates.forgotten, LATE_ROW, _BEFORE_FORGOTTEN)
     irrevocable, why = engine_of(placed.target.merging).refused(placed)
     sieve.reject(irrevocable, Reason.IRREVOCABLE, why)
     return placed
@@ -256,9 +267,8 @@ def _ranked(rows: PlacedRows, rank: SnapshotRank | None) -> PlacedRows:
     """The rows with the ordering values of snapshot rows by their rank."""
     if rank is None:
         return rows
-    unplaced = (rows.orders >> POSITION_BITS) & ((1 << FILE_BITS) - 1) == 0
     read = rows.moments.latest
-    snapshot = unplaced & (read != UNKNOWN_PLACE) & (read >= rank.since)
+    snapshot = has_no_binlog_place(rows.orders) & (read != UNKNOWN_PLACE) & (read >= rank.since)
     if not snapshot.any():
         return rows
     number = rows.rows.column_names.index("__order")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,18 +19,22 @@ from hudilake.format.definition.column_names import lake_name
 
 Key = TypeVar("Key")
 _Flags = npt.NDArray[np.bool_]
+#: How many TRUNCATEs of a history table its commits name; each takes thirty bytes.
+MOST_ENDS: Final = 1000
 
 
 @dataclass(frozen=True)
 class Truncates:
     """The newest ordering values. ``whole``: of the table, -1 for none. ``shards``: by shard column and its value.
     ``groups``: of a stitched table's column groups, by their names. ``ends``: of a history table, whose versions each
-    TRUNCATE ends, all of them with the source's times in milliseconds (0 for none)."""
+    TRUNCATE ends, with the source's times in milliseconds (0 for none); the newest ones. ``forgotten``: up to which
+    ordering value there may have been others, -1 for nowhere: where a version from before it ends is not known."""
 
     whole: int = -1
     shards: Mapping[tuple[str, str], int] = field(default_factory=dict)
     groups: Mapping[str, int] = field(default_factory=dict)
     ends: Mapping[int, int] = field(default_factory=dict)
+    forgotten: int = -1
 
     def with_one(self, order: int, part: Part | None) -> Truncates:
         """These values with one more TRUNCATE, of the table or of a part of it."""
@@ -47,7 +51,16 @@ class Truncates:
     def merged(self, other: Truncates) -> Truncates:
         """The newer of both values, for the table and for each part."""
         shards, groups = _newest(self.shards, other.shards), _newest(self.groups, other.groups)
-        return Truncates(max(self.whole, other.whole), shards, groups, {**self.ends, **other.ends})
+        forgotten = max(self.forgotten, other.forgotten)
+        return Truncates(max(self.whole, other.whole), shards, groups, {**self.ends, **other.ends}, forgotten)
+
+    def bounded(self) -> Truncates:
+        """These values with no more than MOST_ENDS in ``ends``: the oldest ones are forgotten."""
+        if len(self.ends) <= MOST_ENDS:
+            return self
+        orders = sorted(self.ends)
+        ends = {order: self.ends[order] for order in orders[-MOST_ENDS:]}
+        return replace(self, ends=ends, forgotten=max(self.forgotten, orders[-MOST_ENDS - 1]))
 
     def news_to(self, known: Truncates) -> bool:
         """Whether this has a value that ``known`` does not have."""
@@ -89,9 +102,10 @@ class Truncates:
         if not (self.shards or self.groups or self.ends):
             return str(self.whole)
         said = {"whole": self.whole, "shards": [[*key, order] for key, order in sorted(self.shards.items())]}
-        more = {"groups": dict(sorted(self.groups.items()))} if self.groups else {}
+        more: dict[str, object] = {"groups": dict(sorted(self.groups.items()))} if self.groups else {}
         if self.ends:
             more["ends"] = {str(order): source_ms for order, source_ms in sorted(self.ends.items())}
+            more["forgotten"] = self.forgotten
         return json.dumps({**said, **more}, separators=(",", ":"), ensure_ascii=False)
 
     @staticmethod
@@ -102,7 +116,7 @@ class Truncates:
             return Truncates(said)
         shards = {(column, value): order for column, value, order in said["shards"]}
         ends = {int(order): source_ms for order, source_ms in said.get("ends", {}).items()}
-        return Truncates(said["whole"], shards, said.get("groups", {}), ends)
+        return Truncates(said["whole"], shards, said.get("groups", {}), ends, said.get("forgotten", -1))
 
 
 def as_deletes(rows: pa.Table, gone: _Flags, until: npt.NDArray[np.int64] | int) -> pa.Table:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from binlake.decode.changes import SourceTable
 from binlake.rows.upsert.fanout import destination, shard_of
+from binlake.rows.upsert.truncates import Truncates
 from binlake.schema.apply.restate import carry_out
 from binlake.schema.apply.schema_states import FreshTable, KnownSchemas, SchemaStates
 from binlake.schema.apply.statement_history import StatementHistory
@@ -26,10 +27,12 @@ from binlake.schema.rules.restatement import SourceDdl
 from binlake.schema.rules.table_ddl import JudgedDdl, judge_table
 from binlake.schema.rules.undetermined import UndeterminedEffect
 from binlake.settings import Settings
+from binlake.source.offsets import NO_RANGES
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.names import Feed, LakeName
 from binlake.tables.services.table_services import TableServices
+from binlake.tables.table_commit import TableInput, write_and_commit
 from hudilake.clock import monotonic_s
 from hudilake.errors import BadInputError, LakeError
 
@@ -187,6 +190,8 @@ class DdlKeeper:
     def _settle(
         self, source: SourceTable, table: LakeTable, stream: str, pool: Executor, services: TableServices
     ) -> DdlOutcome | None:
+        if table.merging.keeps_versions:
+            self._end_versions(source, table, stream, pool, services)
         judged, schema = self.judge(source, table)
         news = sorted((e for t in judged.values() for e in t.news), key=lambda e: e.key)
         instant = None
@@ -197,6 +202,18 @@ class DdlKeeper:
             instant = carry_out(table, entries, waiting, schema, stream, pool, services)
         self._plans |= {origin: table_ddl.plan for origin, table_ddl in judged.items()}
         return DdlOutcome(source, tuple(news), instant) if news else None
+
+    def _end_versions(
+        self, source: SourceTable, table: LakeTable, stream: str, pool: Executor, services: TableServices
+    ) -> None:
+        """End the versions of a history table at each DROP TABLE of its source, in a commit that covers no offsets."""
+        table.refresh(stream)
+        known = table.truncates
+        ends = {order: ms for order, ms in self.history.ends_of(source).items() if order > known.forgotten}
+        truncates = Truncates(ends=ends)
+        if truncates.news_to(known):
+            table_input = TableInput(table.report(source), NO_RANGES, truncates=truncates)
+            write_and_commit(table, table_input, stream, 0, pool, services)
 
     def judge(self, source: SourceTable, table: LakeTable) -> tuple[dict[SourceTable, JudgedDdl], pa.Schema]:
         """The judged statements of a lake table by source table, and its columns after them. Changes nothing."""

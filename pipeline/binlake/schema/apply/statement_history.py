@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from binlake.decode.changes import Control, ControlKind, SourceTable
-from binlake.rows.upsert.fanout import destination, part_of
+from binlake.decode.ddl.clauses import Action
+from binlake.rows.upsert.fanout import destination, histories, part_of
 from binlake.rows.upsert.target import merging_of
 from binlake.schema.apply.schema_states import KnownSchemas
 from binlake.schema.rules.ddl_log import DatedName, DdlEvent, DdlHistory, place_of
@@ -178,6 +179,19 @@ class StatementHistory:
         """The source tables with statements, by their first names, whose rows go to a lake table."""
         tables = self._settings.tables
         return [o for o in self.events.effects if tables.selects(o) and destination(o, tables) == source]
+
+    def ends_of(self, source: SourceTable) -> dict[int, int]:
+        """The DROP TABLEs that end all versions of a history table: ordering value -> milliseconds, 0 for no time."""
+        tables = self._settings.tables
+        ends: dict[int, int] = {}
+        for origin, effects in self.events.effects.items():
+            if tables.selects(origin) and source in (destination(origin, tables), *histories(origin, tables)):
+                ends |= {
+                    effect.event.order: (effect.event.seconds or 0) * 1000
+                    for effect in effects
+                    if effect.action is Action.DROP
+                }
+        return ends
 
     def shadows_of(self, topics: Iterable[str]) -> set[SourceTable]:
         """The tables of schema change tools whose rows are ignored: the known ones, and those of these topics."""

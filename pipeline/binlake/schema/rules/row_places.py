@@ -29,6 +29,12 @@ def has_binlog_place(order: int) -> bool:
     return bool((order >> POSITION_BITS) & ((1 << FILE_BITS) - 1))
 
 
+def has_no_binlog_place(orders: _I64) -> _Mask:
+    """Where the ordering values, int64 of n, are no binlog positions: bool of n."""
+    unplaced: _Mask = _file(orders) == 0
+    return unplaced
+
+
 @dataclass(frozen=True, slots=True)
 class RowPlaces:
     """The moments of n rows, arrays int64 of n.

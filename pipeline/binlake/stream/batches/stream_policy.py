@@ -9,13 +9,14 @@ from binlake.decode.changes import SourceTable
 from binlake.position.commit_record import NO_NOTES, CommitNotes
 from binlake.position.ledger import Ledger
 from binlake.rows.tasks.plan import BatchPlan, TableState
-from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
+from binlake.rows.upsert.fanout import truncates_of
 from binlake.settings import Settings
 from binlake.source.offsets import NO_OFFSETS, Offsets
 from binlake.stream.batches.policy import Batch
 from binlake.stream.batches.table_inputs import Outcome
 from binlake.stream.tables.control import TableControl
 from binlake.stream.transactions import Transactions
+from binlake.tables.early_truncates import EarlyTruncates
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import KnownTable
@@ -51,6 +52,7 @@ class StreamPolicy:
         self._control = control
         self._settings, self._lake, self._state = settings, lake, state
         self._transactions = transactions
+        self._early = EarlyTruncates(state)
         self._by_topic: dict[str, set[SourceTable]] = {}
         self._anywhere: set[SourceTable] = set()
         for source in ledger.tables:
@@ -68,7 +70,7 @@ class StreamPolicy:
         """By its commits; a table whose positions are the start of the batch needs no ``applied_until``."""
         return TableState(
             applied_until=table.ahead_of(self._settings.name, batch.starts) if table else NO_OFFSETS,
-            truncates=table.truncates if table else NOTHING_TRUNCATED,
+            truncates=table.truncates if table else self._early.of(source),
             skipped=source in self.ledger.behind and source != batch.only,
             resync=self._control.request(source).resync,
             bucketing=table.rows.own_bucketing if table else None,
@@ -80,7 +82,9 @@ class StreamPolicy:
         self._note_topics(source, table)
 
     def executed(self, plan: BatchPlan, outcome: Outcome) -> None:
-        """Nothing to note, because the ranges describe the batch."""
+        """Keep the TRUNCATEs of tables that are not there yet: rows from before them may come in a later batch."""
+        truncates = truncates_of(outcome.report.controls, self._settings.tables)
+        self._early.keep({source: one for source, one in truncates.items() if self._opened(source) is None})
 
     def quarantine_notes(self, plan: BatchPlan) -> CommitNotes:
         """None: the ranges of the batch say where the records are."""
@@ -94,7 +98,9 @@ class StreamPolicy:
             skipped=self.ledger.skipped_before(table_input.ranges, standing),
             transactions=self._transactions.recorded if self._transactions is not None else None,
         )
-        return dataclasses.replace(table_input, notes=notes)
+        source = table_input.report.target.source
+        truncates = table_input.truncates if table is not None else table_input.truncates.merged(self._early.of(source))
+        return dataclasses.replace(table_input, truncates=truncates, notes=notes)
 
     def commits_without_rows(self, source: SourceTable) -> bool:
         """The ledger, too, holds what a table has applied."""

@@ -90,13 +90,12 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
     truncates = truncates_of(outcome.report.controls, settings.tables)
     for control in outcome.report.controls:
         if control.kind is ControlKind.TRUNCATE:
-            _report_truncated(outcome.report, control, plan, lake, settings)
+            _report_truncated(outcome.report, control, plan, lake, settings, removes=control.source in truncates)
     inputs = []
     for source, report in outcome.report.tables.items():
         path = report.target.path
         writer = plan.writers.get(path)
         count_records(report, source, outcome.report)
-        known = truncates if report.target.config.record_key_fields else {}  # a TRUNCATE removes no added row
         inputs.append(
             TableInput(
                 report=report,
@@ -104,16 +103,18 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
                 parcels=outcome.parcels.get(path, ()),
                 written=outcome.written.get(path, ()),
                 context=writer.context if writer else None,
-                truncates=known.get(source, NOTHING_TRUNCATED),
+                truncates=truncates.get(source, NOTHING_TRUNCATED),
             )
         )
     return inputs
 
 
-def _report_truncated(report: TaskReport, control: Control, plan: BatchPlan, lake: Lake, settings: Settings) -> None:
+def _report_truncated(
+    report: TaskReport, control: Control, plan: BatchPlan, lake: Lake, settings: Settings, *, removes: bool
+) -> None:
     """Count a TRUNCATE as one record of its table, which may have no rows in this batch: as applied, or as applied
-    already."""
-    if settings.table_rules(control.source).kind == "append":
+    already. ``removes``: whether the table is none of those whose rows are only added."""
+    if not removes:
         key = (control.source, "truncate of an append table")
         report.filtered[key] = report.filtered.get(key, 0) + 1
         return

@@ -403,6 +403,7 @@ def test_controls_and_messages_that_change_nothing() -> None:
         (ControlKind.DDL, SourceTable("D`b", "t"), 2 << 52 | 5, "DROP TABLE t"),
         (ControlKind.DDL, T, 2 << 52 | 6, "CREATE INDEX i ON t(id)"),
     ]
+    assert [c.source_ms for c in found.controls if c.kind is ControlKind.TRUNCATE] == [1_700_000_000_000]
 
 
 def test_rows_are_ordered_by_offset_and_place_in_the_message() -> None:

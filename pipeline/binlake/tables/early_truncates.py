@@ -1,7 +1,7 @@
 """Stores TRUNCATEs of tables that are not in the lake yet, until older rows of these tables come.
 
 In binlog order they need not be stored. A replay may read a TRUNCATE first, and rows from before it hours later, or in
-its next run.
+its next run. A stream may read it from one partition, and rows from before it in a later batch from another one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from hudilake.storage import Storage
 
 _DOCUMENT = StateDocument(
     "truncates.json",
-    "the TRUNCATEs that replays keep",
-    "restore the file; or delete it, if the hours with these TRUNCATEs are replayed again",
+    "the TRUNCATEs of tables that are not there yet",
+    "restore the file; or delete it, if no rows from before these TRUNCATEs will come any more",
 )
 
 
 class EarlyTruncates:
-    """TRUNCATEs by lake table, stored in a replay's state."""
+    """TRUNCATEs by lake table, stored in the state of a stream or a replay."""
 
     def __init__(self, state: Storage) -> None:
         self._state = state
@@ -40,7 +40,7 @@ class EarlyTruncates:
         news = {source: one for source, one in found.items() if one.news_to(self.of(source))}
         if not news:
             return
-        self._known |= {source: self.of(source).merged(one) for source, one in news.items()}
+        self._known |= {source: self.of(source).merged(one).bounded() for source, one in news.items()}
         tables = [
             [s.database, s.table, one.to_text()] for s, one in sorted(self._known.items(), key=lambda i: str(i[0]))
         ]
