@@ -269,3 +269,13 @@ def test_the_picture_of_the_home_page_fits_a_window_of_1300_pixels() -> None:
     """By the theme's sizes, 84 characters of a block have room between the site's two side bars."""
     [picture] = [block for block in blocks("text") if block.page == DOCS / "index.md"]
     assert max(map(len, picture.text.splitlines())) <= 80
+
+
+def test_most_readers_come_for_mysql() -> None:
+    """HBase stands behind what everybody needs, and no page's lake depends on the directory that one is in."""
+    rows = [line for line in (DOCS / "index.md").read_text().splitlines() if line.startswith("| ")]
+    assert [number for number, row in enumerate(rows) if "hbase" in row.lower()] > [12]
+    features = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("- **")]
+    assert features
+    assert not [line for line in features if "HBase" in line]
+    assert not [page for page in sorted(DOCS.rglob("*.md")) if "env:PWD" in page.read_text()]

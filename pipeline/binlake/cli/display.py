@@ -84,7 +84,7 @@ class LiveDisplay(AbstractContextManager["LiveDisplay"]):
         columns = fitting(_COLUMNS, [row.table for row in busiest], busiest, self._console.width)
         table = Table(title=self._title(), caption=self._caption(), title_justify="left", caption_justify="left")
         rows = sorted(busiest, key=lambda t: t.table)
-        fill(table, columns, [(row.table, row, "red" if row.error else None) for row in rows])
+        fill(table, columns, [(row.table, row, "red" if row.error else None) for row in rows], self._console.width)
         if len(totals.tables) > room:
             table.add_row(f"and {len(totals.tables) - room} more")
         return table

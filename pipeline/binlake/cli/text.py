@@ -157,15 +157,20 @@ def fitting(
     return shown
 
 
-def fill(table: Table, columns: Sequence[CellColumn[R]], named: Sequence[tuple[str, R, str | None]]) -> None:
-    """Add the column of names and these columns to a table, and its rows.
+def fill(
+    table: Table, columns: Sequence[CellColumn[R]], named: Sequence[tuple[str, R, str | None]], width: int
+) -> None:
+    """Add the column of names and these columns to a table, and its rows. A name that is longer than a line takes
+    several.
 
     Args:
         table: without columns.
         columns: as ``fitting`` returns them.
         named: of each row the name, the row, and the style or None.
+        width: of the terminal.
     """
-    table.add_column("table", no_wrap=True, min_width=max((len(name) for name, _, _ in named), default=0))
+    longest = max((len(name) for name, _, _ in named), default=0)
+    table.add_column("table", overflow="fold", min_width=min(longest, width - len("|  |")))
     for column in columns:
         justify: Literal["left", "right"] = "left" if column.wraps else "right"
         table.add_column(column.heading, justify=justify, no_wrap=not column.wraps, overflow="fold")

@@ -71,6 +71,23 @@ def test_the_help_has_the_exit_codes_of_the_runbooks() -> None:
         assert [code for code, meaning in EXIT_CODES.items() if f"{code} {meaning}" not in help_text] == [], words
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("qu", ["query", "quarantine"]), ("quarantine l", ["list"]), ("metastore ch", ["check"]), ("nothing-such", [])],
+)
+def test_a_shell_completes_commands(typed: str, offered: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the function that ``--show-completion`` prints asks for it."""
+    words = {
+        "COMP_WORDS": f"binlake {typed}",
+        "COMP_CWORD": str(len(typed.split())),
+        "_BINLAKE_COMPLETE": "complete_bash",
+    }
+    for name, value in words.items():
+        monkeypatch.setenv(name, value)
+    done = CliRunner().invoke(app, [], prog_name="binlake")
+    assert (done.exit_code, done.output.split()) == (0, offered)
+
+
 def test_without_colours_nothing_is_bold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("FORCE_COLOR", "1")

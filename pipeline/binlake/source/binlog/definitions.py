@@ -10,7 +10,8 @@ import msgspec
 from binlake.decode.changes import SourceTable
 from binlake.source.binlog.statements import LoggedStatement
 from binlake.source.binlog.table_map import FieldType, LoggedColumn, LoggedTable
-from binlake.source.database.source_table import DescribedTable
+from binlake.source.database.source_table import DescribedTable, SourceColumn
+from hudilake.errors import UnsupportedError
 
 _BLOBS = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 _INTEGERS = {
@@ -32,6 +33,8 @@ _PLAIN = {
     FieldType.GEOMETRY: "geometry",
 }
 _FRACTIONAL = {FieldType.TIME2: "time", FieldType.DATETIME2: "datetime", FieldType.TIMESTAMP2: "timestamp"}
+#: MariaDB's types that the binlog shows as BINARY.
+OPAQUE_TYPES = ("uuid", "inet4", "inet6")
 _ENCODE = msgspec.json.Encoder().encode
 
 
@@ -110,6 +113,17 @@ def _definition(
     }
     record = {"source": place.source(), "databaseName": source.database, "ddl": statement, "tableChanges": [change]}
     return _ENCODE(record)
+
+
+def not_told_from_binary(columns: Sequence[SourceColumn]) -> UnsupportedError | None:
+    """Why changes of a table with these columns would all go to quarantine; None if they would not."""
+    odd = [f"{one.name} {one.type_text}" for one in columns if one.type_text.lower() in OPAQUE_TYPES]
+    if not odd:
+        return None
+    return UnsupportedError(
+        f"the binlog does not tell the types of {', '.join(odd)} from BINARY: every changed row would go to quarantine",
+        do_next="read this server through Debezium and Kafka, or leave the table out (tables.exclude)",
+    )
 
 
 def _literal(text: str) -> str:

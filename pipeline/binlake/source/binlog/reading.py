@@ -12,6 +12,7 @@ import numpy as np
 from binlake.decode.changes import RawRecords, SourceTable
 from binlake.settings import DatabaseSettings
 from binlake.source.binlog.charsets import Charset, charsets_of
+from binlake.source.binlog.definitions import OPAQUE_TYPES
 from binlake.source.binlog.dump import binlog_events
 from binlake.source.binlog.places import FIRST_POSITION, PARTITION, ROW_BITS, BinlogServer, charsets, place_of
 from binlake.source.binlog.records import InsideTransactionError, RecordMaker, RecordPiece
@@ -81,10 +82,10 @@ class BinlogSource:
         """The columns of a table that are now of a type which the binlog shows as BINARY."""
         question = (
             "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s "
-            "AND data_type IN ('uuid', 'inet4', 'inet6')"
+            "AND data_type IN (%s, %s, %s)"
         )
         with _connect(self.settings) as connection:
-            return {str(row[0]) for row in connection.rows(question, (table.database, table.table))}
+            return {str(row[0]) for row in connection.rows(question, (table.database, table.table, *OPAQUE_TYPES))}
 
     def read(self, wanted: OffsetRange) -> Iterator[RawRecords]:
         """The records of a range, in chunks. Errors as ``pieces``."""

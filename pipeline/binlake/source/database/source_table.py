@@ -108,8 +108,15 @@ def describe(connection: SourceConnection, name: SourceTable) -> DescribedTable:
 
 
 def tables_of(connection: SourceConnection) -> list[SourceTable]:
-    """All tables that the user sees."""
-    return [SourceTable(str(database), str(table)) for database, table in connection.rows(_TABLES)]
+    """All tables that the user sees, by name."""
+    return sorted((SourceTable(str(database), str(table)) for database, table in connection.rows(_TABLES)), key=str)
+
+
+def tables_with(connection: SourceConnection, types: Sequence[str]) -> set[SourceTable]:
+    """The tables that have a column of one of these types, as ``information_schema`` calls them."""
+    listed = ", ".join(["%s"] * len(types))
+    question = f"SELECT DISTINCT table_schema, table_name FROM information_schema.columns WHERE data_type IN ({listed})"  # noqa: S608
+    return {SourceTable(str(database), str(table)) for database, table in connection.rows(question, tuple(types))}
 
 
 def quoted(name: str) -> str:

@@ -49,7 +49,8 @@ class ValueReader:
         kind: the column's type at the source.
         column: its form in the lake.
         sent_zero: what the connector sends in place of a date with a zero month or day, as text; None for null.
-        carries_zeros: whether the connector sends such dates as they are (Canal and Maxwell do).
+        carries_zeros: whether the connector sends such dates as they are (Canal, Maxwell and the
+            binlog do).
     """
 
     kind: MysqlType
@@ -66,7 +67,8 @@ class ValueReader:
         column = with_policy(plain, ZeroDates(source.zero_dates), in_key=in_key)
         midnight = "" if kind.base == "date" else " 00:00:00"
         sent = None if nullable else f"1970-01-01{midnight}"  # Debezium (recorded)
-        return ValueReader(kind, column, sent, source.format in ("canal", "maxwell"))
+        carries_zeros = source.mysql is not None or source.format in ("canal", "maxwell")
+        return ValueReader(kind, column, sent, carries_zeros)
 
     @property
     def lake_type(self) -> pa.DataType:

@@ -328,6 +328,8 @@ def test_a_table_without_a_key(tmp_path: Path) -> None:
     assert "live" in shown
     assert "the table has no key, so events name no row" in shown
     assert "searched by their content" in bank.run("why", "shop.b", "owner=a").output
+    assert "name a row by" not in bank.run("why", "shop.b", "owner=a").output
+    assert "name a row by columns of it, id=VALUE,..., or by its own name" in bank.run("why", "shop.b", "1").output
 
 
 # -- crashes ----------------------------------------------------------------------------------------------------------

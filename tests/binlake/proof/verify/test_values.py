@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -32,7 +33,7 @@ CASES = [
 ]
 
 
-def reader(kind: str, *, nullable: bool = True, **source: str) -> ValueReader:
+def reader(kind: str, *, nullable: bool = True, **source: Any) -> ValueReader:  # noqa: ANN401 - any YAML value
     settings = SourceSettings.model_validate(source)
     return ValueReader.of("c", parse_type(kind), settings, nullable=nullable, in_key=False)
 
@@ -54,7 +55,9 @@ def test_a_day_that_no_calendar_has_is_counted_and_spoils_no_other() -> None:
 
 
 ZERO = b"2024-00-10"
-SENT = [
+#: A stream that reads the binlog itself.
+BINLOG = {"mysql": {}, "database": {"host": "db", "user": "u"}}
+SENT: list[tuple[dict[str, Any], bool, object]] = [
     ({}, True, None),
     ({}, False, dt.date(1970, 1, 1)),
     ({"zero_dates": "epoch"}, True, None),
@@ -62,11 +65,14 @@ SENT = [
     ({"zero_dates": "text"}, False, "1970-01-01"),
     ({"zero_dates": "text", "format": "canal"}, True, "2024-00-10"),
     ({"zero_dates": "epoch", "format": "maxwell"}, True, dt.date(1970, 1, 1)),
+    ({**BINLOG}, False, None),
+    ({"zero_dates": "epoch", **BINLOG}, True, dt.date(1970, 1, 1)),
+    ({"zero_dates": "text", **BINLOG}, False, "2024-00-10"),
 ]
 
 
 @pytest.mark.parametrize(("source", "nullable", "value"), SENT)
-def test_a_zero_date_is_what_the_connector_sends_for_it(source: dict[str, str], nullable: bool, value: object) -> None:
+def test_a_zero_date_is_what_the_connector_sends_for_it(source: dict[str, Any], nullable: bool, value: object) -> None:
     read = reader("date", nullable=nullable, **source)
     assert read.read(pa.array([ZERO], pa.binary()), Unreadable()).to_pylist() == [value]
 

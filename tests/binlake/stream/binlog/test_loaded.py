@@ -58,6 +58,43 @@ def test_check_names_the_tables_that_are_to_be_loaded(server: EmbeddedMariaDB, t
     assert list(unread_rows(config, lake)) == [refused]
 
 
+def test_check_and_load_name_tables_whose_changes_the_binlog_does_not_tell(
+    server: EmbeddedMariaDB, tmp_path: Path
+) -> None:
+    followed = FollowedDatabase(server, tmp_path, "opaque", start="now")
+    for kind in ("uuid", "inet4", "inet6", "binary(16)"):
+        followed.execute(f"CREATE TABLE of_{kind[:6]} (id INT PRIMARY KEY, v {kind})")
+    config = followed.settings()
+    findings = list(unread_rows(config, open_storage(config.lake.uri)))
+    refused = ["opaque.of_inet4", "opaque.of_inet6", "opaque.of_uuid"]
+    assert [one.name for one in findings] == [f"changes of {name}" for name in refused]
+    assert findings[2].detail.startswith("the binlog does not tell the types of v uuid from BINARY: ")
+    results = list(FirstLoad(config).run())
+    assert [one.table for one in results if one.error is not None] == refused
+    assert [one.table for one in results if one.error is None] == ["opaque.of_binary"]
+
+
+@pytest.mark.parametrize("policy", ["null", "text", "epoch"])
+def test_zero_dates_are_loaded_as_they_are_streamed(server: EmbeddedMariaDB, tmp_path: Path, policy: str) -> None:
+    """And a column that a statement adds has the type of the rows: none of them goes to quarantine."""
+    zeros = FollowedDatabase(server, tmp_path, f"zeros_{policy}", start="now", more={"source": {"zero_dates": policy}})
+    zeros.execute(
+        "CREATE TABLE z (id INT PRIMARY KEY, d DATE NOT NULL, m DATETIME)",
+        "INSERT INTO z VALUES (1, '0000-00-00', '2024-00-10 11:12:13'), (2, '2024-02-29', NULL)",
+    )
+    assert [one.rows for one in FirstLoad(zeros.settings()).run()] == [2]
+    zeros.execute(
+        "INSERT INTO z VALUES (3, '0000-00-00', '2024-00-10 11:12:13'), (4, '2024-02-29', NULL)",
+        "ALTER TABLE z ADD COLUMN a DATE NOT NULL DEFAULT '2024-01-01', ADD COLUMN n DATETIME",
+        "INSERT INTO z VALUES (5, '2024-02-29', NULL, '0000-00-00', NULL)",
+        "UPDATE z SET n = '2024-02-29 12:30:00' WHERE id = 2",
+        "ALTER TABLE z MODIFY n DATE",
+        "UPDATE z SET m = NULL WHERE id = 3",
+    )
+    assert sum(event.quarantined for event in zeros.apply()) == 0
+    zeros.check("z")
+
+
 def test_check_passes_for_a_user_who_may_not_list_replicas(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     """Neither by the statement's new name, which MariaDB does not know, nor by its old one."""
     rights = "SELECT, REPLICATION SLAVE, BINLOG MONITOR"

@@ -10,15 +10,16 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from binlake.cli.commands.reads.cuts import chosen_cut
+from binlake.cli.rows import print_rows
 from binlake.cli.table_options import Conf, table_storage
 from binlake.cli.text import number, terminal
 from binlake.cli.typer_extras import options_of
@@ -310,16 +311,11 @@ def _rows(batches: pa.RecordBatchReader) -> Iterator[list[Any]]:
 
 
 def _print_table(result: pa.RecordBatchReader, console: Console, most: int) -> None:
-    grid = Table(*result.schema.names)
-    shown, more = 0, False
-    for row in _rows(result):
-        if shown == most:
-            more = True
-            break
-        grid.add_row(*("" if value is None else text(value) for value in row))
-        shown += 1
-    console.print(grid, markup=False)
-    console.print(f"the first {number(shown)} rows; more with --rows or --format" if more else f"{number(shown)} rows")
+    first = list(islice(_rows(result), most + 1))
+    rows = [["" if value is None else text(value) for value in row] for row in first[:most]]
+    print_rows(result.schema.names, rows, console)
+    shown = number(len(rows))
+    console.print(f"the first {shown} rows; more with --rows or --format" if len(first) > most else f"{shown} rows")
 
 
 def _print_csv(result: pa.RecordBatchReader) -> None:

@@ -96,7 +96,7 @@ _COLUMNS: tuple[CellColumn[TableSummary], ...] = (
 def _print(summaries: list[TableSummary], conf: str) -> None:
     console, grid = terminal(), Grid()
     columns = fitting(_COLUMNS, [one.table for one in summaries], summaries, console.width)
-    fill(grid, columns, [(one.table, one, None) for one in summaries])
+    fill(grid, columns, [(one.table, one, None) for one in summaries], console.width)
     console.print(grid)
     for one in summaries:
         if one.loaded_rows is not None:

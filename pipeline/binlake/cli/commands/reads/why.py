@@ -21,6 +21,7 @@ from binlake.proof.history.opened import change_reader
 from binlake.proof.history.quarantined import quarantined_records
 from binlake.proof.history.verdicts import Fate
 from binlake.proof.history.why import row_histories
+from binlake.rows.upsert.target import ROW_FIELD, key_columns
 from binlake.settings import Settings, TableRules
 from binlake.source.offsets import describe
 from binlake.source.source_log import source_log
@@ -68,6 +69,11 @@ def why(
         _print(place, history)
     if not histories:
         say(f"{place.name}: no version of such a row is stored, and no commit wrote to its file group")
+    if not key_columns(opened.config) and all(history.fate is None for history in histories):
+        say(
+            f"{place.name} has no key: name a row by columns of it, {opened.schema.names[0]}=VALUE,..., or by its "
+            f"own name, which binlake query shows: SELECT {ROW_FIELD}, ..."
+        )
     if histories and not ask_kafka:
         home = "Kafka" if settings.source.mysql is None else "the binlog"
         say(f"GTIDs, offsets and superseded events are not stored in the lake; --kafka looks them up in {home}")

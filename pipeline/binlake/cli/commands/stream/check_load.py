@@ -16,8 +16,9 @@ from binlake.load.first.table_plan import LoadPlan
 from binlake.position.record_reader import RecordReader
 from binlake.rows.upsert.fanout import destination
 from binlake.settings import Settings
+from binlake.source.binlog.definitions import OPAQUE_TYPES, not_told_from_binary
 from binlake.source.database.connection import connect
-from binlake.source.database.source_table import OWN_DATABASES, describe, quoted, tables_of
+from binlake.source.database.source_table import OWN_DATABASES, describe, quoted, tables_of, tables_with
 from binlake.tables.catalog import catalog_tables
 from hudilake.errors import BadInputError, ConfigError, UnsupportedError
 from hudilake.storage import Storage
@@ -84,16 +85,19 @@ def first_op(records: RawRecords) -> str:
 
 def unread_rows(settings: Settings, lake: Storage) -> Iterator[LoadFinding]:
     """The tables with rows of a server whose binlog the stream reads, of which the lake has none: the binlog from the
-    stream's place on does not have them. Those that a load refuses, each with the reason; the others together. Raises
-    TransientError, ConfigError."""
+    stream's place on does not have them. Those that a load refuses, each with the reason; the others together. Also
+    tables whose changes the stream would not read. Raises TransientError, ConfigError."""
     lacking: list[str] = []
     with connect(settings.source.database.model_copy(update={"replica": None})) as connection:
+        opaque = tables_with(connection, OPAQUE_TYPES)
         for source in tables_of(connection):
-            if (
-                source.database.lower() in OWN_DATABASES
-                or not settings.selects(source)
-                or _is_there(settings, lake, source)
-            ):
+            if source.database.lower() in OWN_DATABASES or not settings.selects(source):
+                continue
+            unread = not_told_from_binary(describe(connection, source).columns) if source in opaque else None
+            if unread is not None:
+                yield LoadFinding(f"changes of {source}", f"{unread.what}. Next: {unread.do_next}")
+                continue
+            if _is_there(settings, lake, source):
                 continue
             if not connection.rows(f"SELECT 1 FROM {quoted(source.database)}.{quoted(source.table)} LIMIT 1"):  # noqa: S608 - quoted
                 continue

@@ -139,7 +139,7 @@ _COLUMNS: tuple[CellColumn[TableStatus], ...] = (
 def _print_tables(statuses: list[TableStatus], conf: str) -> None:
     console, grid = terminal(), Grid()
     columns = fitting(_COLUMNS, [t.name for t in statuses], statuses, console.width)
-    fill(grid, columns, [(t.name, t, "yellow" if t.behind else None) for t in statuses])
+    fill(grid, columns, [(t.name, t, "yellow" if t.behind else None) for t in statuses], console.width)
     console.print(grid)
     for t in statuses:
         if t.former:
