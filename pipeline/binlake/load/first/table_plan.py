@@ -16,7 +16,7 @@ from binlake.rows.upsert.shape import shape
 from binlake.rows.upsert.target import Target, target_and_names
 from binlake.schema.rules.row_places import RowPlaces
 from binlake.settings import Settings, TableRules
-from binlake.source.binlog.definitions import not_told_from_binary
+from binlake.source.binlog.definitions import unreadable_types
 from binlake.source.database.source_table import DescribedTable, SourceColumn
 from binlake.source.database.values import ValueReader
 from hudilake.errors import UnsupportedError
@@ -109,7 +109,7 @@ class LoadPlan:
 
 def _refuse(settings: Settings, described: DescribedTable, rules: TableRules) -> None:
     name, source = str(described.name), settings.source
-    if source.mysql is not None and (error := not_told_from_binary(described.columns)) is not None:
+    if source.mysql is not None and (error := unreadable_types(described.columns)) is not None:
         raise error
     if source.format not in ("auto", "debezium", "debezium_avro") and not (
         source.format == "maxwell" and source.maxwell.order == "position"

@@ -115,7 +115,7 @@ def _definition(
     return _ENCODE(record)
 
 
-def not_told_from_binary(columns: Sequence[SourceColumn]) -> UnsupportedError | None:
+def unreadable_types(columns: Sequence[SourceColumn]) -> UnsupportedError | None:
     """Why changes of a table with these columns would all go to quarantine; None if they would not."""
     odd = [f"{one.name} {one.type_text}" for one in columns if one.type_text.lower() in OPAQUE_TYPES]
     if not odd:

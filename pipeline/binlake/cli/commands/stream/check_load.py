@@ -16,7 +16,7 @@ from binlake.load.first.table_plan import LoadPlan
 from binlake.position.record_reader import RecordReader
 from binlake.rows.upsert.fanout import destination
 from binlake.settings import Settings
-from binlake.source.binlog.definitions import OPAQUE_TYPES, not_told_from_binary
+from binlake.source.binlog.definitions import OPAQUE_TYPES, unreadable_types
 from binlake.source.database.connection import connect
 from binlake.source.database.source_table import OWN_DATABASES, describe, quoted, tables_of, tables_with
 from binlake.tables.catalog import catalog_tables
@@ -93,7 +93,7 @@ def unread_rows(settings: Settings, lake: Storage) -> Iterator[LoadFinding]:
         for source in tables_of(connection):
             if source.database.lower() in OWN_DATABASES or not settings.selects(source):
                 continue
-            unread = not_told_from_binary(describe(connection, source).columns) if source in opaque else None
+            unread = unreadable_types(describe(connection, source).columns) if source in opaque else None
             if unread is not None:
                 yield LoadFinding(f"changes of {source}", f"{unread.what}. Next: {unread.do_next}")
                 continue
