@@ -22,7 +22,13 @@ _BETWEEN, _EDGES = 3, 1
 
 
 def print_rows(names: Sequence[str], rows: Sequence[Sequence[str]], console: Console) -> None:
-    """Print rows of texts under their columns' names."""
+    """Print rows under their columns' names.
+
+    Args:
+        names: of the columns.
+        rows: of texts, each as long as ``names``.
+        console: where to print; of a file or a pipe its width does not count.
+    """
     cells = [[printable(cell) for cell in row] for row in rows]
     heads = [printable(name) for name in names]
     whole = [max([cell_len(head), *(_longest_line(row[place]) for row in cells)]) for place, head in enumerate(heads)]
@@ -52,6 +58,7 @@ def _widths(least: Sequence[int], whole: Sequence[int], free: int) -> list[int]:
 
 
 def _print_records(heads: Sequence[str], cells: Sequence[Sequence[str]], console: Console) -> None:
+    """Print a line for every value, behind its name."""
     indent = max(map(cell_len, heads))
     for number, row in enumerate(cells, 1):
         console.print(Text(f"row {number}"), style="bold")
@@ -61,4 +68,5 @@ def _print_records(heads: Sequence[str], cells: Sequence[Sequence[str]], console
 
 
 def _longest_line(text: str) -> int:
+    """The width of a cell that is not folded."""
     return max(map(cell_len, text.split("\n")))
