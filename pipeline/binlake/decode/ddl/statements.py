@@ -1,4 +1,4 @@
-"""Effects of a MySQL or MariaDB DDL statement on tables: only those on rows and columns, in order.
+"""Effects of a MySQL or MariaDB statement on tables: only those on rows and columns, in order.
 
 Every format carries the statement's text (Debezium, Canal, Maxwell). Only the text distinguishes a rename from a drop
 and an add. sqlglot is not used, because sqlglot 30 failed on 5 of 13 real statements (measured).
@@ -12,7 +12,15 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.alter import added, clauses_of, renamed_column, unlogged_changes
 from binlake.decode.ddl.clauses import EVERY_TABLE, Action, Clause, TableEffect, UnloggedChange
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction, partition_clause
-from binlake.decode.ddl.tokens import AbsurdStatementError, Reader, Token, split_at_commas, statement_tokens
+from binlake.decode.ddl.row_statements import CHANGES_ROWS, FILLED_BY_SELECT, HEAD_TOKENS, read_table, row_effects
+from binlake.decode.ddl.tokens import (
+    AbsurdStatementError,
+    Reader,
+    Token,
+    first_tokens,
+    split_at_commas,
+    statement_tokens,
+)
 
 #: MariaDB logs a transaction that it rolls back and that has changed what it cannot undo: a table of another engine, a
 #: temporary table. Debezium gives its rows as if it were committed, and then this statement (measured, 3.4).
@@ -30,6 +38,12 @@ def parse_ddl(statement: str, database: str) -> tuple[TableEffect, ...]:
         statement: the text as in the source's log.
         database: the database of names that are written without one.
     """
+    head = Reader(first_tokens(statement, HEAD_TOKENS))
+    _skip_settings(head)
+    while head.take_sign("("):
+        pass
+    if head.left and head.next.is_word(*CHANGES_ROWS):
+        return row_effects(head, database)
     try:
         return tuple(_effects(Reader(statement_tokens(statement)), database))
     except AbsurdStatementError:
@@ -37,16 +51,14 @@ def parse_ddl(statement: str, database: str) -> tuple[TableEffect, ...]:
 
 
 def _effects(reader: Reader, database: str) -> Iterable[TableEffect]:
-    while reader.take("SET", "STATEMENT"):  # MariaDB: SET STATEMENT x=y FOR ALTER ...
-        while reader.left and not reader.take("FOR"):
-            reader.skip()
+    _skip_settings(reader)
     if reader.take("ALTER"):
         return _alter(reader, database)
     if reader.take("RENAME"):
         return _rename(reader, database) if reader.take_any("TABLE", "TABLES") else ()
     if reader.take("TRUNCATE"):
         reader.take("TABLE")
-        source = _table(reader, database)
+        source = read_table(reader, database)
         return (TableEffect(Action.TRUNCATE, source),) if source else ()
     if reader.take("DROP"):
         return _drop(reader, database)
@@ -55,22 +67,20 @@ def _effects(reader: Reader, database: str) -> Iterable[TableEffect]:
     return _create(reader, database) if reader.take("CREATE") else ()
 
 
-def _table(reader: Reader, database: str) -> SourceTable | None:
-    first = reader.name()
-    if first is None:
-        return None
-    second = reader.name() if reader.take_sign(".") else None
-    return SourceTable(database, first) if second is None else SourceTable(first, second)
+def _skip_settings(reader: Reader) -> None:
+    while reader.take("SET", "STATEMENT"):  # MariaDB: SET STATEMENT x=y FOR ALTER ...
+        while reader.left and not reader.take("FOR"):
+            reader.skip()
 
 
 def _rename(reader: Reader, database: str) -> Iterator[TableEffect]:
     reader.take("IF", "EXISTS")
     for part in split_at_commas(reader.rest):
         pair = Reader(part)
-        old = _table(pair, database)
+        old = read_table(pair, database)
         while pair.left and not pair.take("TO"):  # WAIT n, NOWAIT
             pair.skip()
-        new = _table(pair, database)
+        new = read_table(pair, database)
         if old and new:
             yield TableEffect(Action.RENAME, old, to=new)
 
@@ -86,7 +96,7 @@ def _drop(reader: Reader, database: str) -> Iterator[TableEffect]:
         return
     reader.take("IF", "EXISTS")
     for part in split_at_commas(reader.rest):
-        source = _table(Reader(part), database)
+        source = read_table(Reader(part), database)
         if source:
             yield TableEffect(Action.DROP, source)
 
@@ -96,19 +106,30 @@ def _create(reader: Reader, database: str) -> Iterator[TableEffect]:
     if reader.take("TEMPORARY") or not reader.take("TABLE"):
         return
     reader.take("IF", "NOT", "EXISTS")
-    source = _table(reader, database)
+    source = read_table(reader, database)
     if source is None:
         return
     if replaces:
         yield TableEffect(Action.DROP, source)
-    like = _table(reader, database) if reader.take("LIKE") else None
+    like = read_table(reader, database) if reader.take("LIKE") else None
     inside = Reader(reader.bracketed() or [])
     if inside.take("LIKE"):
-        like = _table(inside, database)
-    clauses = [] if like else [c for part in split_at_commas(inside.rest) for c in added(Reader(part))]
+        like = read_table(inside, database)
+    filled = _selects(inside.ahead(1)) or _selects(reader.rest)
+    clauses = (
+        []
+        if like or _selects(inside.ahead(1))
+        else [c for part in split_at_commas(inside.rest) for c in added(Reader(part))]
+    )
     partitions = partition_clause(reader.rest)
     clauses += [partitions] if partitions is not None else []
     yield TableEffect(Action.CREATE, source, tuple(clauses), like=like)
+    if filled:
+        yield TableEffect(Action.ALTER, source, (FILLED_BY_SELECT,))
+
+
+def _selects(tokens: Sequence[Token]) -> bool:
+    return any(token.is_word("SELECT") for token in tokens)
 
 
 def _alter(reader: Reader, database: str) -> Iterator[TableEffect]:
@@ -119,7 +140,7 @@ def _alter(reader: Reader, database: str) -> Iterator[TableEffect]:
     if not reader.take("TABLE"):
         return
     reader.take("IF", "EXISTS")
-    source = _table(reader, database)
+    source = read_table(reader, database)
     if source is None:
         return
     while reader.take_any("WAIT", "NOWAIT"):
@@ -136,7 +157,7 @@ def _alter(reader: Reader, database: str) -> Iterator[TableEffect]:
                 clauses.append(column)
             elif not clause.take_any("INDEX", "KEY", "COLUMN"):
                 clause.take_any("TO", "AS") or clause.take_sign("=")
-                renamed = _table(clause, database) or renamed
+                renamed = read_table(clause, database) or renamed
         else:
             clauses += clauses_of(clause)
     clauses += unlogged_changes(rest, clauses, ignores=ignores)
@@ -151,7 +172,7 @@ def _exchanged(tokens: Sequence[Token], database: str) -> Iterator[TableEffect]:
     """The other table of EXCHANGE PARTITION: its rows change, too."""
     for start in range(len(tokens) - 2):
         other = (
-            _table(Reader(tokens[start + 2 : start + 5]), database)
+            read_table(Reader(tokens[start + 2 : start + 5]), database)
             if _are(tokens[start : start + 2], "WITH", "TABLE")
             else None
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 Kind = Literal["word", "quoted", "string", "bytes", "number", "sign"]
@@ -90,6 +91,11 @@ def _value(kind: str, text: str) -> str:
         return quote if match.group() == quote * 2 else _ESCAPES.get(match.group(1), match.group(1))
 
     return re.sub(rf"{quote}{quote}|\\(.)", opened, text[1:-1], flags=re.DOTALL)
+
+
+def first_tokens(statement: str, most: int) -> list[Token]:
+    """The first tokens of a statement; nothing raises."""
+    return list(islice(_tokens(statement), most))
 
 
 def statement_tokens(statement: str) -> list[Token]:

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from binlake.decode.changes import FILE_BITS, POSITION_BITS, SourceTable
 from binlake.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableEffect
 from binlake.decode.ddl.columns import ColumnDefinition
+from binlake.decode.ddl.row_statements import AS_STATEMENT, changes_rows
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.schema.rules.plan import Name, name_at
 from binlake.schema.rules.row_places import has_binlog_place
@@ -95,6 +96,11 @@ class Effect:
     unfilled: bool = False
     undetermined: tuple[UndeterminedEffect, ...] = ()
 
+    @property
+    def changes_rows(self) -> bool:
+        """Whether rows change by it, in the log as a statement."""
+        return self.clauses == (AS_STATEMENT,)
+
 
 @dataclass(frozen=True, slots=True)
 class DatedName:
@@ -151,7 +157,8 @@ class DdlLog:
         if key in self._known:
             return False
         self._known |= {key, *((event.order, digest) for digest in also)}
-        bisect.insort(self.events, event, key=lambda known: known.order)
+        if not _is_covered(self.events, event):
+            bisect.insort(self.events, event, key=lambda known: known.order)
         self.revision += 1
         return True
 
@@ -204,6 +211,31 @@ def _statements(events: Iterable[DdlEvent]) -> Iterator[list[DdlEvent]]:
             yield from ([part] for part in parts)
 
 
+def _is_covered(events: list[DdlEvent], event: DdlEvent) -> bool:
+    """Whether a later statement leaves open what this one does; those that this one so covers are taken out. Only such
+    as change rows do, and no other statement is between them: a log may have any number of them."""
+    changed = _changed_by(event)
+    first = bisect.bisect_right(events, event.order, key=lambda known: known.order)
+    if not changed:
+        return False
+    for later in itertools.takewhile(_changed_by, itertools.islice(events, first, None)):
+        if _changed_by(later) == changed:
+            return True
+    for index in range(first - 1, -1, -1):
+        former = _changed_by(events[index])
+        if former == changed:
+            del events[index]
+        if former is None or former == changed:
+            break
+    return False
+
+
+def _changed_by(event: DdlEvent) -> tuple[str, tuple[TableEffect, ...]] | None:
+    """The tables that a statement changes rows of, and the database of names without one; None for any other."""
+    effects = _parsed(event.text, UNWRITTEN)
+    return (event.database, effects) if changes_rows(effects) else None
+
+
 @dataclass(frozen=True, slots=True)
 class _QualifiedPart:
     """A part of a statement whose names have their databases.
@@ -222,11 +254,17 @@ class _QualifiedPart:
 
 
 def _named(parts: Sequence[DdlEvent], there: TablesThere, said: Mapping[str, str]) -> Iterator[_QualifiedPart]:
-    """The parts of a statement; ``there`` has the tables before it and, once all are taken, those after it."""
+    """The parts of a statement; ``there`` has the tables before it and, once all are taken, those after it. Rows are
+    said to change in tables that are there: any other is a temporary table."""
     database = said.get(parts[0].place, parts[0].database if parts[0].exact else None)
     databases = [database] if database is not None else there.databases([_part(event) for event in parts])
     for event in parts:
         written = _parsed(event.text, UNWRITTEN)
+        if changes_rows(written):  # the record names the session's database
+            changed = tuple(in_database(ddl, event.database) for ddl in written)
+            changed = tuple(ddl for ddl in changed if ddl.source.table == EVERY_TABLE or ddl.source in there.names)
+            yield _QualifiedPart(event, changed, (), [event.database])
+            continue
         if len(databases) == 1:
             done = tuple(in_database(ddl, databases[0]) for ddl in written)
         else:
@@ -292,7 +330,7 @@ class _HistoryBuilder:
 
     def _about(self, event: DdlEvent, ddl: TableEffect) -> Effect:
         keys, tools = self._keys(event, ddl.source), self._is_tools(ddl.source, event)
-        unfilled = tools and self._is_being_made(ddl.source, event)
+        unfilled = tools and not changes_rows([ddl]) and self._is_being_made(ddl.source, event)
         return Effect(event, ddl.action, ddl.clauses, keys=keys, empties=tools, unfilled=unfilled)
 
     def _is_being_made(self, source: SourceTable, event: DdlEvent) -> bool:
@@ -300,7 +338,7 @@ class _HistoryBuilder:
         alters its copy at once; a table that somebody fills before may not pass for empty."""
         identity = self.history.identity(source, event.order).identity or source
         effects = self.history.effects.get(identity, ())
-        made = next((e for e in reversed(effects) if e.action is not Action.ALTER), None)
+        made = next((e for e in reversed(effects) if e.action is not Action.ALTER or e.changes_rows), None)
         if made is None or made.action is not Action.CREATE or None in (made.event.seconds, event.seconds):
             return False
         return (event.seconds or 0) - (made.event.seconds or 0) <= _MADE_WITHIN_S

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import Action, AddColumn, DropColumn, RenameColumn, UnloggedChange, in_lake_form
 from binlake.decode.ddl.foreign_keys import Cascade
+from binlake.decode.ddl.row_statements import AS_STATEMENT
 from binlake.schema.rules.ddl_log import Effect
 from binlake.schema.rules.definitions import Definition
 from binlake.schema.rules.entries import DdlEntry
@@ -70,6 +71,7 @@ def judge_table(
     effects = [replace(effect, clauses=in_lake_form(effect.clauses, state.zero_dates)) for effect in effects]
     for effect in effects:  # a statement may have several: CREATE OR REPLACE, ALTER with RENAME
         waiting.setdefault((effect.event.order, effect.event.digest), []).append(effect)
+    _leave_newest(known, waiting)
     judged_ddl, opened = JudgedDdl(), list[Refusal]()
     for key in sorted({*known, *waiting}):
         entry, mine = known.get(key), waiting.get(key, [])
@@ -93,6 +95,16 @@ def judge_table(
     judged_ddl.refusals += opened
     judged_ddl.definitions = tuple(one for one in state.definitions.known if one.columns)
     return judged_ddl
+
+
+def _leave_newest(known: dict[tuple[int, str], DdlEntry], waiting: dict[tuple[int, str], list[Effect]]) -> None:
+    """Leave, of the statements that change rows alone, the newest: it leaves open all that those before it do."""
+    leaves_open = (UndeterminedEffect(AS_STATEMENT.column, AS_STATEMENT.why),)
+    keys = [key for key, entry in known.items() if entry.undetermined == leaves_open]
+    keys += [key for key, mine in waiting.items() if all(effect.changes_rows for effect in mine)]
+    for key in sorted(set(keys))[:-1]:
+        known.pop(key, None)
+        waiting.pop(key, None)
 
 
 def _is_repeated(effect: Effect, known: Iterable[DdlEntry], state: TableSchemaState) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import EVERY_TABLE, Action, TableEffect
+from binlake.decode.ddl.row_statements import changes_rows
 from binlake.decode.schemas.schemas import SchemaVersion
 
 #: Stands for the database of a name that is written without one.
@@ -68,7 +69,7 @@ class TablesThere:
         made, used = dict[SourceTable, int](), set[SourceTable]()
         for part in parts:
             for ddl in part.done:
-                if ddl.action is not Action.CREATE and ddl.source not in made:
+                if ddl.action is not Action.CREATE and ddl.source not in made and not changes_rows([ddl]):
                     used.add(ddl.source)
                 new = ddl.to if ddl.to is not None else ddl.source if ddl.action is Action.CREATE else None
                 if new is not None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring
 
 from binlake.decode.changes import SourceTable
+from binlake.decode.ddl.statements import parse_ddl
 from binlake.source.binlog.charsets import Charset
 from binlake.source.binlog.compression import events_of, inflated, packed_number
 from binlake.source.binlog.definitions import StatementPlace, definition_record, statement_record
@@ -257,7 +258,8 @@ class RecordMaker:
             del self._piece.offsets[first:], self._piece.millis[first:], self._piece.values[first:]
 
     def _refuse_rows(self, statement: LoggedStatement, event: BinlogEvent) -> None:
-        if statement.database in OWN_DATABASES:
+        effects = parse_ddl(statement.text, statement.database)
+        if effects and all(effect.source.database in OWN_DATABASES for effect in effects):
             return
         raise BadInputError(
             f"a session wrote its changes as a statement at {event.place}: {statement.text[:80]}",

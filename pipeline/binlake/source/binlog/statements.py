@@ -10,6 +10,7 @@ from typing import Final
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import Action
+from binlake.decode.ddl.row_statements import CHANGES_ROWS
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.source.binlog.charsets import Charset
 
@@ -19,9 +20,6 @@ _CHARSET_VARIABLE: Final = 4
 _VARIABLE_BYTES: Final = {0: 4, 1: 8, 3: 4, 6: -1, 2: -2, 128: 3, 129: 8}
 _COMMENTS: Final = re.compile(r"\s*(?:/\*(?![!M]).*?\*/|--[ \t][^\n]*(?:\n|$)|#[^\n]*(?:\n|$))", re.DOTALL)
 _FIRST_WORD: Final = re.compile(r"[\s(]*(?:/\*[!M]+\d*\s*)?([A-Za-z]+)")
-_CHANGES_ROWS: Final = frozenset(
-    {"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "MERGE", "WITH", "CALL", "DO", "SELECT"}
-)
 #: How a server notes that it has started with empty MEMORY tables.
 _EMPTIED: Final = re.compile(r"DELETE FROM `((?:[^`]|``)+)`\.`((?:[^`]|``)+)`\s*")
 _SAVEPOINT: Final = re.compile(
@@ -69,7 +67,7 @@ class LoggedStatement:
             return StatementKind.XA
         if _EMPTIED.fullmatch(self.text):
             return StatementKind.EMPTIED
-        if first in _CHANGES_ROWS:
+        if first in CHANGES_ROWS:
             return StatementKind.ROWS
         return StatementKind.DDL if parse_ddl(self.text, self.database) else StatementKind.NOTHING
 
