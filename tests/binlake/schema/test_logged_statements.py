@@ -104,3 +104,25 @@ def test_a_table_that_is_filled_as_it_is_made(tmp_path: Path) -> None:
     follower.run()
     assert sorted(follower.stored("u")) == [3]
     assert [why for _, why, _ in left_open(tmp_path / "lake", "u")] == [FILLED_BY_SELECT.why]
+
+
+def test_a_table_without_a_row_is_named_once(tmp_path: Path) -> None:
+    source = source_of("t")
+    follower = Follower(source, tmp_path / "lake")
+    source.create("u", {"id": "int", "a": "int"}, snapshot=False)
+    source.create("v", {"id": "int", "a": "int"}, snapshot=False)
+    for number in range(3):
+        source.record(f"INSERT INTO u VALUES ({number}, 2)", [])
+        source.put("t", 1, a=number)
+        follower.run()
+    named = [one for event in follower.told for one in event.ddl]
+    assert [(one.table, one.statement, len(one.undetermined)) for one in named] == [
+        ("shop.u", "INSERT INTO u VALUES (0, 2)", 1)
+    ]
+    assert "no table for it yet" in named[0].verdicts[-1]
+    assert not (tmp_path / "lake" / "shop" / "u").exists()
+    source.put("u", 9, a=9)
+    follower.run()
+    assert [(why, text) for _, why, text in left_open(tmp_path / "lake", "u")] == [
+        (AS_STATEMENT.why, "INSERT INTO u VALUES (2, 2)")
+    ]

@@ -32,6 +32,11 @@ RULES = (
         "rows that a foreign key changes (ON DELETE or ON UPDATE with CASCADE, SET NULL: InnoDB writes no event)",
     ),
     Rule(
+        "a change of rows is in the log as a statement",
+        "schema-changes.md",
+        "changes of rows that a session wrote as statements",
+    ),
+    Rule(
         "quarantined: table_refused",
         "operations.md",
         "the record's schema cannot be stored in its table, which accepts others",

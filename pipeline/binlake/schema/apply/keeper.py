@@ -7,14 +7,15 @@ acts on rows by their ordering values, so both cases give the same table.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from binlake.decode.changes import SourceTable
+from binlake.decode.ddl.clauses import Action
 from binlake.rows.upsert.fanout import destination, shard_of
 from binlake.rows.upsert.truncates import Truncates
 from binlake.schema.apply.restate import carry_out
@@ -22,6 +23,7 @@ from binlake.schema.apply.schema_states import FreshTable, KnownSchemas, SchemaS
 from binlake.schema.apply.statement_history import StatementHistory
 from binlake.schema.apply.stored_rows import PendingStatement
 from binlake.schema.rules.entries import DdlEntry
+from binlake.schema.rules.judged import ClauseVerdict, Ruling
 from binlake.schema.rules.plan import DdlPlan
 from binlake.schema.rules.restatement import SourceDdl
 from binlake.schema.rules.table_ddl import JudgedDdl, judge_table
@@ -38,11 +40,13 @@ from hudilake.errors import BadInputError, LakeError
 
 #: How long no statement is tried again on a table after a failure.
 _PAUSE_S = 30.0
+_NO_TABLE = Ruling(ClauseVerdict.KEEP, "no row of the table has come: the lake has no table for it yet")
 
 
 @dataclass(frozen=True, slots=True)
 class DdlOutcome:
-    """The outcome of a table's statements: the commit that carried them out, or the error that prevented it."""
+    """The outcome of a table's statements: the commit that carried them out, or the error that prevented it; neither if
+    the lake has no such table."""
 
     table: SourceTable
     entries: tuple[DdlEntry, ...]
@@ -72,6 +76,7 @@ class DdlKeeper:
         self._holds = holds
         self._held: dict[SourceTable, int] = {}
         self._reached: dict[SourceTable, int] = {}
+        self._told: set[SourceTable] = set()
 
     @property
     def held(self) -> Collection[SourceTable]:
@@ -161,7 +166,23 @@ class DdlKeeper:
                 self._open_again(source)
             if note is not None:
                 notes.append(note)
-        return notes
+        return [*notes, *self._outside()]
+
+    def _outside(self) -> Iterator[DdlOutcome]:
+        """Changes of rows, written as statements, of tables that are not in the lake, where no commit can record them: one
+        for each table."""
+        tables = self._settings.tables
+        for origin, effects in self.history.events.effects.items():
+            source = destination(origin, tables)
+            if source in self._mine or source in self._told or not tables.selects(origin):
+                continue
+            if effects[-1].action is Action.DROP or not any(effect.lacks_rows for effect in effects):
+                continue
+            self._told.add(source)
+            state = self._states.of_source(origin, self._settings.table_rules(source))
+            entries = judge_table(origin, effects, (), state, self._applied_until(source)).entries
+            for entry in [entry for entry in entries if entry.undetermined][-1:]:
+                yield DdlOutcome(source, (replace(entry, rulings=(*entry.rulings, _NO_TABLE)),))
 
     def plan(self, topics: Iterable[str]) -> DdlPlan:
         """The DDL plan for the tasks of a batch over these topics."""

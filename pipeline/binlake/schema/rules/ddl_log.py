@@ -22,7 +22,7 @@ from types import MappingProxyType
 from binlake.decode.changes import FILE_BITS, POSITION_BITS, SourceTable
 from binlake.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableEffect
 from binlake.decode.ddl.columns import ColumnDefinition
-from binlake.decode.ddl.row_statements import AS_STATEMENT, changes_rows
+from binlake.decode.ddl.row_statements import AS_STATEMENT, FILLED_BY_SELECT, changes_rows
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.schema.rules.plan import Name, name_at
 from binlake.schema.rules.row_places import has_binlog_place
@@ -100,6 +100,11 @@ class Effect:
     def changes_rows(self) -> bool:
         """Whether rows change by it, in the log as a statement."""
         return self.clauses == (AS_STATEMENT,)
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether the log has rows of the table as a statement alone."""
+        return self.clauses in ((AS_STATEMENT,), (FILLED_BY_SELECT,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,8 +87,8 @@ class DdlProgress:
     """A DDL statement that was judged for a table before the batch.
 
     ``place``: its position in the source's log. ``verdicts``: the verdict of each clause. ``instant``: the commit that
-    carried it out and records it; None if it failed. ``error``: why it failed; it is tried again. ``undetermined``: the
-    columns whose values in rows from before it the log does not determine, and why.
+    carried it out and records it; None if it failed, or if the lake has no such table yet. ``error``: why it failed; it
+    is tried again. ``undetermined``: the columns whose values in rows from before it the log does not determine, and why.
     """
 
     table: str

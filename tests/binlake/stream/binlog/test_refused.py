@@ -40,6 +40,24 @@ def test_changes_that_a_session_wrote_as_statements(server: EmbeddedMariaDB, tmp
     assert "wrote its changes as a statement" in refusal(followed, BadInputError)
 
 
+@pytest.mark.parametrize(("table", "refused"), [("t", True), ("mysql.kept", False)])
+def test_statements_in_the_servers_own_database(
+    server: EmbeddedMariaDB, tmp_path: Path, table: str, refused: bool
+) -> None:
+    database = f"own_{table}".replace(".", "_")
+    followed = FollowedDatabase(server, tmp_path, database)
+    followed.execute("CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    followed.execute("CREATE TABLE IF NOT EXISTS mysql.kept (a INT PRIMARY KEY)")
+    named = table if "." in table else f"{database}.t"
+    session = "SET SESSION binlog_format = 'STATEMENT'"
+    followed.execute(session, "USE mysql", f"INSERT INTO {named} VALUES (2)")
+    if refused:
+        assert "wrote its changes as a statement" in refusal(followed, BadInputError)
+    else:
+        followed.apply()
+        followed.check("t")
+
+
 def test_rows_without_all_columns(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed = FollowedDatabase(server, tmp_path, "minimal")
     followed.execute(

@@ -37,6 +37,9 @@ _FORMER = "the connector does not take in CREATE OR REPLACE TABLE, and names col
 _MERGED = "rows that are written through a table of the engine MERGE come under its name, or not at all"
 _ZERO_DATES = "dates with zeros are null, as source.zero_dates says"
 _ZONE = "a statement converts TIMESTAMP values in its session's time zone, which the topic does not have"
+_AS_STATEMENT = (
+    "a change of rows is in the log as a statement alone (binlog_format was not ROW), and its table is named"
+)
 _EXCUSES = {
     CHARSET.name: (Outcome.LOST, CHARSET.reason),
     ZERO_DATES.name: (Outcome.LOST, ALTERED_DATES),
@@ -88,6 +91,9 @@ def named(stream: StreamLake) -> dict[str, dict[str, str]]:
         for table in event.tables:
             if _UNMATCHED in (table.warning or ""):
                 words[table.table][WHOLE_ROWS] = "deletes of a table without a key that find no row: counted and named"
+        for ddl in event.ddl:
+            if ddl.instant is None and ddl.undetermined:  # there was no lake table
+                words[ddl.table].setdefault(WHOLE_ROWS, _AS_STATEMENT)
     return words
 
 
