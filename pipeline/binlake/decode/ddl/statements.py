@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.alter import added, clauses_of, renamed_column, unlogged_changes
-from binlake.decode.ddl.clauses import EVERY_TABLE, Action, Clause, TableEffect, UnloggedChange
+from binlake.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, Clause, TableEffect, UnloggedChange
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction, partition_clause
 from binlake.decode.ddl.row_statements import CHANGES_ROWS, FILLED_BY_SELECT, HEAD_TOKENS, read_table, row_effects
 from binlake.decode.ddl.tokens import (
@@ -115,12 +115,10 @@ def _create(reader: Reader, database: str) -> Iterator[TableEffect]:
     inside = Reader(reader.bracketed() or [])
     if inside.take("LIKE"):
         like = read_table(inside, database)
-    filled = _selects(inside.ahead(1)) or _selects(reader.rest)
-    clauses = (
-        []
-        if like or _selects(inside.ahead(1))
-        else [c for part in split_at_commas(inside.rest) for c in added(Reader(part))]
-    )
+    selects = _selects(inside.ahead(1))
+    clauses = [] if like or selects else [c for part in split_at_commas(inside.rest) for c in added(Reader(part))]
+    # Debezium cuts a SELECT after brackets off (recorded): then no column is left
+    filled = _selects(reader.rest) or not (like or any(isinstance(clause, AddColumn) for clause in clauses))
     partitions = partition_clause(reader.rest)
     clauses += [partitions] if partitions is not None else []
     yield TableEffect(Action.CREATE, source, tuple(clauses), like=like)

@@ -169,8 +169,8 @@ class DdlKeeper:
         return [*notes, *self._outside()]
 
     def _outside(self) -> Iterator[DdlOutcome]:
-        """Changes of rows, written as statements, of tables that are not in the lake, where no commit can record them: one
-        for each table."""
+        """Changes of rows, written as statements, of tables that are not in the lake, where no commit can record them:
+        one for each table."""
         tables = self._settings.tables
         for origin, effects in self.history.events.effects.items():
             source = destination(origin, tables)

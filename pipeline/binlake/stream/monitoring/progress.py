@@ -88,7 +88,8 @@ class DdlProgress:
 
     ``place``: its position in the source's log. ``verdicts``: the verdict of each clause. ``instant``: the commit that
     carried it out and records it; None if it failed, or if the lake has no such table yet. ``error``: why it failed; it
-    is tried again. ``undetermined``: the columns whose values in rows from before it the log does not determine, and why.
+    is tried again. ``undetermined``: the columns whose values in rows from before it the log does not determine, and
+    why.
     """
 
     table: str

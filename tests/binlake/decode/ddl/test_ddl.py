@@ -140,7 +140,7 @@ def test_alterations(text: str, found: list[Any]) -> None:
         ),
         ("DROP DATABASE shop", [("drop", "shop.", None)]),
         ("CREATE OR REPLACE TABLE t LIKE u", [("drop", "db.t", None), ("create", "db.t", None)]),
-        ("CREATE TABLE t AS SELECT 1", [("create", "db.t", None)]),
+        ("CREATE TABLE t AS SELECT 1", [("create", "db.t", None), ("alter", "db.t", None)]),
         ("DROP TEMPORARY TABLE t", []),
         ("CREATE TEMPORARY TABLE t (a INT)", []),
         ("DROP VIEW t", []),

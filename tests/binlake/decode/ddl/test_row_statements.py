@@ -55,6 +55,7 @@ def test_the_tables_that_a_statement_changes(statement: str, tables: list[str]) 
         ("create table t select * from u", True),
         ("CREATE TABLE t (a INT) IGNORE AS SELECT 1", True),
         ("CREATE TABLE t (SELECT 1)", True),
+        ("create table t (unique (a))", True),
         ("CREATE TABLE t (`select` INT, b INT AS (`select` + 1)) COMMENT='SELECT'", False),
         ("CREATE TABLE t (a INT) START TRANSACTION", False),
         ("CREATE TABLE t (LIKE u)", False),
