@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
@@ -24,6 +25,8 @@ WIDE = 132
 R = TypeVar("R")
 #: Longer cells are wrapped: a column that may wrap asks for so many characters at most.
 _WRAPPED = 16
+#: Characters between two columns, and those of a table beside its columns.
+_BETWEEN, _EDGES = 3, 1
 _UNITS_MS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
 
 
@@ -177,3 +180,55 @@ def fill(
     for name, row, style in named:
         cells = (name, *(column.cell(row) for column in columns))
         table.add_row(*(Text(one_line(cell)) for cell in cells), style=style)
+
+
+def print_rows(names: Sequence[str], rows: Sequence[Sequence[str]], console: Console) -> None:
+    """Print rows under their columns' names. A terminal of 80 columns shows some eight side by side; where the names do
+    not fit, nothing is cut: each value is a line behind its name. A file or a pipe has no width, so there a table fits.
+
+    Args:
+        names: of the columns.
+        rows: of texts, each as long as ``names``.
+        console: where to print; of a file or a pipe its width does not count.
+    """
+    cells = [[printable(cell) for cell in row] for row in rows]
+    heads = [printable(name) for name in names]
+    whole = [max([cell_len(head), *(_longest_line(row[place]) for row in cells)]) for place, head in enumerate(heads)]
+    least = [max(cell_len(head), min(wide, _WRAPPED)) for head, wide in zip(heads, whole, strict=True)]
+    needed = sum(least) + _BETWEEN * len(least) + _EDGES
+    if not console.is_terminal:
+        console = Terminal(width=max(FILE_WIDTH, needed))
+    elif needed > console.width:
+        _print_records(heads, cells, console)
+        return
+    grid = Table()
+    for head, wide in zip(heads, _widths(least, whole, console.width - needed), strict=True):
+        grid.add_column(Text(head), width=wide, overflow="fold")
+    for row in cells:
+        grid.add_row(*map(Text, row))
+    console.print(grid)
+
+
+def _widths(least: Sequence[int], whole: Sequence[int], free: int) -> list[int]:
+    """The width of each column: those that ask for the least more get it first. ``free``: characters to give away."""
+    widths = list(least)
+    for place in sorted(range(len(widths)), key=lambda one: whole[one] - least[one]):
+        more = min(whole[place] - least[place], free)
+        widths[place] += more
+        free -= more
+    return widths
+
+
+def _print_records(heads: Sequence[str], cells: Sequence[Sequence[str]], console: Console) -> None:
+    """Print a line for every value, behind its name."""
+    indent = max(map(cell_len, heads))
+    for number, row in enumerate(cells, 1):
+        console.print(Text(f"row {number}"), style="bold")
+        for head, cell in zip(heads, row, strict=True):
+            padded = head + " " * (indent - cell_len(head))
+            console.print(Text(f"  {padded}  {cell}"), soft_wrap=True)
+
+
+def _longest_line(text: str) -> int:
+    """The width of a cell that is not folded."""
+    return max(map(cell_len, text.split("\n")))

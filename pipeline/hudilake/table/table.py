@@ -220,8 +220,7 @@ class HudiTable:
             writes = map(self.timeline.commit_metadata, self.timeline.completed_actions(WRITE_ACTIONS))
             if self.timeline.pending() or any(write.stats for write in writes):
                 return False
-            config = replace(config, metadata_partitions=mine.metadata_partitions)
-            self.state.adopt(with_columns(config, arrow_schema))
+            self.state.adopt(with_columns(replace(config, metadata_partitions=mine.metadata_partitions), arrow_schema))
         return True
 
     def keep_metadata(self, settings: MetadataConfig | None) -> bool:

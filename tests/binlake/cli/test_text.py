@@ -4,8 +4,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from binlake.cli.rows import print_rows
-from binlake.cli.text import CellColumn, duration, fill, fitting, number, size
+from binlake.cli.text import CellColumn, duration, fill, fitting, number, print_rows, size
 
 
 @pytest.mark.parametrize(

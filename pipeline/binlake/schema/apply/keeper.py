@@ -76,7 +76,7 @@ class DdlKeeper:
         self._holds = holds
         self._held: dict[SourceTable, int] = {}
         self._reached: dict[SourceTable, int] = {}
-        self._told: set[SourceTable] = set()
+        self._reported: set[SourceTable] = set()
 
     @property
     def held(self) -> Collection[SourceTable]:
@@ -174,11 +174,11 @@ class DdlKeeper:
         tables = self._settings.tables
         for origin, effects in self.history.events.effects.items():
             source = destination(origin, tables)
-            if source in self._mine or source in self._told or not tables.selects(origin):
+            if source in self._mine or source in self._reported or not tables.selects(origin):
                 continue
             if effects[-1].action is Action.DROP or not any(effect.lacks_rows for effect in effects):
                 continue
-            self._told.add(source)
+            self._reported.add(source)
             state = self._states.of_source(origin, self._settings.table_rules(source))
             entries = judge_table(origin, effects, (), state, self._applied_until(source)).entries
             for entry in [entry for entry in entries if entry.undetermined][-1:]:

@@ -19,9 +19,8 @@ import typer
 from rich.console import Console
 
 from binlake.cli.commands.reads.cuts import chosen_cut
-from binlake.cli.rows import print_rows
 from binlake.cli.table_options import Conf, table_storage
-from binlake.cli.text import number, terminal
+from binlake.cli.text import number, print_rows, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.settings import Settings
 from binlake.tables.catalog import no_such_table
