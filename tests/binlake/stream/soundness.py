@@ -6,13 +6,12 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from binlake.tables.audit import OFFSET_KEYS
 from hudilake.format.timeline.commit_metadata import CommitMetadata
 from hudilake.format.timeline.instant import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT
-from hudilake.services.fsck import Finding, OffsetKeys, Severity, fsck
+from hudilake.services.fsck import Finding, Severity, fsck
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
-
-_KEYS = OffsetKeys(stream="binlake.stream", offsets="binlake.offsets", counts="binlake.counts")
 
 #: Whether the record at an offset of a topic partition changes no row, so that no commit need cover it.
 ChangesNothing = Callable[[str, int, int], bool]
@@ -55,7 +54,7 @@ def check_table(path: Path) -> None:
 
 def errors_in(path: Path) -> list[str]:
     """What a check of the table calls an error, with nobody at work on it."""
-    findings = fsck(open_storage(str(path)), _KEYS, grace_ms=0).findings
+    findings = fsck(open_storage(str(path)), OFFSET_KEYS, grace_ms=0).findings
     return [_told(finding) for finding in findings if finding.severity == Severity.ERROR]
 
 
