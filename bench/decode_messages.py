@@ -12,6 +12,7 @@ from typing import Any
 import fastavro
 import numpy as np
 
+from bench import form_messages
 from bench.form_messages import Registry
 from binlake.decode.changes import RawRecords, SourceTable
 from binlake.decode.options import DecodeOptions, EventFormat
@@ -193,15 +194,7 @@ def _json(form: str, count: int) -> Iterator[bytes]:
 
 
 #: By name: the format as the decoder's options have it.
-FORMATS = {
-    "plain": EventFormat.DEBEZIUM,
-    "schema": EventFormat.DEBEZIUM,
-    "flat": EventFormat.DEBEZIUM,
-    "avro": EventFormat.DEBEZIUM_AVRO,
-    "canal": EventFormat.CANAL,
-    "maxwell": EventFormat.MAXWELL,
-    "hbase_wal": EventFormat.HBASE_WAL,
-}
+FORMATS = form_messages.FORMATS | {"hbase_wal": EventFormat.HBASE_WAL}
 
 
 def events(form: str, count: int) -> tuple[RawRecords, DecodeOptions]:

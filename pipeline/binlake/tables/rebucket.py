@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from binlake.position.commit_record import CommitRecord
-from binlake.rows.merging.tombstones import TOMBSTONES_PATH, all_rows, encode, folder
+from binlake.rows.merging.tombstones import all_rows, encode, folder
 from binlake.rows.upsert.route import Counts
 from binlake.tables.lake_table import LakeTable, Replacement
 from hudilake.format.definition.bucketing import Bucketing, buckets_of
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
+from hudilake.format.files.names import TOMBSTONES_PATH
 from hudilake.services.compaction import CompactionConfig
 from hudilake.services.rebucket import steps
 from hudilake.services.rebucket.move import begin_bucket

@@ -15,6 +15,7 @@ from hudilake.format.definition.bucketing import Bucketing
 from hudilake.format.definition.keys import record_keys
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
+from hudilake.format.files.names import TOMBSTONES_PATH
 from hudilake.format.timeline.instant import Instant
 from hudilake.index.open import open_index
 from hudilake.policies import ClusteringPolicy, CompactionPolicy, FileSizePolicy
@@ -24,7 +25,6 @@ from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.service import Clustering
 from hudilake.services.compaction import CompactionConfig
 from hudilake.services.erasure.rewrite import KeepKeys, Rewrite
-from hudilake.services.erasure.search import KEPT_DELETES
 from hudilake.services.planned import one_by_one
 from hudilake.services.rebucket import steps
 from hudilake.services.rebucket.steps import Mover, RebucketResult
@@ -116,7 +116,7 @@ class PlainWriter:
         """Take in what others have committed. Raises UnsupportedError once another writer keeps deleted rows beside the
         files: they would be found under the former file groups alone."""
         self.hudi.refresh()
-        if self.hudi.storage.list_dirs(KEPT_DELETES):
+        if self.hudi.storage.list_dirs(TOMBSTONES_PATH):
             raise UnsupportedError(
                 "binlake keeps orders of deleted rows for the table's file groups",
                 do_next="use binlake rebucket, which carries them over",

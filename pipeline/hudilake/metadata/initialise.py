@@ -51,7 +51,7 @@ from hudilake.metadata.records.layout import (
 from hudilake.metadata.records.reader import MetadataReader
 from hudilake.metadata.records.records import RecordType, encode_listing
 from hudilake.metadata.unknown_ranges import of_files
-from hudilake.storage.base import FileInfo, Storage, StorageNotFoundError, UnfinishedWrites
+from hudilake.storage.base import FileInfo, Storage, StorageNotFoundError, every_file
 
 #: Data files read at once, each whole in memory.
 _PARALLEL_FILES = 4
@@ -153,7 +153,7 @@ def _begin_anew(storage: Storage, table_name: str) -> int:
         storage: rooted at the data table, whose properties list no metadata table.
         table_name: of the data table.
     """
-    left = list(_all_files(storage))
+    left = _files_of(storage)
     number = _next_number(storage) if left else 0
     storage.write(_PROPERTIES, metadata_properties(table_name, number))
     _delete_all(storage, left)
@@ -162,7 +162,7 @@ def _begin_anew(storage: Storage, table_name: str) -> int:
 
 def _delete_files(storage: Storage) -> None:
     """Delete a metadata table, but for the files that the next one has too. ``storage`` as for ``_begin_anew``."""
-    _delete_all(storage, list(_all_files(storage)))
+    _delete_all(storage, _files_of(storage))
 
 
 def _next_number(storage: Storage) -> int:
@@ -172,12 +172,8 @@ def _next_number(storage: Storage) -> int:
     return 1
 
 
-def _all_files(storage: Storage) -> Iterator[str]:
-    for info in storage.walk(METADATA_PATH):
-        yield info.path
-    if isinstance(storage, UnfinishedWrites):
-        for info in storage.unfinished(METADATA_PATH):
-            yield info.path
+def _files_of(storage: Storage) -> list[str]:
+    return [info.path for info in every_file(storage, METADATA_PATH)]
 
 
 def _delete_all(storage: Storage, paths: list[str]) -> None:

@@ -135,3 +135,10 @@ class UnfinishedWrites(Protocol):
     def unfinished(self, prefix: str) -> Iterator[FileInfo]:
         """Those files at or below a directory. ``Storage.delete`` takes their paths."""
         ...
+
+
+def every_file(storage: Storage, prefix: str = "") -> Iterator[FileInfo]:
+    """All files at or below a directory, half-written ones among them. Raises StorageError."""
+    yield from storage.walk(prefix)
+    if isinstance(storage, UnfinishedWrites):
+        yield from storage.unfinished(prefix)

@@ -112,7 +112,7 @@ def cleaner(world: World, name: str, rounds: int) -> Actor:
         clean(table, CLEANING)
 
 
-def archiver(world: World, name: str, rounds: int) -> Actor:
+def archiver(world: World, name: str, rounds: int, config: ArchivalConfig = ARCHIVAL) -> Actor:
     """Archivals."""
     yield "start"
     table = world.opened(name)
@@ -121,7 +121,7 @@ def archiver(world: World, name: str, rounds: int) -> Actor:
         yield "refresh"
         table.refresh()
         yield "archive"
-        archive(table, ARCHIVAL)
+        archive(table, config)
 
 
 def restorer(world: World, name: str, rounds: int) -> Actor:

@@ -6,8 +6,9 @@ A step draws them, so that a history shrinks to the plainest tables that still f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from hudilake.policies import IndexType
 from tests.programs.crash_points.story import TABLES
 
 Rules = Mapping[str, Any]
@@ -22,16 +23,8 @@ _BY_BUCKETS: Final[tuple[Rules, ...]] = (
     {"conflicts": "row", "buckets": 3},
 )
 _UPKEEP: Final[Rules] = {"compaction": {"mode": "inline", "after_commits": 2}, "retention": {"commits": 1}}
-_INDEXES: Final = (
-    "consistent_bucket",
-    "bloom",
-    "global_bloom",
-    "simple",
-    "global_simple",
-    "in_memory",
-    "record_index",
-    "partitioned_record_index",
-)
+_NOT_DRAWN: Final = ("bucket", "external", "none")
+_INDEXES: Final = tuple(index for index in get_args(IndexType) if index not in _NOT_DRAWN)
 _BY_INDEX: Final[tuple[Rules, ...]] = tuple(
     {"index": {"type": index}, "type": kind, "buckets": 2}
     for kind in ("merge_on_read", "copy_on_write")

@@ -7,6 +7,7 @@ and an add. sqlglot is not used, because sqlglot 30 failed on 5 of 13 real state
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.alter import added, clauses_of, renamed_column, unlogged_changes
@@ -17,7 +18,7 @@ from binlake.decode.ddl.tokens import (
     AbsurdStatementError,
     Reader,
     Token,
-    first_tokens,
+    read_tokens,
     split_at_commas,
     statement_tokens,
 )
@@ -38,14 +39,16 @@ def parse_ddl(statement: str, database: str) -> tuple[TableEffect, ...]:
         statement: the text as in the source's log.
         database: the database of names that are written without one.
     """
-    head = Reader(first_tokens(statement, HEAD_TOKENS))
+    tokens = read_tokens(statement)
+    first = list(islice(tokens, HEAD_TOKENS))
+    head = Reader(first)
     _skip_settings(head)
     while head.take_sign("("):
         pass
     if head.left and head.next.is_word(*CHANGES_ROWS):
         return row_effects(head, database)
     try:
-        return tuple(_effects(Reader(statement_tokens(statement)), database))
+        return tuple(_effects(Reader(statement_tokens(chain(first, tokens))), database))
     except AbsurdStatementError:
         return ()
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal
 
 Kind = Literal["word", "quoted", "string", "bytes", "number", "sign"]
@@ -62,10 +61,11 @@ def tokens_of(statement: str) -> list[Token]:
 
     After 16 quotes and comments without an end, the rest is one sign: no server executes such a statement.
     """
-    return list(_tokens(statement))
+    return list(read_tokens(statement))
 
 
-def _tokens(statement: str) -> Iterator[Token]:
+def read_tokens(statement: str) -> Iterator[Token]:
+    """The same, one after another."""
     unended = 0
     for match in _TOKEN.finditer(statement):
         kind, text = match.lastgroup, match.group()
@@ -93,16 +93,11 @@ def _value(kind: str, text: str) -> str:
     return re.sub(rf"{quote}{quote}|\\(.)", opened, text[1:-1], flags=re.DOTALL)
 
 
-def first_tokens(statement: str, most: int) -> list[Token]:
-    """The first tokens of a statement; nothing raises."""
-    return list(islice(_tokens(statement), most))
-
-
-def statement_tokens(statement: str) -> list[Token]:
-    """The tokens of a statement. Raises AbsurdStatementError for one that no server executes."""
+def statement_tokens(given: Iterable[Token]) -> list[Token]:
+    """All tokens of a statement. Raises AbsurdStatementError for one that no server executes."""
     tokens: list[Token] = []
     depth = 0
-    for token in _tokens(statement):
+    for token in given:
         tokens.append(token)
         if len(tokens) > _MOST_TOKENS:
             raise AbsurdStatementError("too long")

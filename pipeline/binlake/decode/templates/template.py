@@ -34,7 +34,6 @@ class Layout:
         marks: objects of columns, with the row of the marks where each begins; the next one has its end. Such an object
             may be the only one of an array.
         row: the object whose members are the columns that are read; None: there is none.
-        added: members of the row that begin with this are scalars, and may be none of its columns.
         depth: the deepest level of members that are looked at.
     """
 
@@ -44,14 +43,11 @@ class Layout:
     spans: Mapping[Path, int] = field(default_factory=dict)
     marks: Mapping[Path, int] = field(default_factory=dict)
     row: Path | None = None
-    added: str | None = None
     depth: int = 1
 
     def is_column(self, path: Path) -> bool:
         """Whether a value is a column's, of the row that is read."""
-        if not path or path[:-1] != self.row or path in self.head:
-            return False
-        return self.added is None or not path[-1].startswith(self.added)
+        return bool(path) and path[:-1] == self.row and path not in self.head
 
     def takes(self, path: Path) -> bool:
         """Whether a value may be an object or an array."""
@@ -65,8 +61,6 @@ class Layout:
             return VALUE, slots.setdefault(path[-1], self.first_column + len(slots)), 0
         if path[:1] in self.marks:
             return VALUE, NO_SLOT, 0
-        if path not in self.head and path[:-1] == self.row:
-            return PLAIN, slots.setdefault(path[-1], self.first_column + len(slots)), 0
         return PLAIN, self.head.get(path, NO_SLOT), 0
 
 

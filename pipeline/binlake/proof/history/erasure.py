@@ -16,9 +16,8 @@ from binlake.tables.services.policy import compaction_config
 from hudilake.errors import ConfigError
 from hudilake.services.erasure.erase import ErasureReport, erase
 from hudilake.services.erasure.rewrite import Rewrite
-from hudilake.services.erasure.scan import ByteScan, scan
 from hudilake.services.erasure.search import ErasurePlan, plan_erasure
-from hudilake.services.erasure.traces import Quarry
+from hudilake.services.erasure.traces import ByteScan, Quarry, scan
 from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 
@@ -34,7 +33,7 @@ class RowErasure:
     Args:
         settings: of the stream.
         place: the row's table.
-        text: the key, as people name it.
+        keys: its record keys there.
         quarantined: the record keys of the quarantine table that hold the row.
         unmatched: how many quarantined records of the table, or of no known one, cannot be said to be of another row.
         plans: name of a table -> what will be done to it; the quarantine first, for the texts of the row are in its
@@ -43,7 +42,6 @@ class RowErasure:
 
     settings: Settings
     place: CatalogTable
-    text: str
     keys: frozenset[str]
     quarantined: frozenset[str]
     unmatched: int
@@ -106,7 +104,7 @@ def plan_row_erasure(settings: Settings, place: CatalogTable, text: str) -> RowE
     if quarantined:
         store = HudiTable.open(_lake(settings).sub(settings.quarantine_path))
         plans = {QUARANTINE: plan_erasure(store, quarantined), **plans}
-    return RowErasure(settings, place, text, keys, quarantined, unmatched, plans)
+    return RowErasure(settings, place, keys, quarantined, unmatched, plans)
 
 
 def rewrite_of(table: LakeTable) -> Rewrite:

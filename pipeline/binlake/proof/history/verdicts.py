@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from binlake.rows.merging.tombstones import TOMBSTONES_PATH
 from hudilake.format.definition.merging import WRITER_ORDER
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.names import TOMBSTONES_PATH
 from hudilake.read.versions import VERSION_NAMES
 
 

@@ -12,8 +12,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.rows.merging.tombstones import INSTANT, TOMBSTONES_PATH, decode, encode, folder
+from binlake.rows.merging.tombstones import INSTANT, decode, encode, folder
 from hudilake.clock import format_instant, now_ms
+from hudilake.format.files.names import TOMBSTONES_PATH
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable

@@ -19,11 +19,10 @@ import pyarrow as pa
 
 from hudilake.errors import CorruptDataError
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.names import TOMBSTONES_PATH
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.storage.base import FileInfo, Storage, StorageNotFoundError
 
-#: The folder, relative to the table's root.
-TOMBSTONES_PATH: Final = ".hoodie/.binlake/tombstones"
 INSTANT: Final = "__instant"
 _ATTEMPTS = 5
 

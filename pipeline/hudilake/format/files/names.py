@@ -9,6 +9,8 @@ PARTITION_METADATA = ".hoodie_partition_metadata"
 TEMP_PATH = ".hoodie/.temp"
 #: What repairs took away or replaced (``services.kept``): readers look for data files outside of ``.hoodie`` only.
 REPAIRS_PATH = ".hoodie/.repairs"
+#: Where binlake keeps the orders of deleted rows that the format has no place for, by the ids of file groups.
+TOMBSTONES_PATH = ".hoodie/.binlake/tombstones"
 #: The write token of files that a retried task must overwrite: the same for every attempt.
 STEADY_TOKEN = "0-0-0"  # noqa: S105 - no secret
 

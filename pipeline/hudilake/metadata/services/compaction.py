@@ -34,14 +34,14 @@ _ALL_PARTITIONS_KEY = ALL_PARTITIONS.encode()
 def compaction_due(table: MetadataTable) -> bool:
     """Whether enough has been added, and no recorded instant is still pending on the data table."""
     count = sum(1 for _ in takewhile(lambda instant: instant.action != COMMIT, reversed(table.timeline.completed())))
-    if count < table.config.compact_after or _noted_pending(table):
+    if count < table.config.compact_after or noted_pending(table):
         return False
     groups = [group for groups in table.reader.groups.values() for group in groups]
     log_bytes, base_bytes = sum(g.log_bytes for g in groups), sum(g.base_bytes for g in groups)
     return count >= table.config.compact_at_most or log_bytes >= table.config.compact_ratio * base_bytes
 
 
-def _noted_pending(table: MetadataTable) -> bool:
+def noted_pending(table: MetadataTable) -> bool:
     """Entries of an instant that may still be rolled back must not get into a base file."""
     return any(table.timeline.find(time) is not None for time in table.data_timeline.pending_times())
 

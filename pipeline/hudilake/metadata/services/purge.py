@@ -36,7 +36,7 @@ def purge(table: MetadataTable, partition_paths: Collection[str]) -> None:
     """
     compaction.finish_pending(table)
     finish_cleans(table)
-    if any(table.timeline.find(time) is not None for time in table.data_timeline.pending_times()):
+    if compaction.noted_pending(table):
         raise TransientError(
             "a commit of the table is pending and has entries in the metadata table",
             do_next="run it again when that writer is done; if it is dead, start it again: it rolls the commit back",

@@ -17,13 +17,13 @@ from hudilake.errors import ConfigError
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.names import REPAIRS_PATH
+from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.metadata.services.purge import purge
 from hudilake.services.cleaning import clean_slices
-from hudilake.services.erasure.record import METADATA_ROOT, ErasureRecord, Ledger, erasure_records
+from hudilake.services.erasure.record import ErasureRecord, Ledger, erasure_records
 from hudilake.services.erasure.rewrite import Rewrite
-from hudilake.services.erasure.scan import ByteScan, scan
 from hudilake.services.erasure.search import ErasurePlan, Fate, plan_erasure
-from hudilake.services.erasure.traces import Quarry
+from hudilake.services.erasure.traces import ByteScan, Quarry, scan
 from hudilake.services.savepoint import delete_savepoint
 from hudilake.table.table import HudiTable
 
@@ -87,7 +87,7 @@ def erase(
     for path in dict.fromkeys(_repair_of(holder.path) for holder in plan.of(Fate.REPAIR)):
         table.storage.delete_tree(path)
     if plan.groups or plan.of(Fate.METADATA):
-        _purge_metadata(table, plan, ledger)
+        _purge_metadata(table, plan)
     _note_gone(table, ledger)
     quarry = Quarry(plan.keys, frozenset(ledger.record.texts))
     left = scan(table.storage, quarry, besides=ledger.record.path)
@@ -136,18 +136,17 @@ def _repair_of(path: str) -> str:
     return "/".join(path.split("/")[: REPAIRS_PATH.count("/") + 2])
 
 
-def _purge_metadata(table: HudiTable, plan: ErasurePlan, ledger: Ledger) -> None:
+def _purge_metadata(table: HudiTable, plan: ErasurePlan) -> None:
     with table.exclusively():
         table.refresh()
         index = table.metadata_table
         if index is not None:
             index.refresh()
             purge(index, sorted({path for path, _ in plan.groups}))
-    _note_gone(table, ledger)
 
 
 def _note_gone(table: HudiTable, ledger: Ledger) -> None:
     timelines = [("", table.timeline)]
     if table.metadata_table is not None:
-        timelines.append((METADATA_ROOT, table.metadata_table.timeline))
+        timelines.append((METADATA_PATH, table.metadata_table.timeline))
     ledger.note_gone(timelines)

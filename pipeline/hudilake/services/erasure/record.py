@@ -17,7 +17,6 @@ from hudilake.errors import CorruptDataError
 from hudilake.format.files.names import in_partition
 from hudilake.format.timeline.instant import CLEAN
 from hudilake.format.timeline.timeline import Timeline
-from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.services.erasure.search import ERASURES_PATH, ErasurePlan, Holder
 from hudilake.storage.base import Storage, StorageNotFoundError
 
@@ -144,7 +143,3 @@ def _cleaned(storage: Storage, timelines: Iterable[tuple[str, Timeline]]) -> dic
                     path = in_partition(partition, name)
                     times[f"{root}/{path}" if root else path] = parse_instant(clean.completion_time or "")
     return times
-
-
-#: Where the metadata table's timeline is, for ``Ledger.note_gone``.
-METADATA_ROOT = METADATA_PATH

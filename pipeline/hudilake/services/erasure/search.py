@@ -16,16 +16,13 @@ from hudilake.format.files.base_file import read_base_file
 from hudilake.format.files.data_block import decode_data_block
 from hudilake.format.files.delete_block import decode_deletes
 from hudilake.format.files.log_file import BlockType, whole_blocks
-from hudilake.format.files.names import REPAIRS_PATH, BaseFileName, in_partition, parse_data_name
+from hudilake.format.files.names import REPAIRS_PATH, TOMBSTONES_PATH, BaseFileName, in_partition, parse_data_name
 from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.services.cleaning import listing
-from hudilake.services.erasure.scan import every_file
 from hudilake.services.erasure.traces import LEAST_TEXT_BYTES, Quarry, traces
-from hudilake.storage.base import FileInfo, Storage, StorageNotFoundError
+from hudilake.storage.base import FileInfo, Storage, StorageNotFoundError, every_file
 from hudilake.table.table import HudiTable
 
-#: Where binlake keeps the orders of deleted rows that the format has no place for, by the ids of file groups.
-KEPT_DELETES = ".hoodie/.binlake/tombstones"
 #: The records of erasures, and what is asked for while one is not done.
 ERASURES_PATH = ".hoodie/.binlake/erasures"
 
@@ -203,7 +200,7 @@ def _look_beside(storage: Storage, files: Collection[FileInfo], plan: ErasurePla
 def _fate_beside(path: str) -> Fate:
     for prefix, fate in (
         (METADATA_PATH, Fate.METADATA),
-        (KEPT_DELETES, Fate.FILTERED),
+        (TOMBSTONES_PATH, Fate.FILTERED),
         (REPAIRS_PATH, Fate.REPAIR),
     ):
         if path.startswith(f"{prefix}/"):

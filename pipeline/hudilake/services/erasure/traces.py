@@ -4,6 +4,10 @@ Whatever a table's directory holds is taken apart as far as its bytes are packed
 HFiles, Avro and Arrow files, gzip and zstd. A record key counts where it stands as a key, so that ``42`` is no trace of
 every number 42; a text counts wherever its bytes are. Statistics, bloom filters and dictionaries are bytes like any
 others.
+
+The proof of an erasure is a scan: all bytes of a directory are read, decompressed, and tell nothing of the rows. A text
+that rows which stay have, too, proves nothing: it is among the values of rows that have other keys. Such texts are
+counted and left out.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import fastavro
@@ -29,6 +33,7 @@ from hudilake.format.files.log_file import MAGIC, BlockType, LogBlock, whole_blo
 from hudilake.format.files.pages.compact import Struct, read_struct
 from hudilake.metadata.records.record_reader import decode_record
 from hudilake.metadata.records.records import StatsRecord
+from hudilake.storage.base import Storage, StorageNotFoundError, every_file
 
 #: Texts shorter than this are not looked for: they would be everywhere.
 LEAST_TEXT_BYTES = 6
@@ -260,3 +265,65 @@ def _in_arrow(data: bytes, quarry: Quarry) -> Iterator[Trace]:
             for text in quarry.texts:
                 if pc.any(pc.match_substring(column, text)).as_py():
                     yield Trace("tombstones", text)
+
+
+@dataclass
+class ByteScan:
+    """What the scan of a table's directory has found.
+
+    Args:
+        files, size: how many were read, and their bytes.
+        finds: path -> what it tells of the rows; empty if nothing is left.
+        shared: how many texts rows that stay have, too: of these nothing is said.
+        unread: path -> why a file could not be taken apart.
+    """
+
+    files: int = 0
+    size: int = 0
+    finds: dict[str, list[Trace]] = field(default_factory=dict)
+    shared: int = 0
+    unread: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every file was read, and none tells anything."""
+        return not self.finds and not self.unread
+
+
+def scan(storage: Storage, quarry: Quarry, besides: str = "") -> ByteScan:
+    """Read every file below a root, one at a time, half-written ones too. Raises StorageError.
+
+    Args:
+        storage: the root: of a table, or of any directory.
+        quarry: what must not be there.
+        besides: a file that is passed over: the record that names what is looked for.
+    """
+    done = ByteScan()
+    for info in every_file(storage):
+        if info.path == besides:
+            continue
+        try:
+            data = storage.read(info.path)
+            done.files, done.size = done.files + 1, done.size + len(data)
+            if seen := traces(data, quarry):
+                done.finds[info.path] = seen
+        except StorageNotFoundError:
+            continue  # cleaned meanwhile: a later file has what it had
+        except CorruptDataError as error:
+            done.unread[info.path] = error.what
+    return _without_shared(done)
+
+
+def _without_shared(done: ByteScan) -> ByteScan:
+    """Leave out the texts that stand in rows of files without any of the keys: other rows have them."""
+    keyed = {path for path, seen in done.finds.items() if any(trace.text is None for trace in seen)}
+    shared = {
+        trace.text
+        for path, seen in done.finds.items()
+        if path not in keyed
+        for trace in seen
+        if trace.in_rows and trace.text is not None
+    }
+    left = {path: [trace for trace in seen if trace.text not in shared] for path, seen in done.finds.items()}
+    done.finds, done.shared = {path: seen for path, seen in left.items() if seen}, len(shared)
+    return done

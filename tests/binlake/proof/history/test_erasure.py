@@ -14,8 +14,7 @@ from binlake.source.offsets import Offsets
 from binlake.tables.catalog import catalog_table
 from binlake.tables.lake import Lake
 from binlake.tables.quarantine import QuarantineTable
-from hudilake.services.erasure.scan import scan
-from hudilake.services.erasure.traces import Quarry
+from hudilake.services.erasure.traces import Quarry, scan
 from hudilake.services.fsck import Severity, fsck
 from tests.binlake.stream.topic_log import services
 from tests.judges import hudi_rs

@@ -8,7 +8,8 @@ import pytest
 
 from binlake.rows.merging import tombstone_upkeep
 from binlake.rows.merging.tombstone_upkeep import tidy
-from binlake.rows.merging.tombstones import TOMBSTONES_PATH, Tombstones
+from binlake.rows.merging.tombstones import Tombstones
+from hudilake.format.files.names import TOMBSTONES_PATH
 from hudilake.services.restore import restore
 from tests.binlake.rows.merging.stitched import Event, Model, merging
 from tests.binlake.rows.merging.stitched_table import StitchedTable

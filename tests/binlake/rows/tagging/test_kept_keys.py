@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from binlake.rows.merging.deleted_keys import DeletedKeys
-from binlake.rows.merging.tombstones import TOMBSTONES_PATH, TombstoneFiles
+from binlake.rows.merging.tombstones import TombstoneFiles
 from binlake.rows.tagging.deletes import DELETED
+from hudilake.format.files.names import TOMBSTONES_PATH
 from hudilake.metadata.config import MetadataConfig
 from hudilake.policies import IndexType, TableType
 from hudilake.read.slice import read_table

@@ -14,7 +14,7 @@ import pytest
 import hudilake
 from hudilake import Table
 from hudilake.errors import LakeError
-from hudilake.services.erasure.scan import scan
+from hudilake.services.erasure.traces import scan
 from hudilake.table.table import HudiTable
 from tests.hudilake.api.tables import Row, assert_holds, keyed
 from tests.hudilake.failing_storage import Killed

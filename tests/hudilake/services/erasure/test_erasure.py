@@ -15,9 +15,8 @@ from hudilake import Table
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.services.cleaning import clean_slices
 from hudilake.services.erasure.record import erasure_records
-from hudilake.services.erasure.scan import scan
 from hudilake.services.erasure.search import Fate
-from hudilake.services.erasure.traces import Quarry, plain_pages
+from hudilake.services.erasure.traces import Quarry, plain_pages, scan
 from tests.hudilake.api.tables import KEYED, SCHEMA, Row, assert_holds, keyed, row
 from tests.hudilake.lake import data_files
 from tests.judges.hudi_spark import HudiSpark

@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,11 @@ from hudilake.errors import UnsupportedError
 from hudilake.format.timeline.instant import DELTA_COMMIT
 from hudilake.locking.file_lock import LOCK_PATH
 from hudilake.metadata.config import MetadataConfig
-from hudilake.services.archival import ArchivalConfig, archive
+from hudilake.services.archival import ArchivalConfig
 from hudilake.services.restore import finish_pending_restores, restore
 from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable
-from tests.hudilake.actors.actors import Part, cleaner, compactor, write_batches
+from tests.hudilake.actors.actors import Part, archiver, cleaner, compactor, write_batches
 from tests.hudilake.actors.calls import run_by_calls, without_pools
 from tests.hudilake.actors.orders import Actor
 from tests.hudilake.actors.world import World
@@ -32,6 +33,8 @@ _NAME = "Recorded"
 _SERVICES = 3
 #: Its own upkeep stays out of the way.
 _INDEX = MetadataConfig(compact_after=1000, compact_at_most=1000, archive_after=2000, archive_keep=1000)
+#: Of archivals.
+_LEAVES_ONE = ArchivalConfig(1, 2)
 _REACHED = re.compile(r'<<"reached", (\d+), (\d+)>>')
 
 
@@ -55,25 +58,13 @@ def _restorer(world: World, name: str, rounds: int) -> Actor:
                 break
 
 
-def _archiver(world: World, name: str, rounds: int) -> Actor:
-    """Archivals that leave one write."""
-    yield "start"
-    table = world.opened(name)
-    table.rollback_pending()
-    for _ in range(rounds):
-        yield "refresh"
-        table.refresh()
-        yield "archive"
-        archive(table, ArchivalConfig(1, 2))
-
-
 #: Process of the model -> its role there, and what it does here.
 ROLES: Mapping[str, tuple[str, Part]] = {
     "w1": ("writer", _writer),
     "w2": ("writer", _writer),
     "k": ("compactor", compactor),
     "c": ("cleaner", cleaner),
-    "a": ("archiver", _archiver),
+    "a": ("archiver", partial(archiver, config=_LEAVES_ONE)),
     "x": ("restorer", _restorer),
 }
 

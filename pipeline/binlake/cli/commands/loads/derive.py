@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -86,7 +85,7 @@ def _compare(deriver: Deriver, pair: DerivedPair, *, as_json: bool) -> int:
 def _print(done: DerivationResult, *, as_json: bool, swept: bool = False) -> None:
     if as_json:
         names = ("rows", "upserts", "gone", "faults", "why", "took_ms", "instants")
-        _write({"table": str(done.wide), **{name: getattr(done, name) for name in names}, "swept": swept})
+        say_json({"table": str(done.wide), **{name: getattr(done, name) for name in names}, "swept": swept})
         return
     which = "rows with cells that have expired" if swept else "rows that were touched"
     why = f"every row, because {done.why}" if done.why else which
@@ -97,7 +96,7 @@ def _print(done: DerivationResult, *, as_json: bool, swept: bool = False) -> Non
 
 def _print_check(wide: SourceTable, checked: WideCheck, *, as_json: bool) -> None:
     if as_json:
-        _write({"table": str(wide), **dataclasses.asdict(checked)})
+        say_json({"table": str(wide), **dataclasses.asdict(checked)})
         return
     if checked.why:
         say(f"{wide}: not compared: {checked.why}")
@@ -111,7 +110,3 @@ def _print_check(wide: SourceTable, checked: WideCheck, *, as_json: bool) -> Non
         say(f"  {key}")
     if checked.wrong:
         say("  binlake derive --all writes them anew")
-
-
-def _write(fields: Mapping[str, object]) -> None:
-    say_json(fields)

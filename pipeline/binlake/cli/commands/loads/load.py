@@ -87,7 +87,7 @@ class _Lines:
         left, rate = progress.seconds_left, int(progress.rows_per_second)
         if self.as_json:
             more = {"rows_per_second": rate, "seconds_left": None if left is None else round(left)}
-            _write({**asdict(progress), "seconds": round(progress.seconds, 1), "state": "loading", **more})
+            say_json({**asdict(progress), "seconds": round(progress.seconds, 1), "state": "loading", **more})
             return
         rows, rest = number(progress.before + progress.rows), f", {duration(left * 1000)} left" if left else ""
         say(f"{progress.table}: {rows} of about {number(progress.estimate)} rows, {number(rate)} rows/s{rest}")
@@ -98,7 +98,7 @@ class _Lines:
         if self.as_json:
             error = result.error and {"what": result.error.what, "next": result.error.do_next}
             fields = {name: getattr(result, name) for name in LoadResult.__dataclass_fields__}
-            _write({**fields, "seconds": round(result.seconds, 3), "error": error})
+            say_json({**fields, "seconds": round(result.seconds, 3), "error": error})
         if result.error is not None:
             return report_error(result.table, result.error, code)
         if not self.as_json:
@@ -115,7 +115,3 @@ def _words(result: LoadResult) -> str:
     rate = number(int(result.rows / max(result.seconds, 1e-3)))
     took = f"in {duration(result.seconds * 1000)}, {rate} rows/s, {number(result.commits)} commits"
     return f"{number(result.rows)} rows loaded{before} {took}; the stream goes on from {result.position}"
-
-
-def _write(fields: dict[str, object]) -> None:
-    say_json(fields)

@@ -56,7 +56,7 @@ def lineage(
     else:
         commits = [CommitLineage(one) for one in whole.newest(NAMED)]
     if as_json:
-        _write({**table_fields(whole), "commits": [commit_fields(one) for one in commits]})
+        say_json({**table_fields(whole), "commits": [commit_fields(one) for one in commits]})
         return
     _print_table(whole)
     for one in commits:
@@ -137,13 +137,9 @@ def commit_words(commit: Commit) -> str:
 
 def _print_fed(source: str, fed: Mapping[str, str], *, as_json: bool) -> None:
     if as_json:
-        _write({"source": source, "feeds": dict(fed)})
+        say_json({"source": source, "feeds": dict(fed)})
         return
     if not fed:
         say(f"{source} feeds no table: the settings leave it out, or another table has its name now")
     for table, how in fed.items():
         say(f"{source} feeds {table}: {how}")
-
-
-def _write(fields: Mapping[str, Any]) -> None:
-    say_json(fields)

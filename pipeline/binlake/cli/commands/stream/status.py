@@ -47,7 +47,7 @@ def status(
     unmatched = _unmatched(settings)
     if as_json:
         names = [dataclasses.asdict(one) for one in unmatched]
-        _write({**_stream_fields(stream, str(conf)), "unmatched": names})
+        say_json({**_stream_fields(stream, str(conf)), "unmatched": names})
     else:
         _print_stream(stream, each=partitions, conf=str(conf))
         for one in unmatched:
@@ -61,7 +61,7 @@ def status(
     code = each(chosen(settings, tables), act)
     if as_json:
         for table in statuses:
-            _write({"table": table.name, **dataclasses.asdict(table)})
+            say_json({"table": table.name, **dataclasses.asdict(table)})
     elif statuses:
         _print_tables(statuses, str(conf))
     raise typer.Exit(code)
@@ -196,7 +196,3 @@ def _stream_fields(stream: StreamStatus, conf: str) -> dict[str, Any]:
         "in_hand": [{**dataclasses.asdict(one), "lives": one.lives} for one in stream.in_hand],
         "held": [dataclasses.asdict(held) for held in _held(stream, conf)],
     }
-
-
-def _write(fields: dict[str, Any]) -> None:
-    say_json(fields)

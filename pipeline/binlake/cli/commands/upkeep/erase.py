@@ -13,8 +13,8 @@ from binlake.cli.text import moment, number, say, say_json, size, terminal
 from binlake.proof.history.erasure import RowErasure, plan_row_erasure
 from binlake.settings import Settings
 from hudilake.services.erasure.erase import ErasureReport
-from hudilake.services.erasure.scan import ByteScan
 from hudilake.services.erasure.search import ErasurePlan
+from hudilake.services.erasure.traces import ByteScan
 
 Key = Annotated[str, typer.Argument(help="The key's value, or name=value,name=value, or a JSON object.", metavar="KEY")]
 
