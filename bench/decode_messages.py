@@ -13,7 +13,6 @@ import fastavro
 import numpy as np
 
 from bench import form_messages
-from bench.form_messages import Registry
 from binlake.decode.changes import RawRecords, SourceTable
 from binlake.decode.options import DecodeOptions, EventFormat
 
@@ -180,6 +179,30 @@ def _avro(count: int) -> Iterator[bytes]:
         yield out.getvalue()
 
 
+_AVRO_KEY: _Row = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "int"}]}
+
+
+def _avro_keys(count: int) -> Iterator[bytes]:
+    parsed = fastavro.parse_schema(_AVRO_KEY)
+    for row in rows(count):
+        out = io.BytesIO()
+        out.write(b"\0\0\0\0\2")
+        fastavro.schemaless_writer(out, parsed, {"id": row["id"]})
+        yield out.getvalue()
+
+
+class _Schemas:
+    """The registry of the schemas of values and keys."""
+
+    def schema(self, schema_id: int, subject: str) -> str | None:
+        """The schema of an id."""
+        return json.dumps(_avro_schema() if schema_id == 1 else _AVRO_KEY)
+
+    def describe(self) -> str:
+        """Its address."""
+        return "memory"
+
+
 def _json(form: str, count: int) -> Iterator[bytes]:
     schema = json.dumps(SCHEMA, separators=(",", ":")).encode()
     for i, row in enumerate(rows(count)):
@@ -206,6 +229,8 @@ def events(form: str, count: int) -> tuple[RawRecords, DecodeOptions]:
     if form == "maxwell":
         head = b'{"database":"shop","table":"orders","pk.id":'
         keys = [head + b"%d}" % row["id"] for row in rows(count)]
+    if form == "avro":
+        keys = [*_avro_keys(count)]
     records = RawRecords("shop.shop.orders", 0, np.arange(count), np.zeros(count, dtype=np.int64), keys, values)
-    registry = Registry(json.dumps(_avro_schema())) if form == "avro" else None
+    registry = _Schemas() if form == "avro" else None
     return records, DecodeOptions(format=FORMATS[form], registry=registry)

@@ -12,6 +12,7 @@ import statistics
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.events import COLUMNS, DATABASE, TABLE, events
 from bench.kafka_load import create_topic, produce
@@ -37,8 +38,12 @@ class Options:
 
 
 def settings(root: Path, bootstrap: str, batch: int, options: Options) -> Settings:
+    return Settings.parse(json.dumps(document(root, bootstrap, batch, options)))
+
+
+def document(root: Path, bootstrap: str, batch: int, options: Options) -> dict[str, Any]:
     compaction = {"after_commits": options.compact_after, "log_ratio": None}
-    document = {
+    return {
         "name": "bench",
         "lake": {"uri": str(root / "lake")},
         "kafka": {"bootstrap_servers": bootstrap, "topics": [TOPIC], "fetch": options.fetch},
@@ -57,7 +62,6 @@ def settings(root: Path, bootstrap: str, batch: int, options: Options) -> Settin
             },
         },
     }
-    return Settings.parse(json.dumps(document))
 
 
 def measure(count: int, batch: int, options: Options) -> list[ProgressEvent]:

@@ -366,6 +366,7 @@ LINES: Mapping[str, Sequence[LineKind]] = {
                 "behind": list[str],
                 "in_hand": [LineKind(WorkInHand, more={"lives": bool})],
                 "held": list[HeldTable],
+                "quarantined": dict[str, int],
                 "unmatched": list[UnmatchedName],
             }
         ),

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 import hudilake
+from hudilake.validation import descriptions
 
 _WIDTH = 90
 _ROOT = Path(__file__).parent.parent
@@ -140,8 +141,9 @@ def _entry(name: str, value: Any) -> Iterator[str]:  # noqa: ANN401 - any public
     yield _markdown(inspect.getdoc(value) or "")
     if inspect.isclass(value) and issubclass(value, BaseModel):
         yield "\n"
+        texts = descriptions(value)
         for field, of_field in value.model_fields.items():
-            said = re.sub(r"``([^`]+)``", r"`\1`", " ".join((of_field.description or "").split()))
+            said = re.sub(r"``([^`]+)``", r"`\1`", " ".join(texts.get(field, "").split()))
             yield (
                 f"- `{field}` = `{of_field.default!r}`: {said}\n"
                 if not of_field.is_required()

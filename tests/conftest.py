@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
+from types import FrameType
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 from tests import hypothesis_profile  # noqa: F401 - loads the profile
+from tests.binlake.stream.dying_store import silent_threads
 from tests.json_lines import held_lines  # noqa: F401 - a fixture
 from tests.services import kafka
 from tests.services.databases import log_mariadb, log_postgresql  # noqa: F401 - fixtures
@@ -25,6 +32,30 @@ SERVICES = frozenset(
 )
 #: What the services of pytest-xdist's workers ran in.
 worker_services: list[str] = []
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """SIGTERM ends a run as Ctrl-C does: what its fixtures have started is stopped, and does not stay behind.
+
+    A heartbeat of a process that a test let die may beat once more, on a slow machine: pytest's own hook, which is set
+    before this one, would take that for a failure.
+    """
+    # Processes that tests start keep the modules they compile; each would spend a second on that again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    silent = ExitStack()
+    silent.enter_context(silent_threads())
+    config.add_cleanup(silent.close)
+    own = os.getpid()
+
+    def end(number: int, _: FrameType | None) -> None:
+        if os.getpid() == own:
+            raise KeyboardInterrupt
+        signal.signal(number, signal.SIG_DFL)  # a forked child dies of it, as its test expects
+        os.kill(os.getpid(), number)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, end)
 
 
 @pytest.fixture(scope="session")
@@ -47,12 +78,18 @@ def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsClust
         yield cluster
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests with services first, the shared Spark session's before all.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the tests with services first, the shared Spark session's before all; keep those of ``BINLAKE_TEST_PART``.
 
     With two workers the first begins with these and the second with the others; who is through takes from the end of
     the other's. So a second Spark session starts late or never, and no worker waits long for the last test.
     """
+    # What tests start, other runs of pytest among it, is whole.
+    if part := os.environ.pop("BINLAKE_TEST_PART", None):
+        number, parts = map(int, part.split("/"))
+        chosen = {item for item in items if crc32(item.nodeid.encode()) % parts == number - 1}
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
     items.sort(key=_rank)
 
 

@@ -11,8 +11,8 @@ EXTENDS Naturals, FiniteSets, TLC
 
 CONSTANTS
     Procs,      \* processes
-    Role,       \* what each does: "writer", "compactor", "cleaner", "archiver" or "restorer"
-    Groups,     \* file groups, each in a partition of its own
+    Role,       \* what each does: "writer", "compactor", "clusterer", "mover", "cleaner", "archiver" or "restorer"
+    Groups,     \* groups of rows, each in a partition of its own, and first in the file group of its number
     Wants,      \* the file groups that a process's commits write
     Adds,       \* writers whose last commit adds a column
     Rounds,     \* how often each does its work
@@ -20,7 +20,8 @@ CONSTANTS
     Indexed,    \* whether the table has a metadata table
     Apart,      \* whether a clock may be behind others
     Eager,      \* processes without heartbeats: they take all that others have pending for dead writers'
-    Foreign,    \* writers that add columns without a look at what was requested since, as Hudi's do
+    Foreign,    \* processes as Hudi's: they add columns without a look at what was requested since, their plans give way
+                \* to nobody, and their clusterings are left to them
     Margin,     \* whether a completing call is carried out before its lock lapses
     Mortal,     \* processes that may die
     Sleepy,     \* processes that may pause, so that others take them for dead
@@ -62,7 +63,7 @@ Nothing == [t \in {} |-> 0]
 (* The timeline, and what readers see. *)
 
 Times == DOMAIN inst
-Writes == {t \in Times : inst[t].act \in {"write", "comp"}}
+Writes == {t \in Times : inst[t].act \in {"write", "comp", "clus"}}
 Done(t) == t \in Times /\ inst[t].st = "done"
 Pending == {t \in Times : inst[t].st # "done"}
 Of(act) == {t \in Times : inst[t].act = act}
@@ -72,11 +73,18 @@ Latest == Max(Times \cup {inst[t].ct : t \in Times} \cup DOMAIN old \cup {old[t]
 First == IF Writes = {} THEN 999 ELSE Min(Writes)
 
 \* A completed file that appeared after the rollback of its commit. Writers ignore it.
-Late == {t \in Of("write") : Done(t) /\ \E r \in Of("roll") : Done(r) /\ inst[r].tgt = t}
+Late == {t \in Of("write") \cup Of("clus") : Done(t) /\ \E r \in Of("roll") : Done(r) /\ inst[r].tgt = t}
 Committed == {t \in Of("write") : Done(t)} \ Late
 
 \* Whether readers count the files of an instant: it completed, or it is older than the active timeline.
 Counts(t) == ~On("uncommitted-files") \/ Done(t) \/ (Writes # {} /\ t < First)
+\* A replacecommit puts the rows of a file group into a new one. Which file groups there may be of some rows:
+Turned == \E p \in Procs : Role[p] \in {"clusterer", "mover"}
+Places == Groups \cup (IF Turned THEN UNION {{g + 10, g + 20} : g \in Groups} ELSE {})
+Home(q) == q % 10
+Replacing == {t \in Of("clus") : Done(t)} \ Late
+ReplacedBy(t) == {o.g : o \in inst[t].x}
+Gone == UNION {ReplacedBy(t) : t \in Replacing}
 CT(t) == IF Done(t) THEN inst[t].ct ELSE IF t \in DOMAIN old THEN old[t] ELSE t
 
 \* The commits whose rows a reader finds in a file group: those of its newest base file, and of the log files that
@@ -85,6 +93,14 @@ Top(B, g) == Max({b.t : b \in {c \in B : c.g = g /\ Counts(c.t)}})
 Rows(B, g, t) == UNION {b.con : b \in {c \in B : c.g = g /\ c.t = t}}
 Newer(L, g, t) == {l[1] : l \in {m \in L : m[2] = g /\ Counts(m[1]) /\ CT(m[1]) >= t}}
 View(L, B, g) == Rows(B, g, Top(B, g)) \cup Newer(L, g, Top(B, g))
+\* Of all file groups of these rows that were not replaced.
+Living(gone, g) == {q \in Places \ gone : Home(q) = g}
+Seen_(L, B, gone, g) == UNION {View(L, B, q) : q \in Living(gone, g)}
+IsOnce(L, B, gone, g) == \A q, r \in Living(gone, g) : q # r => View(L, B, q) \cap View(L, B, r) = {}
+\* Where commits write these rows.
+Where(g) ==
+    LET there == {q \in Living(Gone, g) : \E f \in logs \cup {<<b.t, b.g>> : b \in bases} : f[2] = q /\ Counts(f[1])}
+    IN IF there = {} THEN Max(Living(Gone, g) \cap {g}) ELSE Max(there)
 Expected(g) == {t \in good : g \in note[t].grp}
 
 \* Entries of the metadata table count unless their instant is pending in the table's timeline.
@@ -114,7 +130,7 @@ Next2(n, parity) == IF (n + 1) % 2 = parity THEN n + 1 ELSE n + 2
 RECURSIVE Unused(_, _)
 Unused(n, parity) ==
     LET t == Next2(n, parity)
-    IN IF (t \in Times /\ On("create-if-absent")) \/ t \in rolled \/ \E r \in Rollbacks : inst[r].tgt = t
+    IN IF (t \in Times /\ On("create-if-absent") /\ ~(parity = 0 /\ inst[t].act = "clus")) \/ t \in rolled \/ \E r \in Rollbacks : inst[r].tgt = t
        THEN Unused(t, parity) ELSE t
 NewTimes(p, parity) ==
     IF On("monotonic-instants")
@@ -129,7 +145,7 @@ EndTimes(p) ==
 Instant(act, p, st) ==
     [act |-> act, st |-> st, own |-> p, hb |-> TRUE, ct |-> 0, x |-> {}, tgt |-> 0, rq |-> TRUE]
 Of_(p, b, grp, see) ==
-    [w |-> p, n |-> b, grp |-> grp, see |-> see, cols |-> {}, pos |-> Nothing, named |-> FALSE]
+    [w |-> p, n |-> b, grp |-> grp, see |-> see, cols |-> {}, pos |-> Nothing, named |-> FALSE, pl |-> grp]
 
 Set(p, pc) == ps' = [ps EXCEPT ![p].pc = pc]
 Go(p, pc, more) == ps' = [ps EXCEPT ![p] = more @@ [@ EXCEPT !.pc = pc]]
@@ -146,10 +162,12 @@ Busy(p) == ps[p].n < Rounds[p]
 (* Every process first rolls back what dead writers left, under the lock. *)
 
 Abandoned(p, t) == ~inst[t].hb \/ ~On("heartbeat-respect") \/ (p \in Eager /\ inst[t].own # p)
+\* A plan that nobody executes stays, and one that Hudi executes is left to Hudi.
+MayGo(c) == inst[c].st = "inf" /\ inst[c].own \notin Foreign /\ On("dead-clustering")
 \* Which instants it takes back: after a conflict its own one, else those of dead writers.
 Targets(p) ==
     IF ps[p].pc = "aborting" THEN {ps[p].t} \cap Pending
-    ELSE {t \in (Of("write") \cap Pending) \ {ps[p].t} : Abandoned(p, t)}
+    ELSE {t \in ((Of("write") \cup {c \in Of("clus") : MayGo(c)}) \cap Pending) \ {ps[p].t} : Abandoned(p, t)}
 
 Enter(p) ==
     /\ ps[p].pc = "start" /\ CanLock
@@ -157,12 +175,15 @@ Enter(p) ==
     /\ IF Late = {} /\ Rollbacks = {} /\ Targets(p) = {}
        THEN Go(p, "idle", Again(p)) /\ UNCHANGED lock
        ELSE Go(p, "roll", [obs |-> Latest]) /\ lock' = p
-    /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, note, good, rolled, passed, told, left, flags>>
+    /\ flags' = flags \cup (IF \E c \in Of("clus") : inst[c].st = "inf" /\ ~inst[c].hb /\ inst[c].own \notin Foreign
+                                  /\ c \notin Targets(p) /\ ps[p].pc = "start"
+                            THEN {"a dead clustering stays"} ELSE {})
+    /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, note, good, rolled, passed, told, left>>
 
 \* The files that a rollback deletes: those that markers name, and others of their partitions; without markers all.
 FilesOf(t) ==
     LET marked == {m[2] : m \in {n \in marks : n[1] = t}}
-        where == IF marked = {} THEN Groups ELSE marked
+        where == IF marked = {} THEN Places ELSE marked
     IN {<<t, g>> : g \in marked} \cup {l \in logs : l[1] = t /\ l[2] \in where}
 
 \* A pending rollback is continued. Its commit may have completed when it was planned; then it is forgotten, unless it
@@ -217,9 +238,10 @@ RollUndo(p) ==
 RollFiles(p) ==
     /\ ps[p].pc = "r-files"
     /\ logs' = IF On("rollback-files") THEN logs \ inst[ps[p].r].x ELSE logs
+    /\ bases' = {b \in bases : b.t # inst[ps[p].r].tgt}
     /\ flags' = flags \cup (IF logs' \cap inst[ps[p].r].x # {} THEN {"a rollback left a file"} ELSE {})
     /\ Set(p, "r-instant")
-    /\ UNCHANGED <<inst, old, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left>>
+    /\ UNCHANGED <<inst, old, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left>>
 
 RollInstant(p) ==
     /\ ps[p].pc = "r-instant"
@@ -237,7 +259,7 @@ RollDone(p) ==
                /\ marks' = {m \in marks : m[1] # t}
                /\ rolled' = rolled \cup {t}
                /\ IF ps[p].back = "aborting"
-                  THEN Release(p) /\ Go(p, "idle", Again(p))
+                  THEN Release(p) /\ Go(p, "idle", IF Role[p] = "writer" THEN Again(p) ELSE Rest(p))
                   ELSE UNCHANGED lock /\ Set(p, ps[p].back)
     /\ UNCHANGED <<old, logs, bases, fly, mdt, listed, note, good, passed, told, left, flags>>
 
@@ -268,18 +290,25 @@ Batch(p) == IF On("dedupe") \/ Recorded[p] = 0 THEN Recorded[p] + 1 ELSE Recorde
 Look(p) ==
     /\ Role[p] = "writer" /\ ps[p].pc = "idle" /\ Busy(p)
     /\ On("foreign-action") => Restores = {}
-    /\ Go(p, "looked", [obs |-> Latest, see |-> Committed \cup DOMAIN old, rs |-> Known, b |-> Batch(p),
-                        all |-> Recorded])
+    /\ Go(p, "looked", [obs |-> Latest, see |-> Committed \cup Replacing \cup DOMAIN old, rs |-> Known, b |-> Batch(p),
+                        all |-> Recorded, todo |-> {Where(g) : g \in Wants[p]}])
     /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left,
                    flags>>
 
 Request(p) ==
     /\ ps[p].pc = "looked"
     /\ \E t \in NewTimes(p, 0) :
-       /\ inst' = With(inst, t, Instant("write", p, "req"))
-       /\ note' = With(note, t, Of_(p, ps[p].b, Wants[p], ps[p].see))
-       /\ Go(p, IF Policy = "row" THEN "requested" ELSE "checked", [t |-> t, todo |-> Wants[p]])
-    /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, good, rolled, passed, told, left, flags>>
+       IF t \in Times /\ inst[t].act = "clus"
+       THEN flags' = flags \cup {"two instants have one time"} /\ Set(p, "out") /\ UNCHANGED <<inst, note>>
+       ELSE /\ inst' = With(inst, t, Instant("write", p, "req"))
+            /\ note' = With(note, t, [Of_(p, ps[p].b, Wants[p], ps[p].see) EXCEPT !.pl = ps[p].todo])
+            /\ Go(p, IF Policy = "row" THEN "requested" ELSE "checked", [t |-> t])
+            /\ UNCHANGED flags
+    /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, good, rolled, passed, told, left>>
+
+\* Replacecommits that have completed since the look, and moved what the commit writes.
+Relaid(p) ==
+    {u \in Replacing \ ps[p].see : Role[inst[u].own] = "mover" \/ ReplacedBy(u) \cap note[ps[p].t].pl # {}}
 
 \* The first check, against what has completed since the look, and what living writers have begun.
 Check(p) ==
@@ -288,7 +317,7 @@ Check(p) ==
            newer == {u \in Committed \ ps[p].see : Conflict(u, t)}
            before == {u \in (Of("write") \cap Pending) \ {t} :
                          Conflict(u, t) /\ inst[u].hb /\ (inst[u].st = "inf" \/ u < t)}
-       IN IF (newer # {} /\ On("check-completed")) \/ ~Known \subseteq ps[p].rs
+       IN IF (newer \cup Relaid(p) # {} /\ On("check-completed")) \/ ~Known \subseteq ps[p].rs
           THEN inst' = Without(inst, {t}) /\ Go(p, "idle", Again(p))
           ELSE (On("check-pending") => before = {}) /\ Set(p, "checked") /\ UNCHANGED inst
     /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
@@ -338,9 +367,11 @@ Take(p) ==
            last == Max({u \in Writes : Done(u) /\ note[u].named})
            turn == On("columns-out-of-turn") /\ p \notin Foreign => mine = theirs \/ last <= t
            restored == ~Known \subseteq ps[p].rs
+           hudis == {c \in Of("clus") \cap Pending : inst[c].own \in Foreign /\ ReplacedBy(c) \cap note[t].pl # {}}
        IN IF lost
           THEN Go(p, "lost", [obs |-> 0]) /\ UNCHANGED <<note, lock>>
-          ELSE IF (On("overtaken") /\ (newer # {} \/ restored)) \/ ~turn
+          ELSE IF (On("overtaken") /\ (newer \cup Relaid(p) # {} \/ restored)) \/ ~turn
+                  \/ (On("planned-by-hudi") /\ hudis # {})
           THEN Go(p, "abort", [see |-> {}]) /\ UNCHANGED <<note, lock>>
           ELSE /\ lock' = p
                /\ note' = [note EXCEPT ![t].cols = mine,
@@ -351,7 +382,8 @@ Take(p) ==
 
 \* Before it commits, what dead writers have begun is rolled back: a completing call of theirs may be under way.
 Clear(p) ==
-    /\ ps[p].pc = "writing" /\ ps[p].todo = {} /\ CanLock /\ On("dead-first")
+    /\ (ps[p].pc = "writing" /\ ps[p].todo = {}) \/ ps[p].pc = "t-written"
+    /\ CanLock /\ On("dead-first")
     /\ Targets(p) # {} \/ Rollbacks # {}
     /\ lock' = p
     /\ Set(p, "clearing")
@@ -359,7 +391,7 @@ Clear(p) ==
 Cleared(p) ==
     /\ ps[p].pc = "clearing" /\ Rollbacks = {} /\ Targets(p) = {}
     /\ Release(p)
-    /\ Set(p, "writing")
+    /\ Set(p, IF Role[p] = "writer" THEN "writing" ELSE "t-written")
     /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, note, good, rolled, passed, told, left, flags>>
 
 Abort(p) ==
@@ -369,7 +401,7 @@ Abort(p) ==
     /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, note, good, rolled, passed, told, left, flags>>
 
 \* The metadata table is told first.
-Entry(p) == [add |-> {<<"log", ps[p].t, g>> : g \in Wants[p]}, del |-> {}]
+Entry(p) == [add |-> {<<"log", ps[p].t, g>> : g \in note[ps[p].t].pl}, del |-> {}]
 Tell(p) ==
     /\ ps[p].pc = "taken"
     /\ mdt' = IF Indexed /\ listed /\ On("index-before-commit") THEN With(mdt, ps[p].t, Entry(p)) ELSE mdt
@@ -388,15 +420,15 @@ Fence(p) ==
     /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left,
                    flags>>
 
-Completed(t, c) ==
-    /\ inst' = With(inst, t, [(IF t \in Times THEN inst[t] ELSE Instant("write", note[t].w, "done"))
-                              EXCEPT !.st = "done", !.ct = Max({@, c}), !.hb = FALSE])
-    /\ good' = IF t \in rolled THEN good ELSE good \cup {t}
+Completed(t, c, act, x) ==
+    /\ inst' = With(inst, t, [(IF t \in Times THEN inst[t] ELSE Instant(act, note[t].w, "done"))
+                              EXCEPT !.st = "done", !.ct = Max({@, c}), !.hb = FALSE, !.x = x])
+    /\ good' = IF t \in rolled \/ act # "write" THEN good ELSE good \cup {t}
     /\ note' = [note EXCEPT ![t].named = TRUE]
     /\ flags' = IF Done(t) THEN flags \cup {"an instant completed twice"} ELSE flags
 Land(p) ==
     /\ ps[p].pc = "sent"
-    /\ Completed(ps[p].t, ps[p].c)
+    /\ Completed(ps[p].t, ps[p].c, "write", {})
     /\ Go(p, "landed", [c |-> 0])
     /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, rolled, passed, told, left>>
 
@@ -419,7 +451,7 @@ NoAnswer(p) ==
 Unknown(p) ==
     /\ ps[p].pc = "sent" /\ left.late > 0 /\ "done" \in LateCalls
     /\ left' = [left EXCEPT !.late = @ - 1]
-    /\ \/ fly' = fly \cup {[k |-> "done", t |-> ps[p].t, c |-> ps[p].c]}
+    /\ \/ fly' = fly \cup {[k |-> "done", t |-> ps[p].t, c |-> ps[p].c, act |-> "write", x |-> {}]}
        \/ fly' = fly
     /\ IF On("unknown-outcome")
        THEN Set(p, "out") /\ UNCHANGED <<told, lock>>
@@ -430,8 +462,9 @@ Unknown(p) ==
 Lost(p) ==
     /\ ps[p].pc = "lost"
     /\ logs' = IF Done(ps[p].t) THEN logs ELSE {l \in logs : l[1] # ps[p].t}
+    /\ bases' = IF Done(ps[p].t) THEN bases ELSE {b \in bases : b.t # ps[p].t}
     /\ Set(p, "out")
-    /\ UNCHANGED <<inst, old, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
+    /\ UNCHANGED <<inst, old, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 
 Write(p) ==
     \/ Look(p) \/ Request(p) \/ Check(p) \/ Inflight(p) \/ Marker(p) \/ File(p) \/ Clear(p) \/ Cleared(p) \/ Take(p) \/ Abort(p)
@@ -441,10 +474,10 @@ Write(p) ==
 (* A compaction: what has completed before it goes into base files. *)
 
 Before(g, c) == {u \in Newer(logs, g, Top(bases, g)) : CT(u) < c}
-Planned == UNION {{o.g : o \in inst[t].x} : t \in Of("comp") \cap Pending}
+Planned == UNION {ReplacedBy(t) : t \in (Of("comp") \cup Of("clus")) \cap Pending}
 Plan(c) ==
     {[g |-> g, con |-> Rows(bases, g, Top(bases, g)) \cup Before(g, c), of |-> Before(g, c), top |-> Top(bases, g)] :
-        g \in {h \in Groups \ Planned : Before(h, c) # {}}}
+        g \in {h \in Places \ (Planned \cup Gone) : Before(h, c) # {}}}
 
 Schedule(p) ==
     /\ Role[p] = "compactor" /\ ps[p].pc = "idle" /\ Busy(p) /\ CanLock /\ Restores = {}
@@ -536,6 +569,117 @@ Compaction(p) ==
     \/ CompactFence(p) \/ CompactLand(p)
 
 -----------------------------------------------------------------------------
+(* A replacecommit: rows go to new file groups, and no row changes. A clustering gives way to commits that change the file
+   groups of its plan; a move to other buckets takes their changes in, under the lock. *)
+
+Units(within) ==
+    {[g |-> q, con |-> View(logs, bases, q), of |-> {l \in logs : l[2] = q /\ Counts(l[1]) /\ CT(l[1]) >= Top(bases, q)},
+      top |-> Top(bases, q)] : q \in {r \in within : View(logs, bases, r) # {}}}
+\* The units whose file groups are as they were planned.
+Holding(c) ==
+    LET others == UNION {ReplacedBy(t) : t \in ((Of("comp") \cup Of("clus")) \cap Pending) \ {c}}
+    IN {o \in inst[c].x : o.g \notin Gone \cup others /\ o \in Units(Places)}
+
+TurnSchedule(p) ==
+    /\ Role[p] \in {"clusterer", "mover"} /\ ps[p].pc = "idle" /\ Busy(p) /\ CanLock /\ Restores = {}
+    /\ ~\E t \in Of("clus") \cap Pending : inst[t].st = "req" \/ Role[p] = "mover"
+    /\ LET able == {q \in Places \ (Gone \cup Planned) : q + 10 \in Places}
+           c == Unused(Latest, IF On("times-apart") THEN 1 ELSE 0)
+       IN IF Units(able) = {}
+          THEN Go(p, "idle", Rest(p)) /\ UNCHANGED <<inst, note>>
+          ELSE \E S \in (IF Role[p] = "mover" THEN {Units(able)} ELSE SUBSET Units(able) \ {{}}) :
+               /\ inst' = With(inst, c, [Instant("clus", p, IF Role[p] = "mover" THEN "inf" ELSE "req") EXCEPT !.x = S])
+               /\ note' = With(note, c, Of_(p, 0, {}, {}))
+               /\ Go(p, IF Role[p] = "mover" THEN "t-inflight" ELSE "t-requested", [t |-> c, obs |-> Latest, todo |-> S])
+    /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, good, rolled, passed, told, left, flags>>
+
+\* There may be nothing that becomes better.
+TurnNothing(p) ==
+    /\ Role[p] = "clusterer" /\ ps[p].pc = "idle" /\ Busy(p)
+    /\ Go(p, "idle", Rest(p))
+    /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
+
+\* A plan of a dead process is executed by whoever comes.
+TurnResume(p) ==
+    /\ Role[p] = "clusterer" /\ ps[p].pc = "idle" /\ CanLock
+    /\ \E t \in Of("clus") \cap Pending :
+       /\ inst[t].st = "req" /\ Abandoned(p, t)
+       /\ inst' = [inst EXCEPT ![t].hb = TRUE, ![t].own = p]
+       /\ Go(p, "t-requested", [t |-> t, obs |-> Latest])
+    /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
+
+\* Under the lock. What does not hold any more is left out; if that is all, the plan is rolled back.
+TurnInflight(p) ==
+    /\ ps[p].pc = "t-requested" /\ CanLock
+    /\ LET c == ps[p].t IN
+       IF c \notin Times \/ inst[c].own # p
+       THEN Set(p, "out") /\ UNCHANGED <<inst, lock>>
+       ELSE IF Holding(c) = {}
+       THEN Go(p, "aborting", [obs |-> Latest]) /\ lock' = p /\ UNCHANGED inst
+       ELSE /\ inst' = [inst EXCEPT ![c].st = "inf"]
+            /\ Go(p, "t-inflight", [todo |-> Holding(c)])
+            /\ UNCHANGED lock
+    /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, note, good, rolled, passed, told, left, flags>>
+
+Turned_(p, units) == {[t |-> ps[p].t, g |-> o.g + 10, con |-> o.con] : o \in units}
+TurnFiles(p) ==
+    /\ ps[p].pc = "t-inflight" /\ ps[p].t \notin passed
+    /\ bases' = bases \cup Turned_(p, ps[p].todo)
+    /\ Set(p, "t-written")
+    /\ UNCHANGED <<inst, old, logs, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
+
+\* Under the lock.
+TurnTake(p) ==
+    /\ ps[p].pc = "t-written" /\ CanLock
+    /\ On("dead-first") => Targets(p) = {} /\ Rollbacks = {}
+    /\ LET c == ps[p].t
+           ours == {b \in bases : b.t = c}
+           lost == \/ On("heartbeat-check") /\ ps[p].lost
+                   \/ On("inflight-check") /\ ~IsOurs(c)
+                   \/ On("completion-check") /\ Done(c)
+           held == IF Role[p] = "mover" THEN Units(Places \ (Gone \cup {o.g + 10 : o \in ps[p].todo}))
+                   ELSE IF p \in Foreign \/ ~On("give-way") THEN ps[p].todo
+                   ELSE ps[p].todo \cap Holding(c)
+       IN IF lost
+          THEN /\ bases' = IF Done(c) THEN bases ELSE bases \ ours
+               /\ Set(p, "out") /\ UNCHANGED <<note, lock>>
+          ELSE IF held = {}
+          THEN Go(p, "abort", [see |-> {}]) /\ bases' = bases \ ours /\ UNCHANGED <<note, lock>>
+          ELSE /\ bases' = (bases \ ours) \cup Turned_(p, held)
+               /\ lock' = p
+               /\ note' = [note EXCEPT ![c].cols = Columns(999)]
+               /\ Go(p, "t-taken", [obs |-> Latest, todo |-> held])
+    /\ UNCHANGED <<inst, old, logs, marks, fly, mdt, listed, good, rolled, passed, told, left, flags>>
+
+TurnTell(p) ==
+    /\ ps[p].pc = "t-taken"
+    /\ mdt' = IF Indexed /\ listed
+              THEN With(mdt, ps[p].t, [add |-> {<<"base", ps[p].t, o.g + 10>> : o \in ps[p].todo}, del |-> {}]) ELSE mdt
+    /\ Set(p, "t-noted")
+    /\ UNCHANGED <<inst, old, logs, bases, marks, fly, listed, lock, note, good, rolled, passed, told, left, flags>>
+
+TurnFence(p) ==
+    /\ ps[p].pc = "t-noted"
+    /\ IF \/ On("inflight-check") /\ ~IsOurs(ps[p].t)
+          \/ On("completion-check") /\ Done(ps[p].t)
+          \/ On("fence") /\ ~Holds(p)
+       THEN Set(p, "lost")
+       ELSE \E c \in EndTimes(p) : Go(p, "t-sent", [c |-> c])
+    /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left,
+                   flags>>
+
+TurnLand(p) ==
+    /\ ps[p].pc = "t-sent"
+    /\ Completed(ps[p].t, ps[p].c, "clus", ps[p].todo)
+    /\ Release(p)
+    /\ Go(p, "idle", Rest(p))
+    /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, rolled, passed, told, left>>
+
+Turn(p) ==
+    \/ TurnSchedule(p) \/ TurnNothing(p) \/ TurnResume(p) \/ TurnInflight(p) \/ TurnFiles(p) \/ TurnTake(p)
+    \/ TurnTell(p) \/ TurnFence(p) \/ TurnLand(p)
+
+-----------------------------------------------------------------------------
 (* A clean: file slices that no retained time needs. *)
 
 DoneWrites == {t \in Writes : Done(t)}
@@ -552,11 +696,13 @@ Since(g, s) == IF s # 0 THEN s ELSE Min({l[1] : l \in {m \in logs : m[2] = g /\ 
 IsPlanned(g, s) == \E c \in Of("comp") \cap Pending : \E o \in inst[c].x : o.g = g /\ o.top = s
 Doomed(g) ==
     LET older == {s \in Slices(g) : Since(g, s) < Retained}
-    IN {s \in older \ {Max(older)} : ~IsPlanned(g, s)}
+    IN IF \E t \in Replacing : g \in ReplacedBy(t) /\ t <= Retained
+       THEN {s \in Slices(g) : ~IsPlanned(g, s)}
+       ELSE {s \in older \ {Max(older)} : ~IsPlanned(g, s)}
 DoomedFiles ==
     UNION {{<<"base", s, g>> : s \in Doomed(g) \ {0}} \cup
            {<<"log", l[1], g>> : l \in {m \in logs : m[2] = g /\ Counts(m[1]) /\ SliceOf(m) \in Doomed(g)}} :
-              g \in Groups}
+              g \in Places}
 
 CleanRequest(p) ==
     /\ Role[p] = "cleaner" /\ ps[p].pc = "idle" /\ CanLock
@@ -603,7 +749,7 @@ Clean(p) == CleanRequest(p) \/ CleanFiles(p) \/ CleanTell(p) \/ CleanDone(p)
 (* Archival: the oldest instants leave the active timeline. *)
 
 HeldBack ==
-    LET pending == {t \in Pending : inst[t].act \in {"write", "comp", "clean", "roll", "rest"}}
+    LET pending == {t \in Pending : inst[t].act \in {"write", "comp", "clus", "clean", "roll", "rest"}}
         before == {t \in DoneWrites : pending # {} /\ t < Min(pending)}
     IN (IF before = {} THEN {} ELSE {Max(before)}) \cup (IF pending = {} THEN {} ELSE {Min(pending)})
 \* Without a metadata table: the log files of the newest file slices, and what no compaction has read.
@@ -613,10 +759,14 @@ InSlices ==
              later == {t \in DoneWrites : CT(t) > Max(compactions)}
          IN (IF compactions = {} THEN {0} ELSE IF later = {} THEN {} ELSE {Min(later)})
             \cup {l[1] : l \in {m \in logs : Counts(m[1]) /\ CT(m[1]) >= Top(bases, m[2])}}
+\* A replacecommit stays while files of what it has replaced are there: readers would count them without it.
+FirstReplacing ==
+    LET held == {t \in Replacing : ReplacedBy(t) \cap ({l[2] : l \in logs} \cup {b.g : b \in bases}) # {}}
+    IN IF held = {} \/ ~On("replaced-files") THEN {} ELSE {Min(held)}
 \* Of commits of rows each that leaves has completed before all that stay.
 Ordered(S) == \A t \in S \ Of("comp"), u \in DoneWrites \ (S \cup Of("comp")) : CT(t) < CT(u)
 Leaving ==
-    LET old1 == {t \in DoneWrites : t # Max(DoneWrites) /\ \A e \in HeldBack \cup InSlices : t < e}
+    LET old1 == {t \in DoneWrites : t # Max(DoneWrites) /\ \A e \in HeldBack \cup InSlices \cup FirstReplacing : t < e}
         prefixes == {S \in {{t \in old1 : t <= e} : e \in old1} : Ordered(S)}
     IN IF prefixes = {} THEN {} ELSE CHOOSE S \in prefixes : \A R \in prefixes : R \subseteq S
 NewFirst == Min(Writes \ Leaving)
@@ -657,15 +807,16 @@ Archive(p) == ArchiveSweep(p) \/ ArchiveMove(p)
 (* A restore to the moment at which a commit completed. *)
 
 Undone(x) ==
-    {t \in Writes : \/ t \in Pending /\ ~(inst[t].act = "comp" /\ t < x)
+    {t \in Writes : \/ t \in Pending /\ ~(inst[t].act \in {"comp", "clus"} /\ t < x)
                     \/ Done(t) /\ inst[t].act = "comp" /\ t > x
-                    \/ Done(t) /\ inst[t].act = "write" /\ CT(t) > CT(x)}
+                    \/ Done(t) /\ inst[t].act # "comp" /\ CT(t) > CT(x)}
 \* Cleaned files cannot come back: every commit that stays must be where it is read from then.
 IsWhole(x) ==
     \A g \in Groups :
         LET B == {b \in bases : b.t \notin Undone(x)}
             L == {l \in logs : l[1] \notin Undone(x)}
-        IN {t \in Expected(g) : CT(t) <= CT(x)} = View(L, B, g)
+            gone == UNION {ReplacedBy(t) : t \in Replacing \ Undone(x)}
+        IN {t \in Expected(g) : CT(t) <= CT(x)} = Seen_(L, B, gone, g)
 
 RestoreRequest(p) ==
     /\ Role[p] = "restorer" /\ ps[p].pc = "idle" /\ CanLock
@@ -715,18 +866,19 @@ RestoreUndo(p) ==
 \* What others have begun meanwhile is rolled back, and the metadata table is made of the files that are there.
 RestoreIndex(p) ==
     /\ ps[p].pc = "x-undo" /\ inst[ps[p].t].x \cap Times = {}
-    /\ IF ~Holds(p) THEN Set(p, "out") /\ UNCHANGED <<inst, logs, mdt, listed, rolled>>
-       ELSE LET begun == Of("write") \cap Pending
+    /\ IF ~Holds(p) THEN Set(p, "out") /\ UNCHANGED <<inst, logs, bases, mdt, listed, rolled>>
+       ELSE LET begun == (Of("write") \cup Of("clus")) \cap Pending
                 kept == {l \in logs : l[1] \notin begun}
                 seen == {<<"log", l[1], l[2]>> : l \in {m \in kept : Counts(m[1])}} \cup
                         {<<"base", b.t, b.g>> : b \in {c \in bases : Counts(c.t)}}
             IN /\ inst' = Without(inst, begun)
                /\ logs' = kept
+               /\ bases' = {b \in bases : b.t \notin begun}
                /\ rolled' = rolled \cup begun
                /\ listed' = Indexed
                /\ mdt' = IF Indexed THEN With(Nothing, 0, [add |-> seen, del |-> {}]) ELSE mdt
                /\ Set(p, "x-done")
-    /\ UNCHANGED <<old, bases, marks, fly, lock, note, good, passed, told, left, flags>>
+    /\ UNCHANGED <<old, marks, fly, lock, note, good, passed, told, left, flags>>
 
 RestoreDone(p) ==
     /\ ps[p].pc = "x-done"
@@ -750,12 +902,13 @@ Atomic == {"idle", "start", "out"}
 Die(p) ==
     /\ ps[p].pc \notin Atomic /\ left.crash > 0 /\ p \in Mortal
     /\ LET open == "file" \in LateCalls /\ ps[p].pc = "writing" /\ ps[p].todo # {} /\ <<ps[p].t, Group(p)>> \in marks
-           sent == "done" \in LateCalls /\ ps[p].pc = "sent"
+           sent == "done" \in LateCalls /\ ps[p].pc \in {"sent", "t-sent"}
        IN \/ left' = [left EXCEPT !.crash = @ - 1] /\ UNCHANGED fly
           \/ /\ left.late > 0 /\ (open \/ sent)
              /\ left' = [left EXCEPT !.crash = @ - 1, !.late = @ - 1]
-             /\ fly' = fly \cup {IF sent THEN [k |-> "done", t |-> ps[p].t, c |-> ps[p].c]
-                                 ELSE [k |-> "file", t |-> ps[p].t, c |-> Group(p)]}
+             /\ fly' = fly \cup {IF sent THEN [k |-> "done", t |-> ps[p].t, c |-> ps[p].c, x |-> ps[p].todo,
+                                              act |-> IF Role[p] = "writer" THEN "write" ELSE "clus"]
+                                 ELSE [k |-> "file", t |-> ps[p].t, c |-> Group(p), x |-> {}, act |-> "write"]}
     /\ inst' = [t \in Times |-> [inst[t] EXCEPT !.hb = @ /\ inst[t].own # p]]
     /\ Release(p)
     /\ Go(p, "start", Again(p))
@@ -765,14 +918,14 @@ Die(p) ==
 Expire(p) ==
     /\ left.expiry > 0 /\ p \in Sleepy
     /\ \E t \in Pending :
-       /\ inst[t].own = p /\ inst[t].hb /\ ps[p].pc \notin Atomic \cup {"sent", "c-sent"}
+       /\ inst[t].own = p /\ inst[t].hb /\ ps[p].pc \notin Atomic \cup {"sent", "c-sent", "t-sent"}
        /\ inst' = [inst EXCEPT ![t].hb = FALSE]
     /\ ps' = [ps EXCEPT ![p].lost = TRUE]
     /\ left' = [left EXCEPT !.expiry = @ - 1]
     /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, flags>>
 Lapse(p) ==
     /\ left.lapse > 0 /\ Holds(p) /\ p \in Sleepy
-    /\ Margin => ps[p].pc \notin {"sent", "c-sent", "landed"}
+    /\ Margin => ps[p].pc \notin {"sent", "c-sent", "t-sent", "landed"}
     /\ lock' = Free
     /\ left' = [left EXCEPT !.lapse = @ - 1]
     /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, ps, note, good, rolled, passed, told, flags>>
@@ -785,7 +938,7 @@ Arrive ==
     /\ IF call.k = "file"
        THEN logs' = logs \cup {<<call.t, call.c>>} /\ UNCHANGED <<inst, good, note, flags>>
        ELSE /\ ~\E r \in Rollbacks : inst[r].tgt = call.t /\ inst[r].st = "inf"
-            /\ Completed(call.t, call.c)
+            /\ Completed(call.t, call.c, call.act, call.x)
             /\ UNCHANGED logs
     /\ UNCHANGED <<old, bases, marks, mdt, listed, lock, ps, rolled, passed, told, left>>
 
@@ -800,7 +953,7 @@ Init ==
                               rs |-> {}, todo |-> {}, lost |-> FALSE, back |-> "", all |-> Nothing]]
     /\ left = [crash |-> Crashes, lapse |-> Lapses, expiry |-> Expiries, late |-> Lates]
 
-Step(p) == Roll(p) \/ Write(p) \/ Compaction(p) \/ Clean(p) \/ Archive(p) \/ Restore(p)
+Step(p) == Roll(p) \/ Write(p) \/ Compaction(p) \/ Turn(p) \/ Clean(p) \/ Archive(p) \/ Restore(p)
 Next == (\E p \in Procs : Step(p) \/ Die(p) \/ Expire(p) \/ Lapse(p)) \/ Arrive
 Spec == Init /\ [][Next]_vars
 
@@ -810,16 +963,17 @@ Bounded == Latest <= MaxTime
 (* What must hold in every state. *)
 
 \* Readers that list files see exactly the commits that count, each whole, none twice and none lost.
-ReadersAgree == Restores = {} => \A g \in Groups : View(logs, bases, g) = Expected(g)
+ReadersAgree ==
+    Restores = {} => \A g \in Groups : Seen_(logs, bases, Gone, g) = Expected(g) /\ IsOnce(logs, bases, Gone, g)
 \* During a restore they see an earlier state, whole.
 ReadersSeeWholeCommits ==
     \A t \in DOMAIN note \ good :
-        \/ \A g \in note[t].grp : t \notin View(logs, bases, g)
+        \/ \A g \in note[t].grp : t \notin Seen_(logs, bases, Gone, g)
         \/ Done(t)
 \* Readers of the metadata table see the same, and what it lists is there and has completed.
 IndexAgrees ==
     listed /\ Restores = {} =>
-        /\ \A g \in Groups : View(ListedLogs, ListedBases, g) = Expected(g)
+        /\ \A g \in Groups : Seen_(ListedLogs, ListedBases, Gone, g) = Expected(g)
         /\ \A f \in Listed : Counts(f[2]) => IsThere(f) \/ \E k \in Of("clean") \cap Pending : f \in inst[k].x
         /\ \A t \in Entries : t \in Times \/ t \in DOMAIN old \/ t = 0 \/ mdt[t].add = {}
 \* A commit was made upon all that conflict with it and completed before it.

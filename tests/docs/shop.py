@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from binlake.settings import Settings
+from binlake.stream.monitoring.progress import ProgressEvent
+from hudilake.clock import now_ms
 from tests.binlake.cli.fed_lake import BY_PROCESS, FedLake
 from tests.binlake.stream.topic_log import event
 
@@ -40,8 +42,9 @@ class Shop(FedLake):
         self.conf.write_text(json.dumps(document))
         self.settings = Settings.load(self.conf)
 
-    def fill(self) -> None:
+    def fill(self) -> list[ProgressEvent]:
         """Two batches: all rows, then a change of each order."""
+        told = []
         for status in ("paid", "shipped"):
             for key in range(_ORDERS):
                 row = {"id": key, "customer_id": 42 + key % 2, "status": status, "total": "AfQ="}
@@ -49,9 +52,11 @@ class Shop(FedLake):
             for key in (42, 43):
                 self._put("customers", {"id": key, "name": "Ada", "email": None})
             self.log.add("shop.shop.orders", b"{no JSON", None)
-            done = self.runner.run(self.batches, self.log.end(), 0, self.engine)
+            done = self.runner.run(self.batches, self.log.end(), now_ms(), self.engine)
             assert [t.error for t in done.tables if t.error] == []
             self.batches += 1
+            told.append(done)
+        return told
 
     def _put(self, table: str, row: dict[str, Any]) -> None:
         position = sum(map(len, self.log.records.values())) + 1

@@ -118,6 +118,7 @@ def test_make_test_proves_each_promise() -> None:
     assert unproved(promises, expression_of("test")) == []
 
 
+@pytest.mark.full
 def test_control_a_promise_whose_tests_are_all_left_out_is_found() -> None:
     in_part, whole = "`tests/test_selection.py`", "`tests/docs/test_pages.py`"
     promises = [["Pairs.", in_part, ""], ["Pages.", f"{in_part}, {whole}", ""]]

@@ -36,7 +36,7 @@ class LazyCommand(TyperCommand):
     """Stands for a command in the list of all; whatever is done with it, the command itself does."""
 
     def __init__(self, entry: Lazy) -> None:
-        super().__init__(entry.name, help=entry.help)
+        super().__init__(entry.name, help=entry.help, short_help=entry.help)
         self._entry = entry
 
     def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - click's own, of two origins
@@ -47,6 +47,7 @@ class LazyCommand(TyperCommand):
         """The command itself, imported."""
         loaded = self._entry.load()
         if isinstance(loaded, typer.Typer):
+            loaded.rich_markup_mode = MARKUP
             return _with_exit_codes(typer.main.get_group(loaded))
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=MARKUP)
         alone.command(self._entry.name)(loaded)
@@ -54,8 +55,9 @@ class LazyCommand(TyperCommand):
 
 
 def _with_exit_codes(command: Any) -> Any:  # noqa: ANN401 - click's command, of two origins
-    """The command, and those below it, whose help ends with the exit codes."""
+    """The command, and those below it, whose help ends with the exit codes and is not cut in a list of commands."""
     command.epilog = EPILOG
+    command.short_help = (command.help or "").partition("\n\n")[0].replace("\n", " ")
     for below in getattr(command, "commands", {}).values():
         _with_exit_codes(below)
     return command

@@ -11,8 +11,6 @@ from typing import Annotated, TypeVar
 import typer
 
 from binlake.settings import Settings
-from binlake.stream.spark.session import spark_session
-from binlake.stream.spark.tasks import map_in_tasks
 from hudilake.services.planned import MapTasks
 
 CORES = os.cpu_count() or 1
@@ -27,6 +25,9 @@ Threads = Annotated[int, typer.Option(help="Threads to use without --spark.", mi
 def workers(settings: Settings, on_spark: bool, threads: int) -> Iterator[MapTasks]:
     """What runs the tasks of a command, until the end of the block."""
     if on_spark:
+        from binlake.stream.spark.session import spark_session  # without --spark no command imports Spark
+        from binlake.stream.spark.tasks import map_in_tasks
+
         session = spark_session(settings)
         try:
             context = session.sparkContext

@@ -93,6 +93,13 @@ class RowEvents:
         }
         return RowEvents(**parts)
 
+    def merged(self, more: RowEvents) -> RowEvents:
+        """These events and those of ``more``, which has the same lists, in the order of their records."""
+        if not len(more):
+            return self
+        whole = self.extended(more)
+        return whole.select(np.argsort(whole.at, kind="stable").tolist())
+
     def extended(self, more: RowEvents) -> RowEvents:
         """These events followed by those of ``more``, which has the same lists."""
         parts: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, overload
 
@@ -14,14 +14,23 @@ from binlake.decode.quarantine import Buffer
 
 _I64 = npt.NDArray[np.int64]
 _ELSEWHERE = -1
+_NULL = b"null"
 
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """A column to be read. ``types``: candidate types for the JSON reader, the column's own first."""
+    """A column to be read.
+
+    Attributes:
+        types: candidate types for the JSON reader, the column's own first.
+        raw: any value becomes text, unchanged byte for byte.
+        binary: bytes may come as binary where the type is a string of base64.
+    """
 
     name: str
     types: tuple[pa.DataType, ...]
+    raw: bool = False
+    binary: bool = False
 
 
 #: One column as read: for each type the values of that type, null elsewhere; None (never the first) if there are none.
@@ -45,6 +54,7 @@ class Slices(Sequence[Buffer]):
     Attributes:
         starts, ends: int64, by row. rows: int64, by image.
         cells: the values that were read from the slices.
+        spelled: gives the image of a row as JSON where the slices are none; an empty slice is null.
     """
 
     text: bytes
@@ -53,6 +63,7 @@ class Slices(Sequence[Buffer]):
     rows: _I64
     cells: CellReader | None = None
     others: Mapping[int, Buffer] = field(default_factory=dict)
+    spelled: Callable[[int], Buffer] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -67,7 +78,23 @@ class Slices(Sequence[Buffer]):
         if isinstance(at, slice):
             return [self[i] for i in range(*at.indices(len(self)))]
         row = self.rows[at]
-        return self.others[int(at)] if row == _ELSEWHERE else self.text[self.starts[row] : self.ends[row]]
+        if row == _ELSEWHERE:
+            return self.others[int(at)]
+        return self.text[self.starts[row] : self.ends[row]] if self.spelled is None else self.spelled(int(row))
+
+    def nulls(self) -> list[bool]:
+        """Whether each image is JSON's null."""
+        here = np.flatnonzero(self.rows != _ELSEWHERE)
+        first, behind = self.starts[self.rows[here]], self.ends[self.rows[here]]
+        null = np.zeros(len(self.rows), dtype=np.bool_)
+        if self.spelled is not None:
+            null[here] = first == behind
+        else:
+            short = np.flatnonzero(behind - first == len(_NULL))
+            null[here[short]] = [self.text[start : start + len(_NULL)] == _NULL for start in first[short].tolist()]
+        for index, image in self.others.items():
+            null[index] = bytes(image) == _NULL
+        return null.tolist()
 
     def __iter__(self) -> Iterator[Buffer]:
         return (self[i] for i in range(len(self)))
@@ -105,3 +132,8 @@ class Slices(Sequence[Buffer]):
 def selected(values: Sequence[Any], chosen: Sequence[int]) -> Any:  # noqa: ANN401 - images or other parallel values
     """The values at these indices: Slices of Slices, a list of any others."""
     return values.select(chosen) if isinstance(values, Slices) else [values[i] for i in chosen]
+
+
+def nulls_of(images: Sequence[Buffer]) -> list[bool]:
+    """Whether each of n images is JSON's null."""
+    return images.nulls() if isinstance(images, Slices) else [bytes(image) == _NULL for image in images]

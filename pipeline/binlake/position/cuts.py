@@ -6,7 +6,9 @@ batch began is a *cut*: all tables had everything before it. A table's state the
 records this place or an earlier one. It is none if
 
 - a commit beyond it came before one that leads to it: a stream died in a batch, and cut it again nearer;
-- its batch was split because a transaction was overdue.
+- its batch was split because a transaction was overdue;
+- the table had more there than its commits still say: it was restored since, or its next commit does not say where its
+  batch began, as that of a table that was behind.
 """
 
 from __future__ import annotations
@@ -65,26 +67,56 @@ class _Waymark:
     positions: Offsets
 
 
-def declared_cuts(stream: str, histories: Mapping[str, Sequence[HistoryEntry]]) -> list[Cut]:
-    """The cuts that commits declare, the oldest first. The newest state of the tables becomes one with the next batch.
+@dataclass(frozen=True)
+class _Way:
+    """How a stream moved its position in a table.
+
+    Args:
+        marks: the commits that say where they end.
+        starts: by each commit and restore, the oldest first: when it completed, and the place where its batch began;
+            None if it does not say.
+    """
+
+    marks: Sequence[_Waymark]
+    starts: Sequence[tuple[str, Place | None]]
+
+    def stood_at(self, mark: _Waymark, place: Place) -> bool:
+        """Whether the table had nothing more at a place than with that commit, the newest one that leads there."""
+        if mark.note.offsets == place:
+            return True
+        begins = [began for completed, began in self.starts if completed > mark.commit.completed]
+        return not begins or (begins[0] is not None and _leads_to(place, begins[0]))
+
+
+def declared_cuts(
+    stream: str,
+    histories: Mapping[str, Sequence[HistoryEntry]],
+    restores: Mapping[str, Sequence[str]] | None = None,
+    newest: Place | None = None,
+) -> list[Cut]:
+    """The cuts that commits declare, the oldest first. Without ``newest``, the newest state of the tables becomes one
+    with the next batch.
 
     Cuts before the first commit in one of the histories are left out: what was archived is not known.
 
     Args:
         stream: the stream's name.
         histories: the commits of each of its tables (``Table.history``).
+        restores: when restores of the tables completed, 17 digits; None if no table was restored.
+        newest: where its ledger says that all tables have everything, read before the histories; None if unknown.
 
     Raises UnsupportedError and ValueError for commit records that cannot be read.
     """
-    placed = {table: _placed(stream, commits) for table, commits in histories.items()}
-    every = [one for mine in placed.values() for one in mine]
-    places = {tuple(sorted(one.note.after.items())) for one in every if one.note.after is not None}
+    placed = {table: _way(stream, commits, (restores or {}).get(table, ())) for table, commits in histories.items()}
+    every = [one for way in placed.values() for one in way.marks]
+    begins = (*(one.note.after for one in every), newest)
+    places = {tuple(sorted(begin.items())) for begin in begins if begin is not None}
     cuts = (_cut(dict(place), placed, every) for place in sorted(places, key=lambda place: sum(n for _, n in place)))
     return [cut for cut in cuts if cut is not None]
 
 
-def _cut(place: Place, placed: Mapping[str, Sequence[_Waymark]], every: Sequence[_Waymark]) -> Cut | None:
-    within = {table: [one for one in mine if _leads_to(one.note.offsets, place)] for table, mine in placed.items()}
+def _cut(place: Place, placed: Mapping[str, _Way], every: Sequence[_Waymark]) -> Cut | None:
+    within = {table: [m for m in way.marks if _leads_to(m.note.offsets, place)] for table, way in placed.items()}
     if not all(within.values()):
         return None
     last = max(one.commit.completed for mine in within.values() for one in mine)
@@ -94,6 +126,8 @@ def _cut(place: Place, placed: Mapping[str, Sequence[_Waymark]], every: Sequence
     if any(one.note.split and one.note.offsets == place for one in every):
         return None
     newest = {table: max(mine, key=lambda one: one.commit.requested) for table, mine in within.items()}
+    if not all(placed[table].stood_at(one, place) for table, one in newest.items()):
+        return None
     positions = NO_OFFSETS
     for one in newest.values():
         positions = positions.furthest(one.positions)
@@ -102,15 +136,19 @@ def _cut(place: Place, placed: Mapping[str, Sequence[_Waymark]], every: Sequence
     return Cut(place, commits, positions, last, next(ends, None))
 
 
-def _placed(stream: str, commits: Sequence[HistoryEntry]) -> list[_Waymark]:
-    """The commits by which a stream moved its position in a table."""
-    placed = []
+def _way(stream: str, commits: Sequence[HistoryEntry], restores: Sequence[str]) -> _Way:
+    """The commits by which a stream moved its position in a table, and what moved it back."""
+    marks: list[_Waymark] = []
+    starts: list[tuple[str, Place | None]] = [(completed, None) for completed in restores]
     for commit in commits:
         record = RecordReader.of_commit(commit.extra)
-        note = record.transactions if record.stream == stream else None
-        if note is not None and record.ranges:
-            placed.append(_Waymark(commit, note, record.positions_of(stream)))
-    return placed
+        if record.stream != stream or not record.ranges:
+            continue
+        note = record.transactions
+        starts.append((commit.completed, note.after if note is not None else None))
+        if note is not None:
+            marks.append(_Waymark(commit, note, record.positions_of(stream)))
+    return _Way(marks, sorted(starts, key=lambda one: one[0]))
 
 
 def _leads_to(offsets: Place, place: Place) -> bool:

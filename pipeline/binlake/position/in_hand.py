@@ -1,4 +1,4 @@
-"""What a stream, a load, a replay or a backfill is doing now, in a small file beside the ledger.
+"""What a stream, a load, a replay, a backfill or a resync is doing now, in a small file beside the ledger.
 
 Who looks from outside (``binlake status``, ``binlake top``, the console) reads it. Nothing is written for work that
 takes less than a second, and one file is replaced every two seconds for work that takes longer. Nothing depends on it
@@ -36,7 +36,7 @@ class WorkInHand:
     """Work that has begun and has not ended.
 
     Args:
-        kind: ``batch``, ``load``, ``replay`` or ``backfill``.
+        kind: ``batch``, ``load``, ``replay``, ``backfill`` or ``resync``.
         subject: the batch, the table or the place of the files.
         what: the step, in words.
         began_ms, noted_ms: when it began and when it was last noted, in ms since the epoch.

@@ -104,6 +104,11 @@ class Ledger:
         return self._content.positions
 
     @property
+    def planned(self) -> Offsets:
+        """The end that Spark planned for the newest batch; beyond ``positions`` records wait for their transaction."""
+        return self._content.positions.furthest(self._content.planned)
+
+    @property
     def behind(self) -> Mapping[SourceTable, Offsets]:
         """Tables that could not commit -> the offsets from which each must be caught up."""
         return MappingProxyType(self._content.behind)

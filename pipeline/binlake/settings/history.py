@@ -19,8 +19,11 @@ class HistorySettings(Section):
     """The ``database.table`` at the source. The settings must take it into the lake."""
     to: Text
     """The ``database.table`` in the lake. ``tables.overrides`` match it; ``tables.routes`` do not."""
-    kind: Literal["scd2"] = "scd2"
-    """``scd2``: a row for each version, with the place and the time from which on it is valid, and until which."""
+    kind: Literal["scd2", "bitemporal", "changes"] = "scd2"
+    """``scd2``: a row for each version, with the place and the time from which on it is valid, and until which.
+    ``bitemporal``: as ``scd2``, and a version whose end or values a later commit mends is a further row: each row says
+    from which commit on the lake knew it so, and until which.
+    ``changes``: a row for each insert and delete, and two for each update: the row before it and after it."""
 
     @model_validator(mode="after")
     def _names(self) -> Self:

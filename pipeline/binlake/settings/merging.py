@@ -14,7 +14,7 @@ from binlake.settings.sql_expression import check_expression
 from hudilake.format.definition.merging import Function, OnDelete
 from hudilake.validation import Section, Text, mistake
 
-Engine = Literal["newest", "partial_update", "first_row", "aggregate", "scd2"]
+Engine = Literal["newest", "partial_update", "first_row", "aggregate", "scd2", "bitemporal", "changes"]
 
 _GROUP_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
@@ -28,8 +28,8 @@ class MergeRule:
 
     @property
     def keeps_versions(self) -> bool:
-        """Whether a row is a version of a row of the source."""
-        return self.engine == "scd2"
+        """Whether a row is a version of a row of the source, what the lake knew of one, or a change of one."""
+        return self.engine in ("scd2", "bitemporal", "changes")
 
     def refusal(self, text: str) -> str | None:
         """Why a table with an engine is refused: ``text`` with the engine for {}; None where the newest event is the
@@ -60,7 +60,9 @@ class MergeSettings(Section):
     engine: Engine = "newest"
     """``newest``: the newest event is the row. ``partial_update``: a null in an event leaves the column as it is.
     ``first_row``: the oldest event is the row. ``aggregate``: each column is computed from all events by a function.
-    ``scd2``: every event is a row of its own, valid from its place until that of the next event of its key."""
+    ``scd2``: every event is a row of its own, valid from its place until that of the next event of its key.
+    ``bitemporal``: as ``scd2``, and what the lake held of a version before it knew better stays, with its time.
+    ``changes``: every change is a row of its own, and one more with the row before it if it is an update."""
     columns: Mapping[Text, Function] = Field(default_factory=dict)
     """For ``aggregate``: the function of each column. A column without one has the value of the newest event."""
 

@@ -360,7 +360,7 @@ class MonitoringSettings(Section):
     stalled_seconds: float = Field(default=300.0, gt=0)
     """``/health`` fails when records wait and no batch has finished for so long."""
     console: bool = False
-    """Serve the console's pages from inside the stream; whoever knows BINLAKE_CONSOLE_TOKEN may act."""
+    """Serve the console from a process that ends with the stream; whoever knows BINLAKE_CONSOLE_TOKEN may act."""
     console_port: int = Field(default=8765, ge=0, le=65535)
     """The port of these pages, at the same host; 0 takes a free one."""
 

@@ -233,6 +233,14 @@ class TablesSettings(Section):
         """Whether a lake table is a history table."""
         return self._history(table) is not None
 
+    def history_source(self, table: SourceName) -> tuple[str, str] | None:
+        """Database and table, by its first name, of the source table whose versions a lake table has; None for a table
+        that is no history table."""
+        if (history := self._history(table)) is None:
+            return None
+        database, name = split_name(history.table)
+        return database, later_table(name, numbered(table.table)[1])
+
     def _history(self, table: SourceName) -> HistorySettings | None:
         return next((one for one in self.history if one.to == _plain_name(table)), None)
 

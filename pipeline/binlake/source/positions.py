@@ -127,17 +127,26 @@ def _listed(kept: Administration, places: Offsets, spec: OffsetSpec, timeout_s: 
 def retention_ms(config: Mapping[str, str], topics: Sequence[str]) -> dict[str, int]:
     """How long Kafka keeps the records of topics, in ms; topics that keep them for ever are left out, and so are those
     whose configuration the user may not see. Raises TransientError, ConfigError."""
-    retentions: dict[str, int] = {}
+    values = _values_of(config, topics, "retention.ms")
+    return {topic: int(value) for topic, value in values.items() if int(value) >= 0}
+
+
+def compacted_topics(config: Mapping[str, str], topics: Sequence[str]) -> list[str]:
+    """The topics of which Kafka keeps the newest record of each key alone, as far as the user may see it. Raises
+    TransientError, ConfigError."""
+    return sorted(t for t, value in _values_of(config, topics, "cleanup.policy").items() if "compact" in value)
+
+
+def _values_of(config: Mapping[str, str], topics: Sequence[str], name: str) -> dict[str, str]:
+    values: dict[str, str] = {}
     if not topics:
-        return retentions
+        return values
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-    with Administration(config).asking("Kafka does not tell the topics' retention") as admin:
+    with Administration(config).asking(f"Kafka does not tell the topics' {name}") as admin:
         for resource, answer in admin.describe_configs(resources, request_timeout=_ASK_S).items():
             with contextlib.suppress(KafkaException):
-                kept = int(answer.result()["retention.ms"].value)
-                if kept >= 0:
-                    retentions[resource.name] = kept
-    return retentions
+                values[resource.name] = str(answer.result()[name].value)
+    return values
 
 
 def topic_ids(config: Mapping[str, str], topics: Sequence[str]) -> TopicIds:

@@ -107,7 +107,7 @@ class BinlogLog:
 
     @cached_property
     def _source(self) -> BinlogSource:
-        return BinlogSource.open(self.settings.source.database)
+        return BinlogSource.open(self.settings)
 
     def ends(self, places: Offsets, timeout_s: float) -> Offsets:
         """From the sizes of the files (SHOW BINARY LOGS)."""

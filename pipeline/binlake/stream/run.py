@@ -31,7 +31,7 @@ from binlake.stream.monitoring.steps import BatchSteps, StepTeller, say_step
 from binlake.stream.recovery import open_known, recover
 from binlake.stream.spark.planned_stream import planned_stream
 from binlake.stream.spark.tasks import cause_of, jvm_has_ended, service_tasks
-from binlake.stream.tables.between_batches import BetweenBatches, complain_of_tables
+from binlake.stream.tables.between_batches import BetweenBatches
 from binlake.stream.tables.resync import SignalledConnector
 from binlake.stream.transactions import Transactions, begin_transactions
 from binlake.tables.lake import Lake, locking
@@ -79,7 +79,7 @@ class Stream:
         self._busy = False
         self._started = False
         self._turn = threading.Lock()
-        self._settled_s = 0.0
+        self._settled_s = self._looked_s = 0.0
         self._error: LakeError | None = None
         self._direct = DirectEngine(spark.sparkContext)
         self._query: StreamingQuery | None = None
@@ -170,12 +170,15 @@ class Stream:
         try:
             self._query = writer.start()
             _log.info("waiting for records of %d topics", len(self._start))
-            with StepTeller(self._steps, say_step), WorkNotes(self._state, "batch", self._steps.work):
+            resyncs = WorkNotes(self._state, "resync", self._runner.resync_in_hand)
+            with StepTeller(self._steps, say_step), WorkNotes(self._state, "batch", self._steps.work), resyncs:
                 self._watch(self._query, planned.until)
             if once and self._error is None and not self._stop.is_set():
                 self._settle(every_s=0.0)
+                self._look_again(every_s=0.0)
+                if self._runner.has_waiting and not self._stop.wait(_SETTLE_EVERY_S):
+                    self._look_again(every_s=0.0)
                 self._between.finish()
-                complain_of_tables(self._runner.ledger)
         finally:
             if self._query is not None and not jvm_has_ended(self._spark.sparkContext):
                 self._query.stop()
@@ -190,6 +193,7 @@ class Stream:
             while not query.awaitTermination(_LOOK_S):
                 if not self._busy and (self._stop.is_set() or self._is_through(until)):
                     query.stop()
+                self._look_again(_SETTLE_EVERY_S)
                 for step in (partial(self._settle, _SETTLE_EVERY_S), self._tend_tables):
                     try:
                         step()
@@ -263,6 +267,22 @@ class Stream:
             self._turn.release()
         if event is not None:
             self._on_progress(event)
+
+    def _look_again(self, every_s: float) -> None:
+        """Apply the last transactions of a source that has fallen silent; a batch takes those of any other."""
+        if monotonic_s() - self._looked_s < every_s or not self._turn.acquire(blocking=False):
+            return
+        try:
+            self._looked_s = monotonic_s()
+            self._lease.check()
+            event = self._runner.look_again(self._direct)
+        except LakeError as error:  # no batch comes that would raise it
+            self._error = error
+            raise
+        finally:
+            self._turn.release()
+        if event is not None:
+            self._tell(self._with_lag(event))
 
     def _tend_tables(self) -> None:
         """Do what is due for single tables while no batch runs; a batch does it itself."""

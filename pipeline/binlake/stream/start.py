@@ -88,7 +88,9 @@ def _run_kafka(
         from binlake.position.topics import await_topics
         from binlake.stream.monitoring.watched import monitored
         from binlake.stream.run import Stream
+        from binlake.stream.spark.ahead import import_for_driver
 
+        import_for_driver()
         with monitored(settings) as monitor:
             if (
                 not once

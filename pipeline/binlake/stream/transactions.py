@@ -14,7 +14,7 @@ from binlake.position.recorded import PassedTransactions, RecordedTransactions
 from binlake.rows.tasks.boundary import Boundary, Survey, TransactionProgress, boundary
 from binlake.settings import KafkaSettings, Settings
 from binlake.source.fetch import fetch
-from binlake.source.offsets import OffsetRange, Offsets, Ranges, topic_suffix
+from binlake.source.offsets import NO_OFFSETS, OffsetRange, Offsets, Ranges, topic_suffix
 from binlake.source.positions import newest_read_ms, offset_at
 from hudilake.clock import monotonic_s
 from hudilake.errors import BadInputError
@@ -75,10 +75,20 @@ class Transactions:
         self._offset_at = offset_at
         self._met: set[str] = set()
         self._waits_for: tuple[str, float] | None = None
+        self._ends = NO_OFFSETS
         self.recorded: RecordedTransactions | None = None
 
-    def cut(self, planned: Sequence[OffsetRange]) -> Boundary:
+    def has_stood(self, ends: Offsets) -> bool:
+        """Whether the topics ended there at the last look, too: nothing comes behind what waits."""
+        stood, self._ends = self._ends == ends, ends
+        return stood
+
+    def cut(self, planned: Sequence[OffsetRange], *, silent: bool = False) -> Boundary:
         """The part of the planned ranges that the batch takes. Sets ``recorded`` for the commit records of the batch.
+
+        Args:
+            planned: from the ledger's positions on.
+            silent: whether the topics have ended there for a while, so that no record of the same millisecond comes.
 
         Raises BadInputError if rows carry no transaction metadata, or if a transaction is overdue and the settings do
         not allow a split.
@@ -99,7 +109,7 @@ class Transactions:
             consumed,
             passed,
             partial(self._reached, planned),
-            self._horizon_ms(survey, planned),
+            inf if silent else self._horizon_ms(survey, planned),
         )
         if made.waiting is None or not self._overdue(*made.waiting):
             return self._taken(made, survey)

@@ -1,4 +1,4 @@
-"""Which source tables feed a lake table at a position, and which lake table a source table feeds: the only place.
+"""Which source tables feed a lake table at a position, and which lake tables a source table feeds: the only place.
 
 A lake table is named after the first name of its source table. What the source calls that table now, or called it at a
 position, follows from the statements that the stream knows (``binlake.tables.names``); which of the source's tables go
@@ -8,11 +8,11 @@ to which lake table follows from the routes. Whoever reads the source, or asks i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from binlake.decode.changes import SourceTable
 from binlake.position.record_reader import RecordReader
-from binlake.rows.upsert.fanout import destination, part_of
+from binlake.rows.upsert.fanout import destination, histories, part_of
 from binlake.settings import Settings, TablesSettings
 from binlake.settings.fanout import Part
 from binlake.settings.templates import plain_table
@@ -82,6 +82,8 @@ class Feeds:
 
         Raises CorruptDataError, StorageError.
         """
+        if (first := self.tables.history_source(table)) is not None:
+            return self._of_history(SourceTable(*first), table, order)
         path = self.tables.rules(table).path
         sources = {feed.first: self._source_of(feed, order) for feed in self._feeds if feed.path == path}
         if not self.tables.fans_out:
@@ -92,14 +94,19 @@ class Feeds:
         return list(sources.values()) or [self._of_its_own(table, path)]
 
     def lake_table(self, name: SourceTable, order: int | None = None) -> SourceTable | None:
-        """The lake table that the source's table of this name feeds, now or at an ordering value; None if none does, or
-        it is not determined."""
-        holders = [feed for feed in self._feeds if feed.called(order) == name]
-        if holders:
-            return None if holders[0].unsure else destination(holders[0].first, self.tables)
-        if any(feed.first == name for feed in self._feeds) or not self.tables.selects(name):
-            return None  # its first table goes on under another name, or is gone
-        return destination(name, self.tables)
+        """The lake table of the rows of the source's table of this name, now or at an ordering value; None if there is
+        none, or it is not determined."""
+        first = self._first_name(name, order)
+        return None if first is None else destination(first, self.tables)
+
+    def knows(self, name: SourceTable) -> bool:
+        """Whether the stream knows a table of the source that has, or has had, this name."""
+        return any(name == feed.first or any(called.name == name for called in feed.history) for feed in self._feeds)
+
+    def histories(self, name: SourceTable) -> list[SourceTable]:
+        """The history tables that the source's table of this name feeds now."""
+        first = self._first_name(name, None)
+        return [] if first is None else histories(first, self.tables)
 
     def still_feeds(self, source: SourceOf, order: int) -> bool:
         """Whether a source table had its name at an ordering value too."""
@@ -116,6 +123,23 @@ class Feeds:
         if self.names.feeds is not None:
             return self.names.feeds
         return tuple(Feed(one.path, one.source, one.history) for one in self.names.tables)
+
+    def _first_name(self, name: SourceTable, order: int | None) -> SourceTable | None:
+        """The first name of the source's table that has this one, now or at an ordering value; None if the stream takes
+        none, or it is not determined."""
+        holders = [feed for feed in self._feeds if feed.called(order) == name]
+        if holders:
+            return None if holders[0].unsure else holders[0].first
+        if any(feed.first == name for feed in self._feeds) or not self.tables.selects(name):
+            return None  # its first table goes on under another name, or is gone
+        return name
+
+    def _of_history(self, first: SourceTable, table: SourceTable, order: int | None) -> list[SourceOf]:
+        """The source table of a history table, whatever lake table has its rows. ``first``: its first name."""
+        feed = next((feed for feed in self._feeds if feed.first == first), None)
+        if feed is None:
+            return [self._of_its_own(first, self.tables.rules(table).path)]
+        return [replace(self._source_of(feed, order), part=None)]
 
     def _source_of(self, feed: Feed, order: int | None) -> SourceOf:
         now, part = feed.called(order), part_of(feed.first, self.tables)

@@ -15,8 +15,8 @@ from binlake.rows.upsert.target import is_keyless, kind_of
 from binlake.settings import Settings
 from binlake.source.offsets import topic_suffix
 from binlake.tables.feeds import Feeds, SourceOf
+from binlake.tables.other_rows import refuse_lacking
 from binlake.tables.presence import check_known, is_used
-from binlake.tables.store_tables import refuse_of_store
 from hudilake.clock import new_uuid, now_ms
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.format.definition.kind_support import TableOperation
@@ -37,7 +37,7 @@ def resync_request(
     CorruptDataError, StorageError.
     """
     debezium = settings.source.debezium
-    refuse_of_store(settings.table_rules(table), TableOperation.RESYNC, str(table))
+    refuse_lacking(settings.table_rules(table), TableOperation.RESYNC, str(table))
     if settings.source.format in ("canal", "maxwell", "json", "avro"):
         raise UnsupportedError(
             f"a table of format {settings.source.format} cannot be fetched anew by a signal",

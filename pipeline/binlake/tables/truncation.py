@@ -20,7 +20,7 @@ from binlake.rows.upsert.merge import Place, records
 from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.rows.upsert.truncates import Truncates
-from binlake.rows.upsert.version_columns import END_AT, START_AT
+from binlake.rows.upsert.version_columns import END_AT, KNOWN_TO, START_AT
 from binlake.tables.lake_table import LakeTable
 from hudilake.errors import UnsupportedError
 from hudilake.format.files.view import FileSlice
@@ -77,8 +77,9 @@ def _of_versions(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa
     ones for stored versions."""
     groups = {place: ended(rows, table.truncates.merged(truncates).ends) for place, rows in held.items()}
     news = {order: ms for order, ms in truncates.ends.items() if order not in table.truncates.ends}
+    columns = [KEY, ORDER_FIELD, START_AT, *(name for name in (END_AT, KNOWN_TO) if name in table.hudi.schema.names)]
     for piece in table.hudi.file_slices() if news else ():
-        stored = read_file_slice(table.hudi, piece, columns=[KEY, ORDER_FIELD, START_AT, END_AT])
+        stored = read_file_slice(table.hudi, piece, columns=columns)
         _add(groups, table.rows.place_of(piece), ends_of(stored, news))
     return groups, 0
 

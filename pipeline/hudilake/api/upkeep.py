@@ -13,7 +13,6 @@ from hudilake.api.rows import Rows, conformed, rows_of
 from hudilake.errors import CommitUnknownError, ConfigError, LakeError, LostOwnershipError, UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing
 from hudilake.format.definition.keys import record_keys
-from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
 from hudilake.format.files.names import TOMBSTONES_PATH
 from hudilake.format.timeline.instant import Instant
@@ -25,6 +24,7 @@ from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.service import Clustering
 from hudilake.services.compaction import CompactionConfig
 from hudilake.services.erasure.rewrite import KeepKeys, Rewrite
+from hudilake.services.erasure.search import refuse_kind
 from hudilake.services.planned import one_by_one
 from hudilake.services.rebucket import steps
 from hudilake.services.rebucket.steps import Mover, RebucketResult
@@ -77,8 +77,8 @@ def keeps_of(table: HudiTable) -> KeepKeys | None:
 
 def record_keys_of(table: HudiTable, rows: Rows) -> frozenset[str]:
     """The record keys of rows that name them. Raises ConfigError for rows without the columns of the key,
-    UnsupportedError for a table without one."""
-    table.config.kind.refuse(TableOperation.ERASURE, table.config.name)
+    UnsupportedError for a table whose kind has no erasure."""
+    refuse_kind(table)
     fields = table.config.record_key_fields
     given = rows_of(rows, table.schema)
     if lacking := [name for name in fields if name not in given.column_names]:

@@ -151,7 +151,7 @@ def roll_back_pending(
             timeline.archived([target])
         _execute(storage, timeline, clock, rollback, plan, undo_entries)
         rolled_back.append(plan.target_time)
-    for target in [i for i in timeline.pending() if _may_go(storage, i) and is_abandoned(i.requested_time)]:
+    for target in [i for i in timeline.pending() if may_go(storage, i) and is_abandoned(i.requested_time)]:
         roll_back(storage, timeline, clock, target, undo_entries)
         rolled_back.append(target.requested_time)
     for savepoint in [i for i in timeline.pending() if i.action == SAVEPOINT and is_abandoned(i.requested_time)]:
@@ -159,9 +159,10 @@ def roll_back_pending(
     return rolled_back
 
 
-def _may_go(storage: Storage, pending: Instant) -> bool:
-    """Commits and replacecommits, and clusterings that binlake is executing. A plan that nobody executes stays, and one
-    that Hudi executes is left to Hudi."""
+def may_go(storage: Storage, pending: Instant) -> bool:
+    """Whether a pending instant is rolled back once its writer is dead: commits and replacecommits, and clusterings
+    that binlake is executing. A plan that nobody executes stays, and one that Hudi executes is left to Hudi. Raises
+    StorageError."""
     if pending.action != CLUSTERING:
         return pending.action in _TARGETS
     planned = read_planned(storage, pending)

@@ -10,7 +10,6 @@ from hudilake.index.base import KeyIndex
 from hudilake.index.base_file_index import BaseFileIndex, EveryFile
 from hudilake.index.external import ExternalIndex
 from hudilake.index.in_memory import InMemoryIndex
-from hudilake.index.key_filters import KeyFilters
 from hudilake.index.record import RecordIndex
 from hudilake.index.stores.opening import open_store
 from hudilake.policies import LookupPolicy
@@ -43,6 +42,8 @@ def _simple(table: HudiTable, _: LookupPolicy) -> KeyIndex:
 
 
 def _bloom(table: HudiTable, _: LookupPolicy) -> KeyIndex:
+    from hudilake.index.key_filters import KeyFilters  # needs compiled loops, seconds to import
+
     return BaseFileIndex(table, KeyFilters(table))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 _PROC = Path("/proc")
 _STATE, _START_TIME = 0, 19  # fields of /proc/<pid>/stat after the name, which ends with the last bracket
-_DEAD = ("Z", "X")
+_DEAD, _SUSPENDED = ("Z", "X"), ("T", "t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,10 @@ class ProcessIdentity:
         """True only if that process ran in this namespace and has ended. A restarted machine cannot be distinguished
         from another one of the same name: False, and the caller waits for the timeout."""
         return self.is_here() and _started(self.pid) != self.started
+
+    def is_suspended(self) -> bool:
+        """Whether that process certainly runs in this namespace and a signal, such as SIGSTOP, has suspended it."""
+        return self.is_here() and not self.is_gone() and _fields(self.pid)[_STATE] in _SUSPENDED
 
     def is_here(self) -> bool:
         """Whether its pid is valid in this process's namespace."""
@@ -77,8 +81,13 @@ def _place() -> str:
 
 def _started(pid: int) -> int | None:
     """The start of a process; None if it does not exist, or is a zombie."""
-    try:
-        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
+    fields = _fields(pid)
     return None if fields[_STATE] in _DEAD else int(fields[_START_TIME])
+
+
+def _fields(pid: int) -> list[str]:
+    """What the kernel says of a process; as of a dead one if there is none."""
+    try:
+        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return [_DEAD[0]]

@@ -19,7 +19,7 @@ from hudilake.format.timeline.timeline import Timeline
 from hudilake.storage.base import Storage
 
 _PARALLEL = 4
-_NONE = pa.array([], pa.string())
+_NONE = pa.nulls(0, pa.string())
 
 
 def live_keys(storage: Storage, piece: FileSlice, ordering_field: str, timeline: Timeline) -> pa.Array:

@@ -14,12 +14,12 @@ from hudilake.commit.commit import CommitPlan, apply_commit
 from hudilake.commit.intent import Intent
 from hudilake.commit.late_files import make_first
 from hudilake.commit.preconditions import refuse_planned
-from hudilake.commit.rollback import roll_back
+from hudilake.commit.rollback import may_go, roll_back
 from hudilake.errors import LostOwnershipError, UnsupportedError
 from hudilake.format.definition.schema import avro_schema, check_evolution, value_schema
 from hudilake.format.files.file_group_write import WriteResult, write_stats
 from hudilake.format.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
-from hudilake.format.timeline.instant import CLUSTERING, Instant, State
+from hudilake.format.timeline.instant import CLUSTERING, REPLACE_COMMIT, Instant, State
 from hudilake.table.begun import Begun
 from hudilake.table.metadata_upkeep import MetadataUpkeep
 from hudilake.table.overtaking import check_compactions, check_completed, merged_schema
@@ -93,20 +93,22 @@ class Publisher:
         return plan.completion_time
 
     def roll_back_dead(self, instant: str) -> None:
-        """Roll back the inflight commits of dead writers, under the table's lock, before an instant completes.
+        """Roll back what dead writers have in flight, under the table's lock, before an instant completes.
 
         A completing call that a dead writer has sent may be carried out later. Its commit would have completed before
-        this one, which knows nothing of it: neither its rows nor its writer's position. Once it is rolled back such a
-        call changes nothing (``late_completion``). A writer without heartbeats cannot tell; it did so at its start.
-        Raises StorageError.
+        this one, which knows nothing of it: neither its rows nor its writer's position. A clustering or a move to other
+        buckets would replace the file groups that this one writes. Once it is rolled back such a call changes nothing
+        (``late_completion``). A writer without heartbeats cannot tell; it did so at its start. Raises StorageError.
         """
         state = self.state
         if not state.lock.shared:
             return
         for pending in state.timeline.pending():
             time = pending.requested_time
-            begun = pending.action == state.action and pending.state is State.INFLIGHT and time != instant
-            if begun and not state.begun.of(time) and state.ownership.is_abandoned(time):
+            begun = pending.identity[1] in (state.action, REPLACE_COMMIT) and pending.state is State.INFLIGHT
+            if not begun or time == instant or state.begun.of(time) or not state.ownership.is_abandoned(time):
+                continue
+            if may_go(state.storage, pending):
                 roll_back(state.storage, state.timeline, state.clock, pending, self.undo)
 
     def undo(self, instant: str, rollback: str) -> None:

@@ -20,7 +20,7 @@ from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.definition.schema import arrow_schema, value_schema
 from hudilake.format.files.view import FileSlice, file_slices, slices_of_partition
 from hudilake.format.timeline.commit_metadata import SCHEMA_KEY
-from hudilake.format.timeline.instant import COMMIT, COMPACTION, REPLACE_COMMIT, RESTORE
+from hudilake.format.timeline.instant import COMMIT, COMPACTION, REPLACE_COMMIT, RESTORE, Instant
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.base import TableLock
 from hudilake.locking.fenced import fenced
@@ -95,6 +95,8 @@ class TableState:
         #: The pending instants of this writer.
         self.begun = BegunInstants()
         self._clusterings = PlannedClusterings(self.storage)
+        #: Completed files that appeared late, until they are deleted under the lock.
+        self._late: list[Instant] = []
         self._others = OthersWrites()
         self._observe_times()
         self._read_only_type: str | None = None
@@ -121,6 +123,9 @@ class TableState:
             try:
                 if self._entered == 1 and self.lock.others_held:
                     self._take_in()
+                if self._late:
+                    late, self._late = self._late, []
+                    delete_late(self.storage, late)
                 yield
             finally:
                 self._entered -= 1
@@ -212,6 +217,8 @@ class TableState:
         taken_back = not changed and self.timeline.last_completed() != last
         self._observe_times()
         if late := commits_after_rollback(self.storage, self.timeline, changed):
+            # Readers believe it until it is gone: of a replacecommit they see neither the old files nor the new ones.
+            self._late += late
             self.timeline.archived(late)
             changed = [instant for instant in changed if instant not in late]
         if changed or taken_back:

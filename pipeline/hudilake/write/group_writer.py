@@ -32,7 +32,7 @@ from hudilake.write.base_write import BaseOutline, MadeBase, write_bases
 from hudilake.write.form import BaseFileForm
 from hudilake.write.merge import SortedLog
 
-NO_KEYS: Final = pa.array([], pa.string())
+NO_KEYS: Final = pa.nulls(0, pa.string())
 
 
 class GroupWriter(Protocol):

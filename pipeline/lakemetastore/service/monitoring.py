@@ -6,10 +6,11 @@ import json
 import logging
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
@@ -41,12 +42,16 @@ class MetricsSource(Protocol):
         """Whether all is well."""
 
 
+#: Address -> gives a document of JSON.
+Documents: TypeAlias = Mapping[str, Callable[[], object]]
+
+
 class _Handler(BaseHTTPRequestHandler):
     timeout = _CLIENT_TIMEOUT_S
     server_version = "binlake"
 
-    def __init__(self, monitor: MetricsSource, *arguments: object) -> None:
-        self._monitor = monitor
+    def __init__(self, monitor: MetricsSource, documents: Documents, *arguments: object) -> None:
+        self._monitor, self._documents = monitor, documents
         super().__init__(*arguments)  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
@@ -58,8 +63,11 @@ class _Handler(BaseHTTPRequestHandler):
             health = self._monitor.health()
             said = {"status": "ok" if health.well else "failing", "reasons": health.reasons}
             self._send(200 if health.well else 503, "application/json", json.dumps(said) + "\n")
+        elif path in self._documents:
+            self._send(200, "application/json", json.dumps(self._documents[path]()) + "\n")
         else:
-            self._send(404, "text/plain", "there are /metrics and /health\n")
+            there = ", ".join(("/metrics", "/health", *self._documents))
+            self._send(404, "text/plain", f"there are {there}\n")
 
     def _send(self, code: int, kind: str, text: str) -> None:
         body = text.encode()
@@ -84,11 +92,11 @@ class _Server(ThreadingHTTPServer):
 
 
 class MonitoringServer:
-    """Serves a monitor until closed. Raises ConfigError if it cannot listen on the port."""
+    """Serves a monitor, and further ``documents``, until closed. Raises ConfigError if it cannot listen on the port."""
 
-    def __init__(self, monitor: MetricsSource, host: str, port: int) -> None:
+    def __init__(self, monitor: MetricsSource, host: str, port: int, documents: Documents | None = None) -> None:
         try:
-            self._server = _Server((host, port), partial(_Handler, monitor))
+            self._server = _Server((host, port), partial(_Handler, monitor, documents or {}))
         except (OSError, OverflowError) as error:
             raise ConfigError(
                 f"cannot serve metrics: {error}", do_next="correct monitoring.host and port", host=host, port=port

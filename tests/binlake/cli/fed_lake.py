@@ -27,10 +27,10 @@ BY_PROCESS = {"mode": "process", "after_commits": 3, "log_ratio": None, "tombsto
 
 
 class FedLake:
-    """Tables ``shop.a`` and ``shop.b``. In batch n each gets keys 0 to n with ``o<n>``, and key n - 3 goes."""
+    """Tables ``shop.a`` and ``shop.b``, or others. Batch n gives each the keys 0 to n with ``o<n>``; key n - 3 goes."""
 
-    def __init__(self, path: Path, tables: dict[str, Any] | None = None) -> None:
-        self.path, self.conf = path / "lake", path / "conf.yaml"
+    def __init__(self, path: Path, tables: dict[str, Any] | None = None, names: tuple[str, ...] = TABLES) -> None:
+        self.path, self.conf, self.names = path / "lake", path / "conf.yaml", names
         self.configure(tables or {})
         self.log, self.batches = TopicLog(), 0
         self.engine = LocalEngine(self.log)
@@ -38,12 +38,12 @@ class FedLake:
 
     def configure(self, tables: dict[str, Any]) -> None:
         """Write the settings; ``tables``: rules that differ from the usual ones here."""
-        schemas = {f"shop.{t}": {"columns": COLUMNS, "key": ["id"]} for t in TABLES}
+        schemas = {f"shop.{t}": {"columns": COLUMNS, "key": ["id"]} for t in self.names}
         defaults = {"buckets": 2, "compaction": BY_PROCESS, "retention": {"commits": 2}, **tables}
         document = {
             "name": "shop",
             "lake": {"uri": str(self.path), "options": {"fsync": "false"}},
-            "kafka": {"bootstrap_servers": "127.0.0.1:1", "topics": [f"s.shop.{t}" for t in TABLES]},
+            "kafka": {"bootstrap_servers": "127.0.0.1:1", "topics": [f"s.shop.{t}" for t in self.names]},
             "source": {"schemas": schemas},
             "tables": {"defaults": defaults},
         }

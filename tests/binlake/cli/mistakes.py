@@ -232,6 +232,12 @@ COMMANDS = (
     Mistake("console {conf} --host no.such.host.invalid", 2, "cannot listen"),
     Mistake("console {conf} --token-file {dir}/none", 2, "the token cannot be read"),
     Mistake("lineage {conf} shop.aa", 2, _UNKNOWN),
+    Mistake(
+        "lineage {conf} shop.aa --source", 2, "has seen this table of the source [table=shop.aa]. Next: did you mean"
+    ),
+    Mistake(
+        "lineage {none} shop.a --source", 2, "has seen this table of the source [table=shop.a]. Next: wait for its"
+    ),
     Mistake("status {conf} shop.aa --no-kafka", 2, _UNKNOWN),
     Mistake("metastore push {conf}", 2, "No such command"),
     Mistake("metastore serve {dir}/none.yaml", 2, "cannot read the settings file"),

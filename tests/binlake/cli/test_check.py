@@ -51,6 +51,7 @@ def test_a_broker_that_is_not_there_does_not_hide_the_rest(tmp_path: Path) -> No
         "Java": CheckOutcome.OK,
         "memory": CheckOutcome.OK,
         "Kafka": CheckOutcome.FAILED,
+        "source": CheckOutcome.OK,
         "lake": CheckOutcome.OK,
         "state": CheckOutcome.OK,
         "paths": CheckOutcome.OK,

@@ -69,6 +69,29 @@ def test_all_tables_are_read_at_one_place(conf: Path) -> None:
     assert f"{len(cuts)} cuts" in binlake("cuts", conf).stdout
 
 
+def test_the_current_versions_at_a_place_are_the_rows_there(tmp_path: Path) -> None:
+    """The control: some version is a former one at each place behind the first."""
+    bank = Bank(tmp_path / "lake", True, {"history": [{"table": "bank.accounts", "to": "bank.accounts_h"}]})
+    for end in ends(Random(3), 5):
+        bank.batch(end)
+    bank.runner.close()
+    conf = written(tmp_path / "bank.yaml", bank)
+    binlake("tag", "create", conf, "kept")
+    cuts = [json.loads(line)["completed"] for line in binlake("cuts", conf, "--json").stdout.splitlines()]
+    assert len(cuts) >= 3
+    rows, old = "select id, balance from bank.accounts", "from bank.accounts_h where"
+    now = f"select id, balance {old} is_current"
+    sql = f"select (select count(*) from (({rows} except {now}) union all ({now} except {rows}))) as differing, "
+    sql += f"(select count(*) from bank.accounts) as n, (select count(*) {old} not is_current) as former"
+    seen = []
+    for place in (*cuts, "kept"):
+        done = binlake("query", "--conf", conf, sql, "--format", "json", "--at", place)
+        seen.append(json.loads(done.stdout.splitlines()[0]))
+    assert {one["differing"] for one in seen} == {0}
+    assert all(one["n"] for one in seen)
+    assert sorted(one["former"] for one in seen)[-1] > seen[0]["former"]
+
+
 def test_a_mixture_of_two_places_is_noticed(conf: Path) -> None:
     """The control: one table at an earlier place than the other."""
     cuts = [json.loads(line) for line in binlake("cuts", conf, "--json").stdout.splitlines()]

@@ -56,6 +56,12 @@ def test_rows_as_json_and_csv(lake: Path) -> None:
     assert lines == [["id", "name", "price", "raw"], ["7", "", "1.75", "07"], ["8", "n008", "2.00", "08"]]
 
 
+def test_columns_of_one_name_are_all_in_an_object(lake: Path) -> None:
+    sql = "SELECT id, id, 3 AS id_1, 4 AS id FROM t WHERE id = 7"
+    done = binlake("query", lake, sql, "--format", "json")
+    assert json.loads(done.stdout) == {"id": 7, "id_1": 7, "id_1_1": 3, "id_2": 4}
+
+
 def test_what_was_read_of_base_files(lake: Path) -> None:
     sql = "SELECT id FROM t WHERE id = 14 AND part = 'p2'"
     done = binlake("query", lake, sql, "--format", "json", "--counts")

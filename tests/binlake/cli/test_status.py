@@ -22,6 +22,7 @@ from hudilake.clock import now_ms
 from hudilake.locking.heartbeat import Heartbeats
 from hudilake.storage import open_storage
 from tests.binlake.cli.fed_lake import FedLake
+from tests.binlake.stream.topic_log import event
 from tests.judges import hudi_rs
 
 EVENT_MS = 1_760_000_000_000
@@ -65,6 +66,18 @@ def test_stream_and_tables(lake: FedLake) -> None:
     assert "lag unknown: not asked" in text
     assert f"s.shop.a/0: {lake.log.end()['s.shop.a'][0]}" in text
     assert lake.commits()[-1] in text
+
+
+def test_quarantined_records_of_a_table_that_the_lake_does_not_have(lake: FedLake) -> None:
+    lake.log.add(
+        "s.shop.a", event("c", "u", 990, {"id": 1, "owner": "x", "balance": "AfQ=", "region": "eu"}), {"id": 1}
+    )
+    lake.feed()
+    stream, tables = stood(lake)
+    assert (stream["quarantined"], set(tables)) == ({"shop.c": 1}, {"shop.a", "shop.b"})
+    says = f"quarantined: 1 of shop.c, which the lake does not have; binlake quarantine list {lake.conf} says why"
+    assert says in lake.run("status", "--no-kafka").stdout
+    assert "shop.c" not in lake.run("status", "shop.a", "--no-kafka").stdout
 
 
 def test_base_files_and_a_pending_compaction(tmp_path: Path) -> None:

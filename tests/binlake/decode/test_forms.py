@@ -15,11 +15,10 @@ from bench.form_cases import Case
 from bench.form_messages import FORMATS, Messages, cases, messages
 from binlake.decode import slices
 from binlake.decode.changes import RawRecords
-from binlake.decode.formats.reader import decode
 from binlake.decode.templates import cells as objects
 from tests.binlake.decode.mangled import mangled
 from tests.binlake.decode.templates.test_templates import VALUES
-from tests.binlake.decode.ways import equal
+from tests.binlake.decode.ways import by_name, equal
 from tests.counting import calls_an_item
 
 JSON_FORMATS = [form for form in FORMATS if form != "avro"]
@@ -175,7 +174,7 @@ def test_cells_of_a_wrong_kind_are_noticed(monkeypatch: pytest.MonkeyPatch) -> N
         return read([bytes(image).replace(b"false,", b"true ,") for image in images], *more)
 
     monkeypatch.setattr(objects, "read_images", careless)
-    changed = decode(made.records, made.schemas, made.options)
+    changed = by_name(made.records, made.schemas, made.options)
     monkeypatch.undo()
-    whole = decode(made.records, made.schemas, made.options)
+    whole = by_name(made.records, made.schemas, made.options)
     assert not changed.changes[0].rows.equals(whole.changes[0].rows)

@@ -71,3 +71,31 @@ def test_a_table_without_a_known_commit_leaves_the_cut_out() -> None:
 def test_commits_of_other_streams_and_writers_are_not_looked_at() -> None:
     first = [commit(10, 5, None), commit(30, 9, 5), Committed("9" * 17, "9" * 17, {})]
     assert cuts([*first, commit(40, 3, 1, stream="other")]) == [(5, [10])]
+
+
+def test_a_table_that_was_restored_is_no_part_of_what_it_had() -> None:
+    """The second table had a commit of the batch that ended at 9; its rows came again with the one that ends at 15."""
+    first = [commit(10, 5, None), commit(30, 9, 5), commit(50, 12, 9), commit(90, 15, None), commit(110, 18, 15)]
+    second = [commit(20, 5, None), commit(100, 15, None)]
+    assert cuts(first, second) == [(5, [10, 20]), (15, [90, 100])]
+
+
+def test_nor_before_the_stream_has_noticed() -> None:
+    first, second = [commit(10, 5, None), commit(30, 9, 5), commit(50, 12, 9)], [commit(20, 5, None)]
+    found = declared_cuts("shop", {"first": first, "second": second}, {"second": [f"{60:017}"]})
+    assert [cut.place[0] for cut in found] == [5]
+
+
+def test_a_commit_that_says_no_place_is_not_passed_over() -> None:
+    """One of a time when transactions could be split, or that caught a table up before the first batch of a process."""
+    silent = commit(40, 9, 5)
+    extra = {name: text for name, text in silent.extra.items() if "transactions" not in name}
+    assert extra != silent.extra
+    first = [commit(10, 5, None), commit(30, 9, 5), commit(50, 12, 9)]
+    assert cuts(first, [commit(20, 5, None), replace(silent, extra=extra)]) == [(5, [10, 20])]
+
+
+def test_the_ledger_says_that_the_newest_state_is_one() -> None:
+    first, second = [commit(10, 5, None), commit(30, 9, 5)], [commit(20, 5, None)]
+    found = declared_cuts("shop", {"first": first, "second": second}, newest={0: 9})
+    assert [(cut.place[0], [int(at) for at in cut.commits.values()]) for cut in found] == [(5, [10, 20]), (9, [30, 20])]

@@ -334,6 +334,34 @@ def test_both_tables_of_an_exchange_stop(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("statement", "filled"),
+    [
+        ("ALTER TABLE {} EXCHANGE PARTITION p0 WITH TABLE {}", "u"),
+        ("ALTER TABLE {} CONVERT TABLE {} TO PARTITION b VALUES LESS THAN (9)", "t"),
+        ("ALTER TABLE {} CONVERT PARTITION a TO TABLE {}", "u"),
+        ("ALTER TABLE {0} IMPORT TABLESPACE", "t"),
+        ("ALTER TABLE {0} IMPORT PARTITION a TABLESPACE", "t"),
+    ],
+)
+def test_a_table_whose_first_rows_are_in_no_log_is_named(tmp_path: Path, statement: str, filled: str) -> None:
+    """Its rows come from another table or a file, and no lake table of it can record that."""
+    source = DdlSource()
+    follower = Follower(source, tmp_path)
+    for name in ("t", "u", "other"):
+        source.create(name, {"id": "int", "n": "int"})
+    empty = {"t", "u"} if "{0}" in statement else {filled}
+    for name in sorted({"t", "u", "other"} - empty):
+        source.put(name, 1, n=2)
+    follower.run()
+    source.execute(statement.format("t", "u"), "t", source.tables["t"].columns)
+    source.put("other", 2, n=2)
+    told = {one.table: one for one in follower.run().ddl if one.instant is None}
+    [named] = [one for table, one in told.items() if table.endswith(f".{filled}")]
+    assert "no row of the table has come" in named.verdicts[-1]
+    assert named.undetermined or named.verdicts[0].startswith("refuse: ")
+
+
 def test_a_table_whose_definition_is_not_known_stops(tmp_path: Path) -> None:
     source, follower = partitioned(tmp_path)
     source.ddl.clear()

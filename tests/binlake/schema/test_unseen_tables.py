@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.binlake.schema.ddl_source import Follower
+from tests.binlake.schema.ddl_source import DdlSource, Follower, Table
 from tests.binlake.schema.shadow_tools import Captured
 from tests.binlake.schema.test_schema_changes import COLUMNS
 from tests.binlake.schema.test_shadow_tables import begun, open_points, path_of
@@ -101,3 +101,24 @@ def test_a_table_that_the_settings_leave_out_takes_the_name_of_one_that_they_tak
     judge(follower, seen=False)
     if not dropped:
         judge(follower, "t_old", seen=True)
+
+
+@pytest.mark.parametrize("statement", ["rename", "modify", "key"])
+def test_a_renamed_table_whose_first_definition_is_not_in_the_log(tmp_path: Path, statement: str) -> None:
+    """The log begins with the renaming: its definition comes under the new name, and the lake table has the old one."""
+    source = DdlSource()
+    source.tables["t"] = Table({"id": "bigint", "a": "int", "b": "int"}, key=("id",))
+    source.rename_tables(("t", "u"))
+    source.put("u", 1, a=1, b=2)
+    if statement == "rename":
+        source.rename("u", "a", "c")
+    elif statement == "modify":
+        source.tables["u"].rows[1]["a"] = "1"
+        source.modify("u", "a", "varchar(20)")
+    else:
+        source.rekey("u", "ALTER TABLE u DROP PRIMARY KEY, ADD PRIMARY KEY (b)", ("b",))
+    source.put("u", 2, b=5)
+    follower = Follower(source, tmp_path)
+    follower.run()
+    follower.check("u", "t")
+    assert follower.quarantined() == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
@@ -24,6 +25,22 @@ CHANGING = ("create", "write", "delete", "delete_tree")
 
 class Killed(BaseException):
     """The process is gone; no code may handle it."""
+
+
+@contextmanager
+def silent_threads() -> Iterator[None]:
+    """Threads of a process that has died say nothing: their ``Killed`` is no failure of a test."""
+    outer = threading.excepthook
+
+    def tell(raised: threading.ExceptHookArgs) -> None:
+        if raised.exc_type is not Killed:
+            outer(raised)
+
+    threading.excepthook = tell
+    try:
+        yield
+    finally:
+        threading.excepthook = outer
 
 
 class Answer(StrEnum):

@@ -88,16 +88,20 @@ def test_a_topic_is_taken_only_where_it_is_needed_and_tells_statements(kafka_bro
     assert topics({**without, "kafka": lone}, new=True) == ()
 
 
+def configured(broker: Broker, topic: str, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    change = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})  # it must live until the answers are there
+    for answer in admin.incremental_alter_configs([change]).values():
+        answer.result()
+
+
 def test_check_warns_of_statements_that_kafka_deletes(kafka_broker: Broker, tmp_path: Path) -> None:
     plain = play(kafka_broker, "bank", "plain")
     settings = Settings.parse(json.dumps(minimal(kafka_broker, plain, tmp_path)))
-    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
 
     def warned(retention_ms: int) -> list[str]:
-        entry = ConfigEntry("retention.ms", str(retention_ms), incremental_operation=AlterConfigOpType.SET)
-        change = ConfigResource(ConfigResource.Type.TOPIC, plain.prefix, incremental_configs=[entry])
-        for answer in admin.incremental_alter_configs([change]).values():
-            answer.result()
+        configured(kafka_broker, plain.prefix, "retention.ms", str(retention_ms))
         return [one.detail for one in run_checks(settings) if "retention.ms" in one.detail]
 
     try:
@@ -105,3 +109,18 @@ def test_check_warns_of_statements_that_kafka_deletes(kafka_broker: Broker, tmp_
         assert told.startswith(f"topic {plain.prefix} keeps its records for 7 days")
     finally:
         assert warned(-1) == []
+
+
+def test_check_warns_of_changes_that_kafka_compacts_away(kafka_broker: Broker, tmp_path: Path) -> None:
+    plain = play(kafka_broker, "bank", "plain")
+    settings = Settings.parse(json.dumps(minimal(kafka_broker, plain, tmp_path)))
+
+    def warned(policy: str) -> list[str]:
+        configured(kafka_broker, f"{plain.prefix}.bank.accounts", "cleanup.policy", policy)
+        return [one.detail for one in run_checks(settings) if "cleanup.policy" in one.detail]
+
+    try:
+        [told] = warned("compact")
+        assert f"of {plain.prefix}.bank.accounts alone" in told
+    finally:
+        assert warned("delete") == []

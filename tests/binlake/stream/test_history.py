@@ -17,10 +17,12 @@ from typer.testing import CliRunner
 
 from binlake.cli.app import app
 from binlake.decode.changes import SourceTable
+from binlake.proof.history.keys import row_key, version_keys
 from binlake.rows.upsert import truncates
 from binlake.tables.lake import Lake
 from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 from tests.binlake.stream.dying_store import Answer, DyingStore, Fate, Killed
 from tests.binlake.stream.test_engines import TOPIC, Stream, quarantined
 from tests.binlake.stream.topic_log import COLUMNS, event
@@ -31,6 +33,8 @@ from tests.judges.agreement import assert_same, read_ourselves
 HISTORY = [{"table": "shop.facts", "to": "shop.facts_history"}]
 #: What a place in the binlog is as an ordering value: all events of the tests are in the third file of epoch 0.
 FILE = 3 << 32
+#: Deletes are kept as long as the table, whatever the retention of tombstones.
+FORGETFUL = {"mode": "inline", "after_commits": 3, "tombstone_retention_hours": 0}
 START_MS = 1_760_000_000_000
 Version = tuple[Any, ...]
 
@@ -170,21 +174,32 @@ def sequences(feed: Feed, rng: random.Random) -> Iterator[list[int]]:
         order = order[cut:]
 
 
-@pytest.mark.parametrize("seed", range(1000 if is_nightly() else 30))
-def test_any_delivery_gives_the_versions_of_the_log(tmp_path: Path, seed: int) -> None:
-    """Late, doubled and disordered events, a new process for each batch, deaths, and compactions."""
-    rng = random.Random(seed)
-    feed = Feed.at(tmp_path, compaction={"mode": "inline", "after_commits": 3})
-    feed.stream.document["batch"] = {"shuffle_above_bytes": 0 if seed % 2 else 1 << 30}  # tasks write, or the driver
-    feed.put("c", 1)
-    log_randomly(feed, rng, rng.randint(5, 30))
+def delivered(feed: Feed, rng: random.Random) -> Iterator[None]:
+    """Deliver the log, batch by batch, a new process for each; some die first. Yields after each batch."""
     for numbers in sequences(feed, rng):
         feed.deliver(*numbers)
         if rng.random() < 0.3:
             fate = Fate(rng.randint(0, 60), rng.choice([Answer.DONE, Answer.LOST]))
             with contextlib.suppress(Killed):
-                feed.stream.batch(DyingStore(open_storage(str(tmp_path), {"fsync": "false"}), fate))
+                feed.stream.batch(DyingStore(open_storage(str(feed.stream.path), {"fsync": "false"}), fate))
         feed.stream.batch()
+        yield
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(seed, marks=pytest.mark.full if seed >= 10 else ()) for seed in range(1000 if is_nightly() else 30)],
+)
+def test_any_delivery_gives_the_versions_of_the_log(tmp_path: Path, seed: int) -> None:
+    """Late, doubled and disordered events, a new process for each batch, deaths, and compactions."""
+    rng = random.Random(seed)
+    feed = Feed.at(tmp_path, compaction={"mode": "inline", "after_commits": 3})
+    feed.stream.document["tables"]["overrides"] = [{"match": "shop.facts_history", "compaction": FORGETFUL}]
+    feed.stream.document["batch"] = {"shuffle_above_bytes": 0 if seed % 2 else 1 << 30}  # tasks write, or the driver
+    feed.put("c", 1)
+    log_randomly(feed, rng, rng.randint(5, 30))
+    for _ in delivered(feed, rng):
+        pass
     assert feed.versions() == feed.model.versions()
     assert feed.stream.lake("id", "owner") == [(key, owner) for key, owner, *_, current in feed.versions() if current]
     path = tmp_path / "shop/facts_history"
@@ -313,3 +328,27 @@ def test_a_source_with_a_column_of_its_own_of_that_name_is_refused(tmp_path: Pat
     with pytest.raises(AssertionError, match=f"the source has the column {column}"):
         feed.stream.batch()
     assert feed.stream.lake("id") == [(2,)]
+
+
+def test_a_delete_is_known_as_long_as_the_table(tmp_path: Path) -> None:
+    """Events come long after deletes that ended no version by then, or whose version a late event has ended earlier."""
+    feed = Feed.at(tmp_path, compaction={**FORGETFUL, "after_commits": 1})
+    for key, op in ((1, "c"), (1, "d"), (2, "c"), (2, "u"), (2, "d"), (2, "c"), (2, "u"), (2, "d"), (3, "c")):
+        feed.put(op, key)
+    feed.truncate()
+    feed.put("d", 2)
+    for numbers in ((1, 8), (2, 7), (9, 4), (10,), (0,), (5,), (6,), (3,)):
+        feed.deliver(*numbers)
+        feed.stream.batch()
+    assert feed.versions() == feed.model.versions()
+
+
+def test_an_erasure_finds_a_delete_that_ended_no_version(tmp_path: Path) -> None:
+    """Also where its file group has no file."""
+    feed = Feed.at(tmp_path, buckets=8)
+    for key, op in ((1, "c"), (1, "d"), (2, "c")):
+        feed.put(op, key)
+    feed.deliver(1, 2)
+    feed.stream.batch()
+    table = HudiTable.open(open_storage(str(tmp_path / "shop/facts_history")))
+    assert version_keys(row_key("1", table), table) == {f"id:1,start_at:{FILE + 120}"}

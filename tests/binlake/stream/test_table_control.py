@@ -26,7 +26,7 @@ from binlake.source.offsets import Offsets
 from binlake.stream.batches.runner import BatchRunner
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.recovery import recover
-from binlake.stream.tables.between_batches import BetweenBatches, complain_of_tables
+from binlake.stream.tables.between_batches import BetweenBatches, complain_of_statements, complain_of_tables
 from binlake.tables.audit import audit
 from binlake.tables.lake import Lake
 from hudilake.errors import CorruptDataError, TableStoppedError, TransientError
@@ -111,6 +111,13 @@ class World:
         more = {"connector_name": "s", "scanned_collection": f"shop.{table}", "status": status}
         told = {"id": signal, "type": kind, "aggregate_type": "Incremental Snapshot", "additional_data": more}
         self.told.append(json.dumps(told).encode())
+
+    def tell_keys(self, signal: str, table: str, last: str, greatest: str) -> None:
+        keys = {"last_processed_key": last, "maximum_key": greatest, "current_collection_in_progress": f"shop.{table}"}
+        self.tell(signal, "IN_PROGRESS", table)
+        [*_, document] = map(json.loads, self.told)
+        document["additional_data"] |= keys
+        self.told[-1] = json.dumps(document).encode()
 
     def read_outdated(self, table: str, key: int, owner: str) -> None:
         """A row that was read before a change of its key, and sent after it."""
@@ -306,6 +313,87 @@ def test_the_last_statement_waits_for_rows_that_are_caught_up_at_the_end(tmp_pat
     assert runner.ledger.behind == {}
 
 
+def rekeyed(source: DdlSource, name: str) -> None:
+    source.rekey("t", f"ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY ({name})", (name,))
+
+
+def numbered(path: Path, fate: Fate | None = None) -> tuple[DdlSource, Follower, BatchRunner]:
+    """A table with a row, in the lake."""
+    source = DdlSource()
+    source.create("t", {"id": "bigint", "number": "bigint"})
+    source.put("t", 1, number=1)
+    follower = Follower(source, path, fate=fate)
+    follower.run()
+    assert follower._runner is not None
+    return source, follower, follower._runner
+
+
+def finish(source: DdlSource, follower: Follower, runner: BatchRunner) -> None:
+    """The end of a run, all statements known."""
+    assert follower._registry is not None
+    follower._registry.learn(source.ddl)
+    BetweenBatches(runner, LocalEngine(source.log), follower.told.append, threading.Event()).finish()
+
+
+def test_a_statement_that_still_waits_at_the_end_is_told(tmp_path: Path) -> None:
+    """The rows before it have come after the run began: the next run takes them, and carries it out."""
+    source, follower, runner = numbered(tmp_path)
+    source.put("t", 3, number=3)
+    rekeyed(source, "number")
+    with pytest.raises(TransientError, match=r"shop\.t: its statement at 000003:\d+ waits for rows") as caught:
+        finish(source, follower, runner)
+    assert "the next run carries them out" in caught.value.do_next
+    runner.ledger.pause(SourceTable("shop", "t"), ["s.shop.t"], 1)
+    finish(source, follower, runner)
+    runner.ledger.unpause(SourceTable("shop", "t"))
+    follower.run()
+    finish(source, follower, runner)
+    assert HudiTable.open(open_storage(str(tmp_path / "shop" / "t"))).config.record_key_fields == ("number",)
+
+
+def test_a_statement_that_failed_is_told_at_the_end(tmp_path: Path) -> None:
+    fate = Fate(answer=Answer.FAILED)
+    source, follower, runner = numbered(tmp_path, fate)
+    source.add("t", "size", "int", 7, "NOT NULL DEFAULT 7")
+    assert follower._registry is not None
+    follower._registry.learn(source.ddl)
+    fate.at = len(fate.calls)
+    told = runner.settle()
+    assert told is not None
+    assert "the store failed" in (told.ddl[0].error or "")
+    with pytest.raises(
+        TransientError, match=r"1 tables have statements that were not carried out\. shop\.t: the store"
+    ):
+        finish(source, follower, runner)
+    follower.restart()
+    source.put("t", 2, number=2, size=3)
+    follower.run()
+    assert follower._runner is not None
+    finish(source, follower, follower._runner)
+    follower.check("t")
+
+
+def test_a_statement_whose_error_does_not_pass_is_for_a_person() -> None:
+    passing, final = TransientError("waits"), CorruptDataError("is broken", do_next="mend it")
+    complain_of_statements({})
+    with pytest.raises(TableStoppedError, match=r"1 tables .* shop\.b: is broken") as caught:
+        complain_of_statements({A: passing, B: final})
+    assert caught.value.do_next == "mend it; then start again"
+
+
+def test_statements_that_wait_without_rows_between_them_are_carried_out_in_one_batch(tmp_path: Path) -> None:
+    source, follower, runner = numbered(tmp_path)
+    for _ in range(4):
+        rekeyed(source, "number")
+        rekeyed(source, "id")
+    source.put("t", 2, number=2)
+    assert follower._registry is not None
+    follower._registry.learn(source.ddl)
+    runner.run(1, source.log.end(), 0, LocalEngine(source.log))
+    assert runner.ledger.behind == {}
+    follower.check("t")
+
+
 def test_a_resync_makes_the_table_equal(tmp_path: Path) -> None:
     """Rows are read while others change; changes before, between and after the chunks all count."""
     world = started(tmp_path)
@@ -390,6 +478,42 @@ def test_a_table_that_was_renamed_long_ago_is_fetched_anew(tmp_path: Path) -> No
     world.work()
     assert world.runner.ledger.resyncs[B].step is ResyncStep.DONE
     assert world.lake("b") == world.rows["b_old"]
+
+
+def test_a_resync_in_hand_says_how_far_it_is(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    assert world.runner.resync_in_hand() is None
+    world.ask_for_resync("a", "signal")
+    world.work()
+    world.tell_keys("signal", "a", "3", "11")
+    world.work()
+    reading = world.runner.resync_in_hand()
+    assert reading is not None
+    assert (reading.kind, reading.subject, reading.done, reading.of, reading.unit) == (
+        "resync",
+        "shop.a",
+        3,
+        11,
+        "keys",
+    )
+    world.tell_keys("signal", "a", "9", "11")
+    world.work()
+    further = world.runner.resync_in_hand()
+    assert further is not None
+    assert further.done == 9
+    assert further.seconds_left is not None
+    assert further.seconds_left > 0
+    world.tell_keys("signal", "a", "b-7", "z")  # of such keys nobody knows a share
+    world.read_chunk("a", range(12))
+    world.tell("signal", "TABLE_SCAN_COMPLETED", "a")
+    world.runner._resyncs._looked_s = -1e9
+    world.runner.tend()  # the connector has read the table, and nothing of it is applied
+    applying = world.runner.resync_in_hand()
+    assert applying is not None
+    assert (applying.done, applying.of, applying.unit) == (0, 12, "records")
+    world.work()
+    assert world.runner.resync_in_hand() is None
+    world.check()
 
 
 def test_a_second_resync_without_a_change_in_between(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -99,7 +100,8 @@ def survey(topic: str, ranges: Sequence[OffsetRange]) -> Survey:
 class Bank:
     """A stream over the recording into a lake; ``whole``: with whole transactions only."""
 
-    def __init__(self, path: Path, whole: bool, **batch: Any) -> None:  # noqa: ANN401 - any setting
+    def __init__(self, path: Path, whole: bool, tables: dict[str, Any] | None = None, **batch: Any) -> None:  # noqa: ANN401
+        self.kafka_ends: list[Offsets] = []
         schemas = {f"bank.{t}": {"columns": columns, "key": ["id"]} for t, columns in COLUMNS.items()}
         self.path = path
         self.settings = settings(
@@ -111,7 +113,7 @@ class Bank:
                 "transaction_topic": TRANSACTIONS,
             },
             source={"schemas": schemas},
-            tables={"defaults": {"buckets": 2, "compaction": {"mode": "inline", "after_commits": 20}}},
+            tables=(tables or {}) | {"defaults": {"buckets": 2, "compaction": {"mode": "inline", "after_commits": 20}}},
             batch={"transaction_consistent": whole, **batch},
         )
         self.batches = 0
@@ -127,7 +129,13 @@ class Bank:
             lake.get(self.settings.table_rules(source))
         self.cutter = Transactions(self.settings, ledger, survey, offset_at) if self.whole else None
         registry = SchemaRegistry(self.settings)
-        self.runner = BatchRunner(self.settings, lake, self.state, ledger, registry, services(), self.cutter)
+        self.runner = BatchRunner(
+            self.settings, lake, self.state, ledger, registry, services(), self.cutter, ends=self._ends
+        )
+
+    def _ends(self, places: Offsets) -> Offsets:
+        """What Kafka says: the next of ``kafka_ends``."""
+        return self.kafka_ends.pop(0)
 
     @property
     def whole(self) -> bool:
@@ -233,6 +241,60 @@ def test_a_stream_begins_at_the_oldest_record_of_the_transaction_topic(tmp_path:
     planned = [OffsetRange(TRANSACTIONS, 0, 0, 1), OffsetRange(TRANSACTIONS, 1, 0, 1)]
     assert cutter.cut(planned).ranges == []
     assert ledger.transactions.ms == 1_000
+
+
+#: It began and ended in this millisecond, in which no other one did.
+_LAST, _ITS_MS = "3-4711-7117", 1795242747315
+
+
+def _until_the_last(bank: Bank) -> Offsets:
+    """A batch up to that transaction, after which the source falls silent."""
+    end = Offsets.of_places((t, p, offset_at(t, p, _ITS_MS + 1)) for t, p in recorded())
+    assert bank.batch(end).notices == (f"3 records wait for the end of transaction {_LAST}",)
+    return end
+
+
+def _behind_the_last(bank: Bank) -> bool:
+    return bank.cutter is not None and bank.cutter.recorded is not None and bank.cutter.recorded.last == _LAST
+
+
+def test_the_last_transaction_of_a_silent_source_is_applied(tmp_path: Path) -> None:
+    """Of a transaction topic with several partitions, a record of its millisecond could still have come."""
+    bank = Bank(tmp_path, whole=True)
+    end = _until_the_last(bank)
+    bank.kafka_ends = [end, end]
+    assert bank.runner.look_again(Engine()) is None
+    event = bank.runner.look_again(Engine())
+    assert event is not None
+    assert event.notices == ()
+    assert _behind_the_last(bank)
+    assert bank.sums() == MILLION
+    assert not bank.runner.has_waiting
+    bank.start()  # what it has noted holds for the next process
+    assert bank.batch(ends(Random(1), 1)[-1]).notices == ()
+    assert bank.sums() == MILLION
+
+
+def test_it_waits_while_kafka_has_more(tmp_path: Path) -> None:
+    bank = Bank(tmp_path, whole=True)
+    end = _until_the_last(bank)
+    more = end.merge({TRANSACTIONS: {p: offset + 1 for p, offset in end[TRANSACTIONS].items()}})
+    bank.kafka_ends = [end, more, more, end]
+    assert [bank.runner.look_again(Engine()) for _ in range(4)] == [None] * 4
+    assert bank.runner.has_waiting
+
+
+def test_a_transaction_without_its_end_is_overdue_on_a_silent_source_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank = Bank(tmp_path, whole=True)
+    end = ends(Random(5), 3)[0]
+    end = end.merge({TRANSACTIONS: {p: offset - 1 for p, offset in end[TRANSACTIONS].items()}})
+    bank.batch(end)
+    bank.kafka_ends = [end] * 4
+    monkeypatch.setattr("binlake.stream.transactions.monotonic_s", count(1e9, 300.5).__next__)
+    with pytest.raises(BadInputError, match="is not complete"):
+        assert [bank.runner.look_again(Engine()) for _ in range(4)] == []
 
 
 def test_messages_without_metadata_stop_the_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

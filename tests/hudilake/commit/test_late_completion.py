@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,19 @@ import pytest
 from hudilake.commit.rollback import RollbackPlan, files_of_instant
 from hudilake.errors import LostOwnershipError
 from hudilake.format.timeline.instant import CLEAN, DELTA_COMMIT, ROLLBACK, Instant, State
+from hudilake.index.open import open_index
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
+from hudilake.services.clustering.completion import complete
+from hudilake.services.clustering.job import execute, prepare
+from hudilake.services.clustering.scheduling import schedule
 from hudilake.table.publisher import Publisher
 from hudilake.table.table import HudiTable
-from tests.hudilake.actors.world import template
+from tests.hudilake.actors.world import World, template
 from tests.hudilake.lake import Model, check, commit, new_table, ours, storage_at, upserts, write
 from tests.hudilake.services.cleaning.aged import Aged
+from tests.hudilake.services.clustering.made import Made, clustering
+from tests.programs.crash_points.works import serially
 
 FIRST, SECOND, THIRD = upserts(range(4), 100), upserts([1, 9], 200, "late"), upserts([2], 300, "third")
 
@@ -152,3 +159,35 @@ def test_a_dead_writers_commit_does_not_complete_beneath_a_later_one(
     assert (9 in {row["id"] for row in ours(world.path)}) is not rolled_back
     assert world.opened("next").rollback_pending() == []
     assert HudiTable.open(storage_at(world.path)).timeline.is_completed(instant) is not rolled_back
+
+
+@pytest.mark.parametrize("rolled_back", [True, False], ids=["", "control"])
+def test_a_dead_processs_clustering_does_not_replace_what_a_later_commit_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rolled_back: bool
+) -> None:
+    """It cannot give way any more, once its completing call is sent."""
+    if not rolled_back:
+        monkeypatch.setattr(Publisher, "roll_back_dead", lambda *_: None)
+    made, order = Made.at(tmp_path / "table", "bloom"), clustering("id")
+    made.commit(FIRST)
+    world = World(made.path, indexed=True)
+    dying, living = world.opened("dying"), world.opened("living")
+    requested = schedule(dying, order)
+    assert requested is not None
+    job = prepare(dying, requested, order)
+    assert job is not None
+    assert complete(dying, job, execute(job, serially)).completed
+    (under_way,) = (made.path / ".hoodie" / "timeline").glob("*.replacecommit")
+    body = under_way.read_bytes()
+    under_way.unlink()
+    living.refresh()
+    stream = replace(made, table=living, index=open_index(living))
+    stream.commit(THIRD)
+    arrives(made.path, under_way.name, body)
+    if rolled_back:  # readers believe it until a writer comes, which need not start anew
+        assert ours(made.path) == []
+        living.refresh()
+        stream.commit(upserts([3], 400, "next"))
+    assert ("third2" in {row["name"] for row in ours(made.path)}) is rolled_back
+    assert under_way.exists() is not rolled_back
+    assert world.opened("next").rollback_pending() == []

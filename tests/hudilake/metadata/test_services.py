@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudilake.errors import CorruptDataError
+from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.files.hfile.reader import HFileReader
 from hudilake.format.timeline.avro_container import decode_container
 from hudilake.format.timeline.commit_metadata import CommitMetadata
@@ -19,7 +20,7 @@ from hudilake.format.timeline.history_writer import move_to_history
 from hudilake.format.timeline.instant import CLEAN, COMMIT, DELTA_COMMIT, SAVEPOINT, Instant, State, parse_name
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.config import MetadataConfig
-from hudilake.metadata.records.layout import METADATA_PATH
+from hudilake.metadata.records.layout import METADATA_PATH, initial_instant
 from hudilake.metadata.records.reader import MetadataReader
 from hudilake.metadata.services import compaction, upkeep
 from hudilake.metadata.services.rollback import roll_back
@@ -304,6 +305,20 @@ def test_a_compaction_that_was_overtaken_is_given_up(tmp_path: Path) -> None:
     assert not table.metadata.timeline.pending()
     assert _answers(table.metadata.reader) == _answers(_fresh(table))
     assert not list((tmp_path / "t" / METADATA_PATH).rglob(f"*{instant}*"))
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
+def test_a_call_of_a_dead_initialisation_that_lands_late_stops_nobody(tmp_path: Path, state: State) -> None:
+    """The next initialisation has begun anew, with a number of its own; found by crash points on a slow machine."""
+    table = _table(tmp_path, 3)
+    late = Instant(initial_instant(MetadataPartition.BLOOM_FILTERS, 1), DELTA_COMMIT, state)
+    table.metadata.storage.create(late.path, b"")
+    table.reopen()
+    before = _answers(table.metadata.reader)
+    recover(table.metadata)
+    assert not table.metadata.timeline.pending()
+    assert table.metadata.storage.stat(late.path) is None
+    assert _answers(table.metadata.reader) == before == _answers(_fresh(table))
 
 
 def _plan_compaction(table: IndexedTable) -> str:

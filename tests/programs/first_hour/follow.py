@@ -38,7 +38,8 @@ _PROVIDER = {
 #: Variables of this process that a new terminal of the machine has too.
 _KEPT = ("PIP_", "SSL_", "REQUESTS_", "UV_", "HTTP", "NO_PROXY", "http", "no_proxy", "LANG", "LC_", "BINLAKE_MAVEN")
 _ORDERS = 3
-_LIMIT_S = 900.0
+#: Of a line that was typed. An installation took a quarter of an hour where much other work ran on the machine.
+_LIMIT_S = 3600.0
 _SEEN_S = 120.0
 
 

@@ -14,7 +14,10 @@ SHARE = 0.95
 
 
 def main(names: list[str]) -> int:
-    """Run the mutants of these names, or all; 1 if too many survive, or the control does not."""
+    """Run the mutants of these names, or all; 1 if too many survive, or the control does not, 2 for an unknown name."""
+    if unknown := sorted({*names} - {mutant.name for mutant in (CONTROL, *MUTANTS)}):
+        print(f"there is no mutant {', '.join(unknown)}: docs/mutants.md lists them")
+        return 2
     chosen = [mutant for mutant in (CONTROL, *MUTANTS) if not names or mutant.name in names]
     verdicts = []
     with copied_tree() as root:

@@ -6,6 +6,8 @@ from tests.programs.mutants.mutant import Mutant
 
 _ONCE = "tests/binlake/stream/test_exactly_once.py"
 _NAMES = "tests/whole/security/test_names.py"
+_TRANSACTIONS = "tests/binlake/stream/test_transactions.py"
+_CUTS = "tests/binlake/position/test_cuts.py"
 _RUNS = "tests/binlake/stream/test_several_runs.py"
 
 STREAMS = (
@@ -238,5 +240,41 @@ STREAMS = (
         "    kafka: Mapping[str, str] = field(repr=False)\n",
         "    kafka: Mapping[str, str]\n",
         ("tests/whole/security/test_secrets.py::test_no_value_of_the_stream_shows_a_secret_when_printed",),
+    ),
+    Mutant(
+        "cut-horizon", "a transaction waits while one of its millisecond may be in another partition", "it is taken",
+        "pipeline/binlake/stream/transactions.py",
+        "            inf if silent else self._horizon_ms(survey, planned),\n",
+        "            inf,\n",
+        (f"{_TRANSACTIONS}::test_the_last_transaction_of_a_silent_source_is_applied",),
+    ),
+    Mutant(
+        "look-again-stood", "what waits is applied once the topics have stood still between two looks",
+        "it is applied at the first look",
+        "pipeline/binlake/stream/batches/runner.py",
+        "        if not self._transactions.has_stood(ends) or ends.ahead_of(planned):\n",
+        "        if ends.ahead_of(planned):\n",
+        (f"{_TRANSACTIONS}::test_the_last_transaction_of_a_silent_source_is_applied",),
+    ),
+    Mutant(
+        "look-again-ahead", "what waits is not applied while the topics have more", "it is applied",
+        "pipeline/binlake/stream/batches/runner.py",
+        "        if not self._transactions.has_stood(ends) or ends.ahead_of(planned):\n",
+        "        if not self._transactions.has_stood(ends):\n",
+        (f"{_TRANSACTIONS}::test_it_waits_while_kafka_has_more",),
+    ),
+    Mutant(
+        "cut-split", "the end of a batch that was split is no cut", "it is one",
+        "pipeline/binlake/position/cuts.py",
+        "    if any(one.note.split and one.note.offsets == place for one in every):\n",
+        "    if any(one.note.split and not place for one in every):\n",
+        (f"{_CUTS}::test_a_split_batch_ends_at_no_cut",),
+    ),
+    Mutant(
+        "cut-restored", "a state of which a table had more before it was restored is no cut", "it is one",
+        "pipeline/binlake/position/cuts.py",
+        "        return not begins or (begins[0] is not None and _leads_to(place, begins[0]))\n",
+        "        return not begins or begins[0] is None or _leads_to(place, begins[0])\n",
+        (f"{_CUTS}::test_nor_before_the_stream_has_noticed",),
     ),
 )  # fmt: skip

@@ -257,6 +257,13 @@ TABLES = (
         (f"{_LATE}::test_of_a_commit_that_archival_passes",),
     ),
     Mutant(
+        "replaced-files", "a replacecommit stays active while files of what it replaced are there", "it is archived",
+        "pipeline/hudilake/services/archival.py",
+        "    if any(write.action == REPLACE_COMMIT for write in old):\n",
+        "    if any(write.action == REPLACE_COMMIT for write in old[:0]):\n",
+        ("tests/binlake/tables/test_rebucket.py::test_the_counts_outlive_the_archival_of_the_move",),
+    ),
+    Mutant(
         "index-before-commit", "the metadata table is told before the commit completes", "it is told afterwards",
         "pipeline/hudilake/table/publisher.py",
         "        self.upkeep.note(instant, files, columns)\n"

@@ -89,7 +89,7 @@ class Failure:
 
 def crashed(error: LakeError) -> Failure:
     """The failure of a stream that ended with an error."""
-    return Failure(f"{type(error).__name__}: {_general(error.what)}", "", str(error))
+    return Failure(f"{type(error).__name__}: {general(error.what)}", "", str(error))
 
 
 def failures(stream: StreamLake, excuses: Excuses, read: Reader = hudi_rs.snapshot) -> list[Failure]:
@@ -97,7 +97,7 @@ def failures(stream: StreamLake, excuses: Excuses, read: Reader = hudi_rs.snapsh
     return [*_unapplied(stream), *_errors(stream), *_differences(stream, excuses, read)]
 
 
-def _general(text: str) -> str:
+def general(text: str) -> str:
     """A message without what belongs to one case: names, types, numbers, quoted texts."""
     for pattern, word in _PARTICULARS:
         text = re.sub(pattern, word, text)
@@ -109,18 +109,18 @@ def _unapplied(stream: StreamLake) -> Iterator[Failure]:
     if (path / ".hoodie" / "hoodie.properties").exists():
         rows = hudi_rs.snapshot(path).to_pylist()
         for reason, detail in sorted({(str(row["reason"]), str(row["detail"])) for row in rows}):
-            yield Failure(f"quarantined: {reason}: {_general(detail)}", "", detail)
+            yield Failure(f"quarantined: {reason}: {general(detail)}", "", detail)
 
 
 def _errors(stream: StreamLake) -> Iterator[Failure]:
     """Errors that tables and statements still had in the newest events that name them."""
     for source in stream.behind():
         told = [t.error for event in stream.told for t in event.tables if t.table == str(source) and t.error]
-        yield Failure(f"behind: {_general(told[-1] if told else '')}", str(source), told[-1] if told else "")
+        yield Failure(f"behind: {general(told[-1] if told else '')}", str(source), told[-1] if told else "")
     statements = {(ddl.table, ddl.statement): ddl.error for event in stream.told for ddl in event.ddl}
     for (table, statement), error in statements.items():
         if error is not None:
-            yield Failure(f"not carried out: {_general(error)}", table, f"{statement}: {error}")
+            yield Failure(f"not carried out: {general(error)}", table, f"{statement}: {error}")
 
 
 def _differences(stream: StreamLake, excuses: Excuses, read: Reader) -> Iterator[Failure]:
@@ -184,7 +184,7 @@ def _told(truth: TruthTable, verdict: TableVerdict) -> Iterator[Failure]:
         if absent and _is_null(truth, absent[1]):
             yield Failure("column missing, null in all rows of the source", str(truth), mistake)
         else:
-            yield Failure(f"column: {_general(mistake)}", str(truth), mistake)
+            yield Failure(f"column: {general(mistake)}", str(truth), mistake)
     if verdict.missing_rows or verdict.extra_rows or verdict.duplicate_rows:
         counts = {"missing": verdict.missing_rows, "extra": verdict.extra_rows, "duplicate": verdict.duplicate_rows}
         what = " and ".join(name for name, count in counts.items() if count)

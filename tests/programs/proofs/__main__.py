@@ -15,8 +15,8 @@ from pathlib import Path
 from tests.paths import ROOT
 from tests.programs.proofs.catalog import PARTS
 from tests.programs.proofs.page import PAGE, page
-from tests.programs.proofs.part import Outcome, Part, Task, Verdict
-from tests.programs.proofs.verdicts import add, counted, load
+from tests.programs.proofs.part import ComparingPart, Outcome, Part, Task, Verdict
+from tests.programs.proofs.verdicts import KEPT, add, counted, keep, load, load_kept
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,15 +32,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     ran: dict[Part, list[Verdict]] = {}
     for part in chosen:
         words = tuple(value for name, value in options if name == part.name)
-        ran[part] = run(part, given.place, given.limit, given.start, words)
+        ran[part] = run(part, given.place, given.limit, given.start, words, again=given.again)
     print("\n".join(line for part, verdicts in ran.items() for line in told(part, verdicts)))
     if given.page:
+        for part in chosen:
+            keep(KEPT / f"{part.name}.txt", _known(part, given.place))
         PAGE.write_text(page(PAGE.read_text() if PAGE.exists() else "", {part: v for part, v in ran.items() if v}))
     return int(any(verdict.outcome is Outcome.WRONG for verdicts in ran.values() for verdict in verdicts))
 
 
 def run(
-    part: Part, place: Path, limit: int | None = None, start: int = 0, options: tuple[str, ...] = ()
+    part: Part,
+    place: Path,
+    limit: int | None = None,
+    start: int = 0,
+    options: tuple[str, ...] = (),
+    *,
+    again: bool = False,
 ) -> list[Verdict]:
     """Judge inputs of a part that have no verdict yet; all its verdicts, those of earlier runs too.
 
@@ -48,16 +56,24 @@ def run(
         part: that is run.
         place: of verdicts and of what parts keep.
         limit, start, options: see Task.
+        again: whether inputs that have a verdict are judged, too.
     """
     file = place / f"{part.name}.jsonl"
-    judged = frozenset(verdict.source for verdict in load(file))
+    judged = frozenset(verdict.source for verdict in _known(part, place) if not again)
     own = place / part.name
     own.mkdir(parents=True, exist_ok=True)
     with closing(part.run(Task(own, limit, start, judged, options))) as verdicts:  # type: ignore[type-var]
         for verdict in verdicts:
             add(file, verdict)
             print(f"{part.name}: {verdict.source}: {verdict.outcome.value} {verdict.reason}".rstrip(), flush=True)
-    return load(file)
+    known = _known(part, place)
+    return part.compared(known, place) if isinstance(part, ComparingPart) else known
+
+
+def _known(part: Part, place: Path) -> list[Verdict]:
+    """The newest verdict of each input: of runs here, else of the repository."""
+    verdicts = [*load_kept(KEPT / f"{part.name}.txt"), *load(place / f"{part.name}.jsonl")]
+    return list({verdict.source: verdict for verdict in verdicts}.values())
 
 
 def told(part: Part, verdicts: Sequence[Verdict]) -> list[str]:
@@ -74,6 +90,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=int, help="how many inputs of each part")
     parser.add_argument("--start", type=int, default=0, help="the first seed, or the number of the first input")
     parser.add_argument("--option", action="append", default=[], help="PART=WORD: what only this part understands")
+    parser.add_argument("--again", action="store_true", help="judge inputs that have a verdict, too")
     parser.add_argument("--place", type=Path, default=ROOT / "build" / "proofs", help="of verdicts; removed: all anew")
     parser.add_argument("--page", action=argparse.BooleanOptionalAction, default=True, help="write docs/proofs.md")
     return parser

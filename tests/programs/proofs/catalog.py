@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.programs.proofs.fixtures import Fixtures
 from tests.programs.proofs.model.part import Model
 from tests.programs.proofs.part import Part
+from tests.programs.proofs.spark.part import SparkTables
 from tests.programs.proofs.statements import StatementsPart
 from tests.programs.proofs.suite.binlog_part import BinlogPart
 from tests.programs.proofs.suite.part import SUITE, FilesPart
@@ -20,6 +21,7 @@ _READ = """Each statement goes through binlake's reader of statements; a file is
 
 PARTS: tuple[Part, ...] = (
     ForeignTables(),
+    SparkTables(),
     Fixtures(),
     Turns(),
     SUITE,

@@ -17,8 +17,9 @@ _HEAD = f"""# Proofs
 
 Inputs that nobody here wrote. `make proofs` runs all parts, which takes hours, and writes this page;
 `python -m tests.programs.proofs NAME` runs one of them, `--limit` a piece of it. A run goes on where the last one
-ended: its verdicts are in `build/proofs`. "Refused" has a reason that this documentation gives; "lost by the connector"
-means that the connector's topic or log shows it; "wrong" is a fault of binlake.
+ended: its verdicts are in `build/proofs`, those of a part that takes long also in `tests/data/proofs`; the program's
+help says how to judge anew. "Refused" has a reason that this documentation gives; "lost by the connector" means that
+the connector's topic or log shows it; "wrong" is a fault of binlake.
 
 | part | whose | inputs | how many | {" | ".join(_COLUMNS)} |
 | --- | --- | --- | ---{" | ---" * len(_COLUMNS)} |

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Outcome(StrEnum):
@@ -76,3 +76,11 @@ class Part(Protocol):
 
     def run(self, task: Task) -> Iterator[Verdict]:
         """Judge inputs one after the other. What it starts, it stops when the iterator is closed."""
+
+
+@runtime_checkable
+class ComparingPart(Part, Protocol):
+    """A part whose inputs another part judges, too."""
+
+    def compared(self, verdicts: Sequence[Verdict], place: Path) -> list[Verdict]:
+        """The verdicts with tags that say what became of their inputs there. ``place``: of all parts' verdicts."""

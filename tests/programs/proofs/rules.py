@@ -47,6 +47,21 @@ RULES = (
         "a type or value has no exact form in the lake",
     ),
     Rule(
+        r"bad_value: column COLUMN \(\w+(\(N\))?\) cannot take \{X",
+        "without-kafka.md",
+        "codec of their set has no character for (`bad_value`)",
+    ),
+    Rule(
+        "the binlog has an XA transaction, whose rows are not committed yet",
+        "without-kafka.md",
+        "a transaction is an XA transaction",
+    ),
+    Rule(
+        "may have digits of a second in the form of MariaDB before",
+        "without-kafka.md",
+        "digits of a second in the form that MariaDB writes with `mysql56_temporal_format = OFF`",
+    ),
+    Rule(
         "quarantined: unsupported_type: types of columns .* are not known",
         "limits.md",
         "to quarantine (`unsupported_type`): declare BINARY or VARBINARY",
@@ -55,6 +70,11 @@ RULES = (
         "quarantined: other_columns",
         "schema-changes.md",
         "Such rows go to quarantine with the reason `other_columns`",
+    ),
+    Rule(
+        "through a temporary table of the engine MERGE",
+        "limits.md",
+        "rows that are written through a temporary one are in no log",
     ),
     Rule("dates with zeros are null", "formats.md", "`source.zero_dates` is one policy for DATE, DATETIME and"),
     Rule("quarantined: null_key", "limits.md", "a row that has null there goes to quarantine (`null_key`)"),
@@ -65,7 +85,7 @@ RULES = (
         "A new key in which rows from before have null is not carried out",
     ),
     Rule(
-        "a statement that is refused, with its reason in the lake's commits|quarantined: ddl_refused",
+        "a statement (that )?is refused|quarantined: ddl_refused",
         "schema-changes.md",
         "The rows of the table from that statement on go to quarantine with the reason `ddl_refused`.",
     ),

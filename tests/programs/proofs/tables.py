@@ -11,17 +11,16 @@ Without it only the few in ``tests/data/foreign`` and Hudi's are judged.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow as pa
 
 import hudilake
 from binlake.stream.spark.jars import resolve_archive
 from embedded.jars import HUDI_TESTS
 from hudilake.errors import LakeError, UnsupportedError
 from tests.judges import hudi_rs
+from tests.judges.agreement import Rows
 from tests.judges.rows import canonical
 from tests.paths import DATA
 from tests.programs.proofs.part import Outcome, Task, Verdict
@@ -99,14 +98,15 @@ def judge(name: str, root: Path) -> Verdict:
         return Verdict(name, Outcome.WRONG, "cannot be read", str(error))
     for moment, rows in ours.items():
         theirs = hudi_rs.snapshot(root) if moment is None else hudi_rs.as_of(root, moment)
-        if (difference := _difference(rows, theirs)) is not None:
+        if (difference := difference_of(rows, theirs, "hudi-rs")) is not None:
             return Verdict(name, Outcome.WRONG, "differs from hudi-rs", f"as of {moment or 'now'}: {difference}")
     return Verdict(name, Outcome.EQUAL)
 
 
-def _difference(ours: pa.Table, theirs: pa.Table) -> str | None:
-    one, other = canonical(ours), canonical(theirs)
+def difference_of(ours: Rows, theirs: Rows, judge: str, columns: Sequence[str] | None = None) -> str | None:
+    """How the rows of a judge differ from ours, in words; None if they do not. ``columns``: as of ``canonical``."""
+    one, other = canonical(ours, columns), canonical(theirs, columns)
     if one == other:
         return None
     only = [row for row in one if row not in other], [row for row in other if row not in one]
-    return f"{len(one)} rows, hudi-rs {len(other)}; only here {only[0][:1]}, only there {only[1][:1]}"
+    return f"{len(one)} rows, {judge} {len(other)}; only here {only[0][:1]}, only there {only[1][:1]}"

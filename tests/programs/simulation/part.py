@@ -27,8 +27,10 @@ are lost, late, failed, unanswered or doubled. Nothing sleeps; the store is in m
 newest change of each key, fsck and audit find nothing, and each file holds what its commit recorded. A second stream
 writes one of the tables; tasks end in a drawn order. The kinds of the tables are drawn too: merge-on-read and copy-
 on-write, one to three buckets, hash rings, each index that keeps nothing outside the lake, and streams that serve
-their tables themselves. What a process reads before it has a lock may be as it was before another's work; no store
-that binlake supports gives staler listings. A seed that fails is shrunk: its detail has the fewest steps. An hour of
+their tables themselves, append tables, tables with the engines `partial_update`, `first_row` and `aggregate`, and a
+history table, each of whose versions is compared. Rows of one table change partition.
+What a process reads before it has a lock may be as it was before another's work; no store that binlake supports gives
+staler listings. A seed that fails is shrunk: its detail has the fewest steps. An hour of
 one core plays about 5,000."""
 
     def run(self, task: Task) -> Iterator[Verdict]:

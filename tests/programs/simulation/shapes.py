@@ -31,9 +31,25 @@ _BY_INDEX: Final[tuple[Rules, ...]] = tuple(
     for index in _INDEXES
     if (kind, index) != ("copy_on_write", "consistent_bucket")  # Hudi has no such tables
 )
+#: All events have all columns, so that a row is as its newest event.
+_ENGINES: Final[tuple[Rules, ...]] = tuple(
+    {"merge": {"engine": "partial_update"}, "type": kind, "buckets": 2} for kind in ("merge_on_read", "copy_on_write")
+)
+#: What has to come in the source's sequence, because what is counted cannot be told from what came before.
+_IN_SEQUENCE: Final = ("first_row", "aggregate")
+_FACTS: Final[tuple[Rules, ...]] = tuple(
+    {**rules, "type": kind, "buckets": 2}
+    for kind in ("merge_on_read", "copy_on_write")
+    for rules in (
+        {"merge": {"engine": "first_row"}},
+        {"merge": {"engine": "aggregate", "columns": {"id": "count", "balance": "sum"}}, "key": ["region"]},
+        {"kind": "append"},
+        {"history": "scd2"},
+    )
+)
 #: By table; the other writer knows of buckets alone, and writes orders.
 _SHAPES: Final[Mapping[str, tuple[Rules, ...]]] = {
-    "accounts": (*_BY_BUCKETS, *_BY_INDEX, *_BY_INDEX),
+    "accounts": (*_BY_BUCKETS, *_BY_INDEX, *_BY_INDEX, *_ENGINES, *_FACTS, *_FACTS),
     "orders": _BY_BUCKETS,
 }
 
@@ -45,8 +61,24 @@ def shape(table: str, number: int) -> Rules:
     return {**rules, **_UPKEEP} if number % 4 == 0 else rules
 
 
+def engine_of(rules: Rules) -> str:
+    """What makes the rows: a merge engine, or "append"."""
+    return "append" if rules.get("kind") == "append" else str(rules.get("merge", {}).get("engine", "newest"))
+
+
+def table_in_order(shapes: Mapping[str, Rules], table: str) -> bool:
+    """Whether the records of a table come in the source's sequence."""
+    return engine_of(shapes.get(table, {})) in _IN_SEQUENCE
+
+
 def tables_section(shapes: Mapping[str, Rules]) -> dict[str, Any]:
     """The section ``tables`` of the settings; accounts are partitioned."""
     partition = {"accounts": {"partition": {"column": "region"}}}
-    overrides = [{"match": f"shop.{t}", **partition.get(t, {}), **shapes.get(t, {})} for t in TABLES]
-    return {"defaults": dict(PLAIN), "overrides": overrides}
+    histories = [
+        {"table": f"shop.{t}", "to": f"shop.{t}_history", "kind": rules["history"]}
+        for t, rules in shapes.items()
+        if "history" in rules
+    ]
+    own = {t: {name: value for name, value in rules.items() if name != "history"} for t, rules in shapes.items()}
+    overrides = [{"match": f"shop.{t}", **partition.get(t, {}), **own.get(t, {})} for t in TABLES]
+    return {"defaults": dict(PLAIN), "overrides": overrides, **({"history": histories} if histories else {})}

@@ -13,7 +13,6 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +20,6 @@ import pyarrow as pa
 import pytest
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.order import binlog_order
 from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.settings import Settings
 from binlake.source.offsets import Offsets
@@ -34,6 +32,7 @@ from hudilake.errors import LakeError, TransientError
 from hudilake.format.definition.bucket import bucket_ids
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite
+from hudilake.read import Snapshot, TableReader
 from hudilake.read.slice import read_table
 from hudilake.services.compaction import completion
 from hudilake.services.fsck import Severity, fsck
@@ -44,28 +43,19 @@ from hudilake.table.group_names import group_names
 from hudilake.table.table import HudiTable
 from hudilake.write.group_writer import BaseWriter, GroupWriter, LogWriter
 from tests.binlake.stream.dying_store import DyingStore, Fate, Killed
-from tests.binlake.stream.topic_log import event
 from tests.programs.crash_points.story import TABLES, Place, rows_of, stream
 from tests.programs.simulation import services
+from tests.programs.simulation.changes import Change, versions, wanted
 from tests.programs.simulation.faults import DoubledFate, DrawnPool, Early, EarlyStore, copied
 from tests.programs.simulation.kafka import DrawnEngine, SimulatedTopics
-from tests.programs.simulation.shapes import Rules, shape, tables_section
-from tests.programs.simulation.steps import WORK, Fault, Happening, Step
+from tests.programs.simulation.shapes import Rules, engine_of, shape, table_in_order, tables_section
+from tests.programs.simulation.steps import HOME, WORK, Fault, Happening, Step
 
 #: The streams, and the beginning of their topics' names: the second one has the rows of orders with odd keys.
 STREAMS = {"shop": "s", "second": "u"}
-_FILE = "mysql-bin.000003"
+#: Of a version: its columns.
+VERSION = ("id", "owner", "start_at", "end_at", "is_current")
 _BEGINS_MS = 1_790_000_000_000
-
-
-@dataclass(frozen=True)
-class Change:
-    """What a record is to its table: the newest position of a key wins. ``owner``: None for a delete."""
-
-    table: str
-    key: int
-    pos: int
-    owner: str | None
 
 
 class Simulation:
@@ -85,6 +75,8 @@ class Simulation:
         self.shapes: dict[str, Rules] = {}
         self._settings: dict[str, Settings] = {}
         self.unsure: list[tuple[str, Change]] = []
+        #: The rows at the source, by table and key, as owner and region.
+        self.rows: dict[tuple[str, int], tuple[str, str]] = {}
         self.pos, self.batches, self.broken = 100, 0, 0
         self.order = random.Random(0)
         self.hidden = 0
@@ -95,9 +87,21 @@ class Simulation:
 
     # -- the source and Kafka ---------------------------------------------------------------------------------------
 
-    def _change(self, table: str, key: int, owner: str | None) -> None:
+    def _change(self, table: str, key: int, owner: str | None, region: str | None = None) -> None:
+        """``region``: where the row goes; None: it stays where it is."""
         self.pos += 10
-        self.waiting.append((Change(table, key, self.pos, owner), table))
+        left = self.rows.pop((table, key), None)
+        rules = self.shapes.get(table, {})
+        if engine_of(rules) in ("partial_update", "first_row"):
+            region = None  # the one quarantines what moves a row, the other leaves it where it is
+        if engine_of(rules) == "append":
+            left = None
+        if owner is None and left is None and engine_of(rules) in ("append", "aggregate"):
+            return  # what takes back what was never counted is refused
+        place = region or (left[1] if left is not None else HOME)
+        if owner is not None:
+            self.rows[table, key] = (owner, place)
+        self.waiting.append((Change(table, key, self.pos, owner, place, left), table))
 
     def _send(self, change: Change | None, table: str) -> None:
         topic = _topic(table, "second" if change is not None and table == "orders" and change.key % 2 else "shop")
@@ -107,17 +111,20 @@ class Simulation:
             self.topics.add(topic, b"{broken", None)
             self.broken += 1
             return
-        row = {"id": change.key, "owner": change.owner or "", "balance": "AfQ=", "region": "eu"}
-        self.topics.add(topic, event(table, "d" if change.owner is None else "u", change.pos, row), {"id": change.key})
+        self.topics.add(topic, change.event(), {"id": change.key})
         self.changes[topic, offset] = change
 
     def _deliver(self, number: int) -> None:
         chance = random.Random(number)
         for _ in range(min(chance.randrange(1, 12), len(self.waiting))):
-            self._send(*self.waiting.pop(0 if number % 3 else chance.randrange(len(self.waiting))))
+            at = 0 if number % 3 else chance.randrange(len(self.waiting))
+            if table_in_order(self.shapes, self.waiting[at][1]):
+                at = next(n for n, one in enumerate(self.waiting) if one[1] == self.waiting[at][1])
+            self._send(*self.waiting.pop(at))
 
     def _again(self, number: int) -> None:
         chance, told = random.Random(number), [one for one in self.sent if one[0] is not None]
+        told = [one for one in told if one not in self.waiting or not table_in_order(self.shapes, one[1])]
         for change, table in [chance.choice(told) for _ in range(3) if told]:
             self._send(change, table)
 
@@ -139,10 +146,14 @@ class Simulation:
             self.topics.cut(topic, first)
 
     def _compacted(self, topic: str, stream: str) -> None:
-        """What goes before the stream has read it is not told to it."""
+        """What goes before the stream has read it is not told to it, unless a partition would not be told of it, or a
+        sum would lack it."""
         runner = self.runners.get(stream)
         if runner is not None and not runner.ledger.behind:
             read = runner.ledger.positions.at(topic, 0)
+            unread = [change for (t, n), change in self.changes.items() if t == topic and n >= read]
+            if any(change.moves or engine_of(self.shapes.get(change.table, {})) == "aggregate" for change in unread):
+                return
             for offset in self.topics.compact(topic):
                 if offset >= read:
                     del self.changes[topic, offset]
@@ -245,7 +256,7 @@ class Simulation:
         self.pos += 10
         change = Change("orders", key, self.pos, f"other {self.pos}")
         row = dict.fromkeys(table.schema.names) | {"id": key, "owner": change.owner, "region": "eu"}
-        row[ORDER_FIELD] = binlog_order(0, _FILE, self.pos)
+        row[ORDER_FIELD] = change.order
         rows = pa.Table.from_pylist([row], table.schema)
         rows = rows.add_column(0, RECORD_KEY_FIELD, pa.array([str(key)]))
         (bucket,) = bucket_ids(pa.array([str(key)]), ("id",), table.config.bucket_count)
@@ -265,7 +276,7 @@ class Simulation:
             if (opened := Lake(self.root(fate)).get(rules)) is not None:
                 services.move_rows(opened, step)
             return
-        table = self._table(step.table, fate)
+        table = self._table(self._served(step), fate)
         if table is None:
             return
         undecided = bool(self.unsure)  # the timeline would not say what became of them
@@ -274,21 +285,27 @@ class Simulation:
         elif not undecided and not self.topics.first and not self.topics.gone:  # else a stream asks for what is gone
             self._restore(step, fate)
 
+    def _served(self, step: Step) -> str:
+        """Services turn to the history of a table too."""
+        has_one = "history" in self.shapes.get(step.table, {})
+        return f"{step.table}_history" if has_one and step.number % 2 else step.table
+
     def _restore(self, step: Step, fate: Fate | None) -> None:
         """To a write that is drawn; who starts it finishes it, also after a death. A refusal changes nothing."""
-        whole = self._table(step.table, None)
+        name = self._served(step)
+        whole = self._table(name, None)
         writes = [i.requested_time for i in whole.timeline.completed()] if whole is not None else []
         if not writes:
             return
         chosen = writes[step.number % len(writes)]
         try:
-            restore(HudiTable.open(self.root(fate).sub(f"shop/{step.table}")), chosen)
+            restore(HudiTable.open(self.root(fate).sub(f"shop/{name}")), chosen)
         except (Killed, LakeError):
-            table = HudiTable.open(self.root(None).sub(f"shop/{step.table}"))
+            table = HudiTable.open(self.root(None).sub(f"shop/{name}"))
             finish_pending_restores(table)
             if fate is None:
                 table.rollback_pending()
-        left = HudiTable.open(self.root(None).sub(f"shop/{step.table}")).timeline
+        left = HudiTable.open(self.root(None).sub(f"shop/{name}")).timeline
         undone = {time for time in writes if (write := left.find(time)) is None or not write.completed}
         gone = [self.commits.pop(time) for time in undone & self.commits.keys()]
         self.others = [change for change in self.others if change not in gone]
@@ -313,7 +330,7 @@ class Simulation:
             if not self._settings:
                 self.shapes[step.table] = shape(step.table, step.number)
         elif what is Happening.PUT:
-            self._change(step.table, step.key, f"o{step.number}")
+            self._change(step.table, step.key, f"o{step.number}", step.region)
         elif what is Happening.DELETE:
             self._change(step.table, step.key, None)
         elif what is Happening.POISON:
@@ -369,18 +386,26 @@ class Simulation:
             assert all(change.owner is None for change in changes), f"{name} does not exist"
             return
         changes += [change for change in self.others if change.table == name]
-        newest: dict[int, Change] = {}
-        for change in sorted(changes, key=lambda change: change.pos):
-            newest[change.key] = change
-        wanted = sorted((key, c.owner, "eu") for key, c in newest.items() if c.owner is not None)
-        rows = rows_of(storage)
-        assert rows == wanted, f"{name}: {rows} for {wanted}"
+        rows, held = rows_of(storage), wanted(self.shapes.get(name, {}), changes)
+        assert rows == held, f"{name}: {rows} for {held}"
+        self._check_files(storage, name)
+        if "history" in self.shapes.get(name, {}):
+            history = self.root(None).sub(f"shop/{name}_history")
+            found = TableReader.open(history).read(Snapshot(None), columns=VERSION).read_all().to_pylist()
+            told = sorted((tuple(row.values()) for row in found), key=lambda row: row[:3])
+            assert told == versions(changes), f"{name}_history: {told} for {versions(changes)}"
+            self._check_files(history, f"{name}_history")
+        quarantine = self.root(None).sub("_quarantine/shop")
+        refused = (
+            sum(part.num_rows for part in read_table(quarantine, ["offset"])) if HudiTable.exists(quarantine) else 0
+        )
+        assert refused == self.broken, "quarantine"
+
+    @staticmethod
+    def _check_files(storage: Storage, name: str) -> None:
         findings = [f for f in fsck(storage, OFFSET_KEYS, grace_ms=0).findings if f.severity is Severity.ERROR]
         assert findings == [], name
         assert audit(storage, contents=True).errors == [], name
-        quarantine = self.root(None).sub("_quarantine/shop")
-        held = sum(part.num_rows for part in read_table(quarantine, ["offset"])) if HudiTable.exists(quarantine) else 0
-        assert held == self.broken, "quarantine"
 
 
 def _topic(table: str, stream: str) -> str:

@@ -13,6 +13,9 @@ from tests.programs.crash_points.story import TABLES
 
 #: So few keys that events meet.
 KEYS: Final = 6
+#: Where rows begin, and where those of the partitioned table may go.
+HOME: Final = "eu"
+_REGIONS: Final = (HOME, "us", "asia")
 _CALLS: Final = 130
 
 
@@ -78,6 +81,11 @@ class Step:
     def stream(self) -> str:
         """Whose topics it is about, where both streams have such."""
         return "second" if self.table == "orders" and self.number % 2 else "shop"
+
+    @property
+    def region(self) -> str | None:
+        """Where a changed row goes; None: it stays."""
+        return _REGIONS[self.number // 3 % 3] if self.table == "accounts" and self.number % 3 == 0 else None
 
     def __str__(self) -> str:
         fault = f"; {self.fault}" if self.fault is not None else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -12,9 +13,10 @@ from hudilake.errors import LakeError
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.hypothesis_profile import scaled
+from tests.programs.simulation.changes import Change
 from tests.programs.simulation.faults import Early, EarlyStore, copied
 from tests.programs.simulation.kafka import SimulatedTopics
-from tests.programs.simulation.shapes import shape
+from tests.programs.simulation.shapes import PLAIN, Rules, engine_of, shape
 from tests.programs.simulation.simulation import Simulation, play, simulated_clock
 from tests.programs.simulation.steps import Happening, Step, history, shrunk
 
@@ -98,6 +100,41 @@ def test_an_early_process_sees_the_past_until_it_changes_something() -> None:
     early = EarlyStore(root, past, Early(past, 9, "memory://simulation-early"))
     early.write("c", b"4")
     assert early.stat("b") is not None
+
+
+@pytest.mark.parametrize("rules", [PLAIN, {**PLAIN, "merge": {"engine": "partial_update"}}])
+def test_a_row_that_moves_leaves_its_partition(rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: without before images it is in both. In a table with an engine none moves."""
+    monkeypatch.setattr("tests.programs.simulation.simulation.shape", lambda *_: rules)
+    steps = [Step(Happening.SHAPE, "accounts")]
+    for number in (0, 3):
+        steps += [Step(Happening.PUT, "accounts", 1, number), Step(Happening.DELIVER, number=1), Step(Happening.BATCH)]
+    assert play(steps) == ""
+    whole = Change.event
+    monkeypatch.setattr(Change, "event", lambda change: whole(replace(change, left=None)))
+    assert ("accounts" in play(steps)) == ("merge" not in rules)
+
+
+@pytest.mark.parametrize("kind", ["append", "first_row", "aggregate", "history"])
+def test_each_kind_of_table_is_compared(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: a stream to which the first record is not shown."""
+    kinds = {
+        "history" if "history" in rules else engine_of(rules): n
+        for n in range(1 << 8)
+        if (rules := shape("accounts", n))
+    }
+    steps = [Step(Happening.SHAPE, "accounts", number=kinds[kind])]
+    for number in (1, 2):
+        steps += [Step(Happening.PUT, "accounts", 1, number), Step(Happening.DELIVER, number=1), Step(Happening.BATCH)]
+    assert play(steps) == ""
+    read = SimulatedTopics.read
+
+    def without_the_first(topics: SimulatedTopics, ranges: Sequence[OffsetRange]) -> Iterator[RawRecords]:
+        for records in read(topics, ranges):
+            yield records.select([n for n, offset in enumerate(records.offsets) if offset > 0])
+
+    monkeypatch.setattr(SimulatedTopics, "read", without_the_first)
+    assert play(steps) != ""
 
 
 def test_both_streams_have_rows_in_one_table() -> None:

@@ -134,9 +134,8 @@ class LiveRun:
         return document
 
     def _catch_up(self) -> str:
-        """Wait until the stream has all rows, which nobody kills now; why it never will, or "".
-
-        Of the transaction topic the last records may stay: nothing follows them.
+        """Wait until the stream has all rows, which nobody kills now, though nothing follows them; why it never will,
+        or "".
         """
         records = self.source.records()
         ends = Offsets.of_places((t, p, len(held)) for (t, p), held in records.items())
@@ -144,21 +143,19 @@ class LiveRun:
         deadline = monotonic_s() + _CATCH_UP_S
         self._start_if_dead()
         while short := self._short_of(rows):
-            trouble = self._trouble(ends)
+            trouble = self._trouble()
             if trouble or monotonic_s() > deadline:
                 TpccRecording(records).save(self.place / "recording.xz")
                 return f"the stream: {trouble or f'nothing for {_CATCH_UP_S:.0f} s'}: {short} of {rows}; {self.notices}"
             time.sleep(0.2)
         return ""
 
-    def _trouble(self, ends: Offsets) -> str:
-        """What the stream says that will not pass: it has ended, or it has seen all there is and waits for more."""
+    def _trouble(self) -> str:
+        """What the stream says that will not pass: it has ended."""
         if self.stream is None or not self.stream.running:
             log = self.place / f"stream-{self.starts}.log"
             return f"it ended by itself: {log.read_text(errors='replace').strip()[-600:]}"
-        ledger = self._ledger()
-        has_seen = ledger is not None and not ledger._content.planned.short_of(ends)
-        return "it has seen all and waits" if has_seen and self.notices else ""
+        return ""
 
     def _start_if_dead(self) -> None:
         """A stream that the last kill of a service has ended."""

@@ -87,19 +87,17 @@ class TpccSource:
         self._run("tpcc", "check")
 
     def mark(self) -> None:
-        """Write a row that has its place behind all that was done, wait until it is in its topic, and write another.
+        """Write a row that has its place behind all that was done, and wait until it is in its topic.
 
-        Of several partitions of the transaction topic, the stream leaves what is as new as the newest record for the
-        next batch. A connector that catches up sends the first row in the millisecond of what was done before it.
+        A connector that catches up may send it in the millisecond of what was done before it.
         """
-        for _ in range(2):
-            self._marks += 1
-            self.database.execute(f"INSERT INTO {_MARKS}.marks VALUES ({self._marks})")
-            deadline = clock.monotonic_s() + _PATIENCE_S
-            while self._marked() < self._marks:
-                self.connect.check()
-                if clock.monotonic_s() > deadline:
-                    raise TransientError("the connector does not follow", do_next="read its log")
+        self._marks += 1
+        self.database.execute(f"INSERT INTO {_MARKS}.marks VALUES ({self._marks})")
+        deadline = clock.monotonic_s() + _PATIENCE_S
+        while self._marked() < self._marks:
+            self.connect.check()
+            if clock.monotonic_s() > deadline:
+                raise TransientError("the connector does not follow", do_next="read its log")
 
     def _marked(self) -> int:
         held = [value for records in self.records([_MARKS_TOPIC]).values() for _, _, value in records]

@@ -29,7 +29,8 @@ from tests.whole.cluster.shipped import make_environment, run
 from tests.whole.cluster.workload import BATCH, configure, expected, rows_of
 
 COUNT = 6 * BATCH
-_WAIT_S = 600
+#: Containers unpack an archive of 250 MB, which took minutes where much other work ran on the machine.
+_WAIT_S = 1_200
 #: What the machine asks for, and not the user: little memory, loopback, and Spark's jars where they are.
 _DEFAULTS = {
     "spark.driver.memory": "600m",
@@ -168,6 +169,7 @@ def fetched(lake: str, place: Path) -> Path:
 @pytest.mark.kafka
 @pytest.mark.hdfs
 @pytest.mark.full
+@pytest.mark.timeout(2 * _WAIT_S + 1_200)  # the first test's has the environment and four servers in it
 @pytest.mark.parametrize(
     ("mode", "main_class"),
     [

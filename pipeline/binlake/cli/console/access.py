@@ -2,7 +2,7 @@
 
 Without a token nobody may, and the pages are for reading. The token is compared in constant time and never shown. A
 session lives in memory, so it ends with the console. Its cookie goes to no other site and is read by no script, and a
-form that lacks the session's key, which another site cannot know, does nothing.
+form that lacks the session's key, which another site cannot know, does nothing. Each key is taken once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hudilake.clock import monotonic_s
@@ -78,6 +78,9 @@ class Access:
         return known if known is not None and known.until_s > monotonic_s() else None
 
     def permits(self, cookies: Mapping[str, str], form: Mapping[str, str]) -> bool:
-        """Whether a form comes from a page of a session."""
+        """Whether a form comes from a page of a session and was not sent before: each sending changes the key."""
         session = self.session(cookies)
-        return session is not None and hmac.compare_digest(form.get("key", "").encode(), session.form_key.encode())
+        if session is None or not hmac.compare_digest(form.get("key", "").encode(), session.form_key.encode()):
+            return False
+        self._sessions[cookies[COOKIE]] = replace(session, form_key=secrets.token_urlsafe(32))
+        return True

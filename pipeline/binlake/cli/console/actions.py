@@ -64,6 +64,21 @@ KINDS: Mapping[str, ActionKind] = {
         ("quarantine", "replay", "--dry-run"),
     ),
 }
+#: ``resync`` of a stream whose connector takes no signals, or that has none.
+_FROM_SOURCE = ActionKind(
+    ("table", "resync", "--from-source"),
+    "the table is read anew from the source's database; rows that the source no longer has are deleted",
+)
+
+
+def kind_of(action: str, settings: Settings) -> ActionKind:
+    """What an action is for the tables of a stream. Raises ConfigError for an action that there is not."""
+    if action == "resync" and settings.source.debezium.signal_topic is None:
+        return _FROM_SOURCE
+    kind = KINDS.get(action)
+    if kind is None:
+        raise ConfigError("there is no such action", do_next=f"one of {', '.join(KINDS)}", action=action)
+    return kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +107,17 @@ class ActionRecord:
     output: str = ""
 
 
-def command_of(action: str, conf: str, table: str, *, dry: bool = False) -> list[str]:
-    """The words of an action after ``binlake``. Raises ConfigError for an action that there is not."""
-    kind = KINDS.get(action)
-    if kind is None:
-        raise ConfigError("there is no such action", do_next=f"one of {', '.join(KINDS)}", action=action)
+def command_of(kind: ActionKind, conf: str, table: str, *, dry: bool = False) -> list[str]:
+    """The words of an action after ``binlake``."""
     words = kind.dry if dry else kind.words
-    if action == "replay":  # the table is an option's value
+    if words[:2] == ("quarantine", "replay"):  # the table is an option's value
         return [*words, f"--table={table}", "--", conf]
     return [*words, "--", conf, table]
 
 
-def plan_of(action: str, conf: str, table: str) -> str:
-    """What a command that changes nothing says of an action; "" if there is none. Raises ConfigError."""
-    command = command_of(action, conf, table, dry=True)
-    return _ran(command, 60.0)[1] if KINDS[action].dry else ""
+def plan_of(kind: ActionKind, conf: str, table: str) -> str:
+    """What a command that changes nothing says of an action; "" if there is none."""
+    return _ran(command_of(kind, conf, table, dry=True), 60.0)[1] if kind.dry else ""
 
 
 def _ran(words: Sequence[str], seconds: float) -> tuple[int, str]:
@@ -133,14 +144,14 @@ class ActionLog:
     """
 
     def __init__(self, settings: Settings, conf: str) -> None:
-        self._conf = conf
+        self._settings, self._conf = settings, conf
         self._storage: Storage = open_storage(settings.state_uri, settings.state_options()).sub(DIRECTORY)
         self._clock = InstantClock()
         self._busy = threading.Lock()
 
     def begin(self, action: str, table: str, by: str) -> ActionRecord:
         """Begin an action in a thread. Raises ConfigError if another one runs or there is none such, StorageError."""
-        words = command_of(action, self._conf, table)
+        words = command_of(kind_of(action, self._settings), self._conf, table)
         if not self._busy.acquire(blocking=False):
             raise ConfigError("another action of this stream is under way", do_next="wait until it has ended")
         try:

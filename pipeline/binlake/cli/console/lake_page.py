@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,13 +11,14 @@ from binlake.cli.console.page import Asked, Site, line_points, rendered, state_w
 from binlake.cli.text import duration, number, size
 from binlake.proof.history.history import place_text
 from binlake.settings import Settings
+from binlake.stream.monitoring.status import Writer
 from hudilake.clock import now_ms, parse_instant
 
 #: A compaction that is pending for so long is named, so many of them.
 HANGS_MS, HANGING = 30_000, 5
 #: Tables of one page: the rows that a browser is given, however many tables there are.
 ROWS = 100
-_GRAVE = {"unreadable": 0, "stopped": 1, "paused": 2, "loading": 3, "behind": 4, "ok": 5}
+_GRAVE = {"unreadable": 0, "stopped": 1, "paused": 2, "loading": 3, "behind": 4, "ok": 5, "unread": 6}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,12 @@ class LakeRow:
 
     Args:
         stream, table: their names.
-        state: ``ok``, ``behind``, ``paused``, ``stopped``, ``loading`` or ``unreadable``.
+        state: of ``LookedTable.state``.
         why: of a table that cannot be read.
         behind_ms: how old the newest change in the table is.
         freshness_ms: how long that change took from the source to a visible commit.
         waiting: records in Kafka that are not applied.
-        rows, stored: rows, and bytes of the newest file slices.
+        rows, stored: rows, and bytes of the newest file slices; None of a table that was not read.
         log_ratio: bytes of log files over those of base files.
         commit, age_ms: its last commit, and the time since then.
         pending: compactions that are not completed.
@@ -47,7 +48,7 @@ class LakeRow:
     freshness_ms: int | None
     waiting: int | None
     rows: int | None
-    stored: int
+    stored: int | None
     log_ratio: float | None
     commit: str
     age_ms: int | None
@@ -61,13 +62,13 @@ class LakeRow:
             "newest change": duration(self.behind_ms),
             "freshness": duration(self.freshness_ms),
             "lag": "-" if self.waiting is None else number(self.waiting),
-            "rows": "not counted" if self.rows is None else number(self.rows),
-            "size": size(self.stored),
+            "rows": number(self.rows) if self.rows is not None else "-" if self.stored is None else "not counted",
+            "size": "-" if self.stored is None else size(self.stored),
             "log/base": "-" if self.log_ratio is None else f"{self.log_ratio:.2f}",
             "last commit": duration(self.age_ms),
             "pending": number(len(self.pending)) if self.pending else "-",
             "quarantined": number(self.quarantined) if self.quarantined else "-",
-            "verified": self.verified or "never",
+            "verified": "-" if self.stored is None else self.verified or "never",
         }
 
 
@@ -75,9 +76,9 @@ def lake_row(view: StreamView, settings: Settings, table: LookedTable) -> LakeRo
     """A table of a view."""
     status = table.status
     if status is None:
-        why = table.error.what if table.error is not None else "it was not looked at yet"
-        none = (None, None, table.waiting, None, 0, None, "", None, (), 0, "")
-        return LakeRow(view.name, table.name, "unreadable", why, *none)
+        why = table.error.what if table.error is not None else ""
+        none = (None, None, table.waiting, None, None, None, "", None, (), 0, "")
+        return LakeRow(view.name, table.name, table.state, why, *none)
     rules = settings.table_rules(table.source) if table.source is not None else None
     verified = place_text(status.verified, rules) if status.verified is not None and rules is not None else ""
     return LakeRow(
@@ -158,6 +159,7 @@ def lake_page(site: Site, asked: Asked) -> str:
         found=len(left),
         total=len(rows),
         unseen=sum(view.unseen for view in views),
+        begun=all(view.stream is not None for view in views),
         counts={state: sum(row.state == state for row in rows) for state in _GRAVE},
     )
 
@@ -208,21 +210,33 @@ def hanging(view: StreamView) -> list[str]:
     lines = []
     for age_ms, table, instant in sorted(named, key=lambda one: one[0])[:HANGING]:
         workers = [one for one in table.status.writers if one.instant == instant] if table.status is not None else []
-        who = ", ".join(
-            f"process {one.pid} on {one.host} works on it, last sign {duration(one.silent_s * 1000)} ago"
-            if one.alive
-            else f"process {one.pid} on {one.host}, which worked on it, is dead"
-            for one in workers
-        )
         since = f"compaction {instant} has been pending for {duration(-age_ms)}"
-        lines.append(f"{table.name}: {since}; {who or 'nobody works on it'}")
+        who = ", ".join(map(_worker_words, workers)) or "nobody works on it"
+        lines.append(f"{table.name}: {since}; {who}. Next: {_next_words(workers, f'{view.conf} {table.name}')}")
     return lines
+
+
+def _worker_words(worker: Writer) -> str:
+    process, silent = f"process {worker.pid} on {worker.host}", f"last sign {duration(worker.silent_s * 1000)} ago"
+    if not worker.alive:
+        return f"{process}, which worked on it, is dead"
+    return f"{process} {'is suspended' if worker.suspended else 'works on it'}, {silent}"
+
+
+def _next_words(workers: Sequence[Writer], place: str) -> str:
+    finish = f"binlake compact {place}"
+    for one in workers:
+        if one.alive and one.suspended:
+            return f"kill -CONT {one.pid} lets it go on; or end the process, then {finish}"
+        if one.alive:
+            return f"wait while it gives signs; or end the process, then {finish}"
+    return finish
 
 
 def plain(view: StreamView) -> dict[str, Any]:
     """A view as JSON types: what ``/state.json`` gives."""
     stream = view.stream
-    states = {one.name: one.status.state if one.status is not None else "unreadable" for one in view.tables.values()}
+    states = {one.name: one.state for one in view.tables.values()}
     return {
         "stream": view.name,
         "state": view.state,

@@ -38,25 +38,35 @@ class LookedTable:
         path: below the lake's root.
         name: ``database.table`` as the source calls it now; the path if it was never opened.
         source: the name that its commits record; None if it was never opened.
-        mark: of its timeline, before the look.
-        status: None if it could not be read.
-        error: why.
+        mark: of its timeline, before the look; None before the first one.
+        status: None if it could not be read, or was not looked at yet.
+        error: why it could not be read.
         looked_ms: when, in ms since the epoch.
         waiting: records in Kafka that it has not applied; None if that is not known.
         ages: ``behind_ms`` of the last hour, a value each half minute.
         lock_since_ms: when its lock was first seen with its present holder, in ms since the epoch; None if it is free.
+        by_ledger: its state by the ledger alone, before its first look.
     """
 
     path: str
     name: str
     source: SourceTable | None
-    mark: TimelineMark
+    mark: TimelineMark | None
     status: TableStatus | None
     error: LakeError | None
     looked_ms: int
     waiting: int | None = None
     lock_since_ms: int | None = None
     ages: tuple[int | None, ...] = ()
+    by_ledger: str = "unread"
+
+    @property
+    def state(self) -> str:
+        """``ok``, ``behind``, ``paused``, ``stopped``, ``loading``, ``unreadable``; ``unread`` before the first look,
+        if the ledger does not name another one."""
+        if self.error is not None:
+            return "unreadable"
+        return self.status.state if self.status is not None else self.by_ledger
 
     @property
     def age_ms(self) -> int | None:

@@ -66,7 +66,7 @@ def _of_stream(view: StreamView) -> Iterator[tuple[str, float | None]]:
 
 def _of_table(table: LookedTable) -> Iterator[tuple[str, float | None]]:
     status = table.status
-    yield "binlake_console_unreadable", float(status is None)
+    yield "binlake_console_unreadable", float(table.error is not None)
     yield "binlake_console_lag", table.waiting
     if status is None:
         return

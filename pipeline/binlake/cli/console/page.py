@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -17,13 +18,13 @@ from typing import TypeAlias
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from binlake.cli.console.looked import LookedTable, StreamView
 from binlake.cli.console.watch import StreamWatch
 from binlake.cli.text import duration, moment, number, one_line, size
 from binlake.settings import Settings
-from hudilake.errors import ConfigError
+from hudilake.errors import ConfigError, LakeError
 
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -54,6 +55,11 @@ def _shown(value: object) -> object:
     return one_line(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def held(value: object) -> Markup:
+    """A value as a form control holds it: what the form sends back is what was given."""
+    return escape(str(value))
+
+
 def address(path: str, **query: object) -> str:
     """The address of a page; values that are None or empty are left out."""
     given = {name: value for name, value in query.items() if value not in (None, "")}
@@ -77,7 +83,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(address=address, linked=linked)
-    environment.filters.update(duration=duration, moment=moment, number=number, size=size)
+    environment.filters.update(duration=duration, held=held, moment=moment, number=number, size=size)
     return environment
 
 
@@ -133,6 +139,16 @@ class Site:
         return self.watch(asked).settings
 
 
+#: Set when nobody waits any more for the page that this thread makes.
+LEFT: ContextVar[threading.Event | None] = ContextVar("left", default=None)
+
+
+def has_left() -> bool:
+    """Whether who asked for the page that is being made has gone."""
+    event = LEFT.get()
+    return event is not None and event.is_set()
+
+
 Page: TypeAlias = Callable[[Site, Asked], str]
 
 
@@ -153,6 +169,11 @@ def line_points(values: Sequence[int | None], width: float, height: float) -> li
         else:
             lines[-1].append(f"{place * step:.1f},{height - 1 - (height - 2) * value / top:.1f}")
     return [" ".join(points) for points in lines if points]
+
+
+def error_words(error: LakeError) -> str:
+    """An error within a page: what, and what next."""
+    return f"{error.what}. Next: {error.do_next}" if error.do_next else error.what
 
 
 def state_words(view: StreamView) -> str:

@@ -10,13 +10,15 @@ import json
 import selectors
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from binlake.cli.commands.reads.query import NamedTables, TableQueries, plan_named, text
-from binlake.cli.console.page import Asked, Site, rendered
+from binlake.cli.console.page import Asked, Site, error_words, has_left, rendered
+from binlake.cli.console.plan_picture import MEASURES, PlanPicture, plan_picture
 from binlake.cli.table_options import chosen_one
 from binlake.proof.history.commits import CommitLog
 from binlake.proof.history.history import Line, RowHistory, place_text
@@ -27,11 +29,17 @@ from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError, LakeError
 from hudilake.query.changes.feed import ChangeFeed
 from hudilake.query.changes.position import position_at
-from hudilake.read import ScanPlan, Snapshot, instant_of
+from hudilake.query.sql import SqlQuery
+from hudilake.query.sql.text import lower, spelled
+from hudilake.read import Snapshot, instant_of
+from hudilake.read.inside.tally import ReadTally
 from hudilake.table.table import HudiTable
 
-#: What a query may give and take.
-ROWS, SECONDS, MEMORY, CELL = 500, 30.0, "1GB", 400
+#: What a query may give and take; cells and characters are those of the whole answer.
+ROWS, SECONDS, MEMORY, CELL, CELLS, CHARACTERS = 500, 30.0, "1GB", 400, 20_000, 2_000_000
+#: Queries that run at once for all who look, and how long a further one waits for its turn.
+AT_ONCE, TURN_S = 2, 3.0
+_turns = threading.BoundedSemaphore(AT_ONCE)
 _LINE_BYTES = 4 << 20
 #: Commits that the slider goes over.
 COMMITS = 200
@@ -39,28 +47,43 @@ COMMITS = 200
 
 @dataclass
 class QueryAnswer:
-    """The rows of a query as texts; ``ended``: why there are no more, "" if these are all; ``error``: for people."""
+    """The rows of a query as texts, None for NULL.
+
+    ``ended``: why there are no more, "" if these are all. ``error``: for people. ``tally``: what was read of base
+    files, of a query that came to its end. ``characters``: of all cells.
+    """
 
     columns: list[str] = field(default_factory=list)
-    rows: list[list[str]] = field(default_factory=list)
+    rows: list[list[str | None]] = field(default_factory=list)
     ended: str = ""
     error: str = ""
+    tally: ReadTally | None = None
+    characters: int = 0
 
 
-def run_query(conf: str, sql: str, as_of: str, seconds: float = SECONDS) -> QueryAnswer:
-    """Run an SQL query in a process of its own. ``as_of``: a moment, "" for now."""
+def run_query(conf: str, sql: str, as_of: str, seconds: float | None = None) -> QueryAnswer:
+    """Run an SQL query in a process of its own; it ends with the wish of who asked for it. ``as_of``: a moment, "" for
+    now."""
+    if not _turns.acquire(timeout=TURN_S):
+        return QueryAnswer(error=f"{AT_ONCE} queries run here already. Next: wait until they have ended")
+    seconds = SECONDS if seconds is None else seconds
     moment = ["--as-of", as_of] if as_of else []
-    words = ["query", "--conf", conf, "--format", "json", "--memory", MEMORY, *moment, "--", sql]
-    with subprocess.Popen(
-        [sys.executable, "-m", "binlake.cli", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        try:
-            return _answer(process, monotonic_s() + seconds, seconds)
-        finally:
-            process.kill()
+    words = ["query", "--conf", conf, "--format", "json", "--counts", "--memory", MEMORY, *moment, "--", sql]
+    try:
+        with subprocess.Popen(
+            [sys.executable, "-m", "binlake.cli", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            try:
+                return _answer(process, monotonic_s() + seconds, seconds)
+            finally:
+                process.kill()
+    except (OSError, ValueError) as error:  # the words are too long for a process, or no words at all
+        return QueryAnswer(error=f"the query cannot be run: {error}. Next: correct it")
+    finally:
+        _turns.release()
 
 
 def _answer(process: subprocess.Popen[bytes], until_s: float, seconds: float) -> QueryAnswer:
@@ -73,6 +96,9 @@ def _answer(process: subprocess.Popen[bytes], until_s: float, seconds: float) ->
         while ready.get_map():
             if monotonic_s() > until_s:
                 answer.ended = f"the query was ended after {seconds:.0f} s"
+                return answer
+            if has_left():
+                answer.ended = "nobody waits for it"
                 return answer
             for key, _ in ready.select(0.2):
                 data = key.fileobj.read1(1 << 16)  # type: ignore[union-attr]
@@ -87,18 +113,25 @@ def _answer(process: subprocess.Popen[bytes], until_s: float, seconds: float) ->
                     if answer.ended or len(rest) > _LINE_BYTES:
                         answer.ended = answer.ended or "a row is too large for this page"
                         return answer
+    said = errors.decode(errors="replace").strip()
     if process.wait() != 0:
-        answer.error = errors.decode(errors="replace").strip().rpartition("error: ")[2]
+        answer.error = said.rpartition("error: ")[2]
+    else:
+        answer.tally = ReadTally(**json.loads(said.rpartition("\n")[2]))
     return answer
 
 
 def _take(answer: QueryAnswer, line: bytes) -> None:
-    if len(answer.rows) == ROWS:
-        answer.ended = f"the first {ROWS} rows"
+    count, columns = len(answer.rows), len(answer.columns)
+    if count == ROWS or count * columns >= CELLS or answer.characters >= CHARACTERS:
+        why = "" if count == ROWS else ": more are too large for this page"
+        answer.ended = f"the first {count} rows{why}"
         return
     fields: dict[str, Any] = json.loads(line)
     answer.columns = answer.columns or list(fields)
-    answer.rows.append(["" if value is None else _cell(value) for value in fields.values()])
+    row = [None if value is None else _cell(value) for value in fields.values()]
+    answer.rows.append(row)
+    answer.characters += sum(len(cell) for cell in row if cell is not None)
 
 
 def _cell(value: object) -> str:
@@ -106,11 +139,10 @@ def _cell(value: object) -> str:
     return words if len(words) <= CELL else f"{words[:CELL]}..."
 
 
-def plans(conf: str, sql: str, as_of: str) -> list[ScanPlan]:
-    """What a query would read of each table, without reading data. Raises ConfigError, and what planning raises."""
+def planned(conf: str, sql: str, as_of: str) -> SqlQuery:
+    """What a query would read, without reading data. Raises ConfigError, and what planning raises."""
     asked = TableQueries(Snapshot(instant_of(as_of) if as_of else None))
-    planned = plan_named(NamedTables([sql], None, Path(conf), asked, index=True), count_all=True)
-    return [one.plan for one in planned.tables]
+    return plan_named(NamedTables([sql], None, Path(conf), asked, index=True), count_all=True)
 
 
 def first_query(table: str) -> str:
@@ -198,18 +230,22 @@ def query_page(site: Site, asked: Asked) -> str:
     watch = site.watch(asked)
     sql, as_of, table, key = (asked.get(name, "").strip() for name in ("sql", "as_of", "table", "key"))
     since, until = asked.get("since", "").strip(), asked.get("until", "").strip()
-    error, answer, read, lines, changed = "", None, [], [], None
+    names = sorted(one.name for one in watch.view.tables.values())
+    error, answer, pictures, split, lines, changed = "", None, list[PlanPicture](), list[str](), [], None
     try:
         if sql and asked.get("run"):
-            read = plans(watch.conf, sql, as_of)
+            query = planned(watch.conf, sql, as_of)
+            table = _first_table(query, names)
             answer = run_query(watch.conf, sql, as_of)
+            alone = answer.tally if len(query.tables) == 1 else None
+            pictures = [plan_picture(one.plan, alone) for one in query.tables]
+            split = [*map(str, query.split.parts), *(f"not bucket by bucket: {why}" for why in query.split.why_not)]
         if table and key:
             lines = list(histories(watch.settings, table, key))
         if table and asked.get("diff"):
             changed = difference(watch.settings, table, since, until)
     except LakeError as problem:
-        error = f"{problem.what}. Next: {problem.do_next}" if problem.do_next else problem.what
-    names = sorted(one.name for one in watch.view.tables.values())
+        error = error_words(problem)
     return rendered(
         "query.html",
         site,
@@ -218,7 +254,9 @@ def query_page(site: Site, asked: Asked) -> str:
         sql=sql or (first_query(table) if table else ""),
         as_of=as_of,
         answer=answer,
-        plans=read,
+        plans=pictures,
+        split=split,
+        measures=MEASURES,
         error=error,
         table=table,
         key=key,
@@ -227,5 +265,19 @@ def query_page(site: Site, asked: Asked) -> str:
         since=since,
         until=until,
         names=names,
-        moments=moments(watch.settings, table) if table else [],
+        moments=_moments_or_none(watch.settings, table),
     )
+
+
+def _first_table(query: SqlQuery, names: Sequence[str]) -> str:
+    """The first table of a query, as the lake calls it. ``names``: its tables, as far as they were looked at."""
+    written = spelled(query.tables[0].names[0])
+    return next((name for name in names if lower(name) == written), written)
+
+
+def _moments_or_none(settings: Settings, table: str) -> list[str]:
+    """The commits of a table; none of one that cannot be read, which the rest of the page says."""
+    try:
+        return moments(settings, table) if table else []
+    except LakeError:
+        return []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -23,10 +24,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from binlake.cli.console import lake_page
 from binlake.cli.console.access import Access
-from binlake.cli.console.action_routes import ActionRoutes
+from binlake.cli.console.action_routes import ActionRoutes, form_fields
+from binlake.cli.console.completion_route import completion_route
 from binlake.cli.console.metrics import rendered_metrics
 from binlake.cli.console.origin_pages import lineage_page, quarantine_page
-from binlake.cli.console.page import Page, Site, static_files, templates
+from binlake.cli.console.page import LEFT, Page, Site, static_files, templates
 from binlake.cli.console.query_page import query_page
 from binlake.cli.console.stream_page import stream_page
 from binlake.cli.console.table_page import table_page
@@ -58,6 +60,8 @@ PAGES: Mapping[str, Page] = {
     "/quarantine": quarantine_page,
     "/lineage": lineage_page,
 }
+#: The pages that take a form too, since what they are asked may be too long for an address; and its most bytes.
+LONG, LONG_BYTES = ("/query",), 1 << 20
 
 
 class GuardedHeaders:
@@ -91,9 +95,13 @@ def application(site: Site, hosts: Sequence[str], access: Access | None = None) 
         hosts: the names by which it may be called; ``*`` for any.
         access: who may act; None lets nobody.
     """
-    routes = [Route(path, _page(site, page)) for path, page in PAGES.items()]
+    routes = [
+        Route(path, _page(site, page), methods=["GET", "POST"] if path in LONG else ["GET"])
+        for path, page in PAGES.items()
+    ]
     routes += ActionRoutes(site, access or Access()).routes()
     routes += [
+        Route("/complete", completion_route(site)),
         Route("/events", _events(site)),
         Route("/state.json", _state(site)),
         Route("/metrics", _metrics(site)),
@@ -114,15 +122,28 @@ def _page(site: Site, page: Page) -> Answer:
     declined = _declined(site)
 
     async def answer(request: Request) -> Response:
+        asked = await form_fields(request, LONG_BYTES) if request.method == "POST" else request.query_params
+        left = threading.Event()
+        LEFT.set(left)  # the thread gets a copy of this context
+        waiting = asyncio.create_task(_note_leaving(request, left))
         try:
-            body = await asyncio.to_thread(page, site, request.query_params)
+            body = await asyncio.to_thread(page, site, asked)
         except LakeError as error:
             return await declined(request, error)
         except Exception as error:
             return await _unexpected(request, error)
+        finally:
+            waiting.cancel()
         return HTMLResponse(body)
 
     return answer
+
+
+async def _note_leaving(request: Request, left: threading.Event) -> None:
+    """Set an event when the browser does not wait any more."""
+    while not await request.is_disconnected():
+        await asyncio.sleep(_EVENT_S)
+    left.set()
 
 
 def _declined(site: Site) -> Callable[[Request, Exception], Awaitable[Response]]:

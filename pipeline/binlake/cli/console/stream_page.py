@@ -1,25 +1,27 @@
 """The stream page: its run, its lag by partition, the stages of its batches, and the tables that do not go on.
 
-Stages come from the stream's own metrics (``monitoring.port``), which a scrape gives from memory.
+What the last batches took comes from the stream itself (``monitoring.port``), which tells it from memory.
 """
 
 from __future__ import annotations
 
 import http.client
-from collections.abc import Iterable
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from prometheus_client.parser import text_string_to_metric_families
 
 from binlake.cli.console.lake_page import stream_head
 from binlake.cli.console.page import Asked, Site, rendered
 from binlake.settings import Settings
+from binlake.stream.monitoring.progress import BatchTimes
 from binlake.stream.monitoring.status import StreamStatus
 
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared with, not listened on
 _TIMEOUT_S = 1.0
 #: Partitions of one page, those with the greatest lag.
 PARTITIONS = 200
+#: Of a chart of a stage, and a batch across.
+CHART_HEIGHT, _BAR = 36, 3.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +35,39 @@ class PartitionLag:
 
 
 @dataclass(frozen=True, slots=True)
-class StageTime:
-    """A stage of the batches: its mean time in ms over ``batches``, and whether it is a part of the stage before."""
+class StageChart:
+    """A stage of the last batches, as a small chart of bars; all charts of a page have one scale.
+
+    Args:
+        name: of the stage; ``inner``: whether it is a part of the stage before.
+        values: ms of each batch, the oldest first; None where the batch had no such stage.
+        bars: height of each bar, 0 to ``CHART_HEIGHT``.
+    """
 
     name: str
-    mean_ms: float
-    batches: int
     inner: bool
+    values: Sequence[float | None]
+    bars: Sequence[float]
+
+    @property
+    def known(self) -> list[float]:
+        """The values of the batches that had the stage."""
+        return [value for value in self.values if value is not None]
+
+    @property
+    def last_ms(self) -> float | None:
+        """Of the newest batch."""
+        return self.values[-1]
+
+    @property
+    def mean_ms(self) -> float:
+        """Of the batches that had it."""
+        return sum(self.known) / len(self.known)
+
+    @property
+    def most_ms(self) -> float:
+        """The longest."""
+        return max(self.known)
 
 
 #: In the order in which they follow one another; the parts of a stage after it.
@@ -60,27 +88,21 @@ def partitions(stream: StreamStatus) -> list[PartitionLag]:
     return sorted(places, key=lambda one: (-(one.lag or 0), one.topic, one.partition))
 
 
-def stages(text: str) -> list[StageTime]:
-    """The stages in the metrics of a stream. Raises ValueError for another text."""
-    sums: dict[str, float] = {}
-    counts: dict[str, float] = {}
-    for family in text_string_to_metric_families(text):
-        if family.name != "binlake_stage_seconds":
-            continue
-        for sample in family.samples:
-            into = {"_sum": sums, "_count": counts}.get(sample.name.removeprefix(family.name))
-            if into is not None:
-                into[sample.labels["stage"]] = sample.value
-    ordered: Iterable[str] = [*(name for name in _STAGES if name in sums), *(sums.keys() - _STAGES.keys())]
-    return [
-        StageTime(name, 1000 * sums[name] / counts[name], int(counts[name]), _STAGES.get(name, False))
-        for name in ordered
-        if counts.get(name)
-    ]
+def stage_charts(batches: Sequence[BatchTimes]) -> list[StageChart]:
+    """A chart for each stage that a batch had, in their order."""
+    names = {name for one in batches for name in one.stage_ms}
+    ordered = [*(name for name in _STAGES if name in names), *sorted(names - _STAGES.keys())]
+    top = max((ms for one in batches for ms in one.stage_ms.values()), default=0) or 1
+    charts = []
+    for name in ordered:
+        values = [one.stage_ms.get(name) for one in batches]
+        bars = [round(CHART_HEIGHT * (value or 0) / top, 1) for value in values]
+        charts.append(StageChart(name, _STAGES.get(name, False), values, bars))
+    return charts
 
 
-def scraped(settings: Settings) -> tuple[list[StageTime], str]:
-    """The stages of a running stream, or why they are not known."""
+def last_batches(settings: Settings) -> tuple[list[BatchTimes], str]:
+    """The times of the last batches of a running stream, the newest at the end, or why they are not known."""
     wanted = settings.monitoring
     if not wanted.port:
         return [], "monitoring.port is not set, so the stream tells no stages"
@@ -88,11 +110,13 @@ def scraped(settings: Settings) -> tuple[list[StageTime], str]:
         "127.0.0.1" if wanted.host in _ANY else wanted.host, wanted.port, timeout=_TIMEOUT_S
     )
     try:
-        connection.request("GET", "/metrics")
+        connection.request("GET", "/batches.json")
         answer = connection.getresponse()
-        return stages(answer.read(8 << 20).decode()), ""
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        return [], f"{wanted.host}:{wanted.port}/metrics does not answer: {error}"
+        if answer.status != 200:
+            return [], f"{wanted.host}:{wanted.port}/batches.json answers {answer.status}: is its binlake older?"
+        return [BatchTimes(**fields) for fields in json.loads(answer.read(8 << 20))], ""
+    except (OSError, http.client.HTTPException, ValueError, TypeError) as error:
+        return [], f"{wanted.host}:{wanted.port}/batches.json does not answer: {error}"
     finally:
         connection.close()
 
@@ -102,7 +126,8 @@ def stream_page(site: Site, asked: Asked) -> str:
     watch = site.watch(asked)
     view = watch.view
     running = view.state == "running"
-    known, why = scraped(watch.settings) if running else ([], "the stream does not run")
+    batches, why = last_batches(watch.settings) if running else ([], "the stream does not run")
+    charts = stage_charts(batches)
     places = partitions(view.stream) if view.stream is not None else []
     return rendered(
         "stream.html",
@@ -110,8 +135,11 @@ def stream_page(site: Site, asked: Asked) -> str:
         "stream",
         head=stream_head(view),
         view=view,
-        stages=known,
-        longest=max((one.mean_ms for one in known), default=1) or 1,
+        charts=charts,
+        batches=batches,
+        top_ms=max((one.most_ms for one in charts), default=0),
+        height=CHART_HEIGHT,
+        bar=_BAR,
         why=why,
         places=places[:PARTITIONS],
         more=len(places[PARTITIONS:]),

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from binlake.cli.console.actions import KINDS
+from binlake.cli.console.group_map import SHADES, SIDE, SKIPPING, map_of_skips, map_of_values
 from binlake.cli.console.lake_page import lake_row
-from binlake.cli.console.page import Asked, Site, rendered
+from binlake.cli.console.page import Asked, Site, error_words, rendered
+from binlake.cli.console.plan_picture import MEASURES, plan_picture
 from binlake.cli.console.table_picture import TimelineMove, table_picture
-from binlake.cli.text import duration, number, size
-from hudilake.format.files.view import FileSlice
+from binlake.cli.text import duration, number
+from hudilake.errors import LakeError
+from hudilake.read import ScanPlan, Snapshot, TableReader
 from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 
 _SLOT, _LANE, _LEFT = 9, 22, 130
-_CELL, _ACROSS = 16, 44
-#: What colours a file group -> its value.
-SHADES: Mapping[str, Callable[[FileSlice], float]] = {
-    "size": lambda piece: piece.base_size + piece.log_size,
-    "log ratio": lambda piece: piece.log_size / piece.base_size if piece.base_size else float(piece.log_size > 0),
-    "log files": lambda piece: len(piece.log_files),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,32 +66,22 @@ def _move_words(move: TimelineMove) -> str:
     return ", ".join(words)
 
 
-def group_map(slices: Sequence[FileSlice], shade: str) -> Chart:
-    """The file groups: a square each, the darker the greater its value among them."""
-    values = [SHADES[shade](piece) for piece in slices]
-    top = max(values, default=0) or 1
-    marks = []
-    for place, (piece, value) in enumerate(zip(slices, values, strict=True)):
-        row, column = divmod(place, _ACROSS)
-        words = (
-            f"{piece.partition_path or 'no partition'} {piece.file_id}: base {size(piece.base_size)}, "
-            f"{len(piece.log_files)} log files {size(piece.log_size)}"
-        )
-        marks.append(ChartMark(column * _CELL, row * _CELL, f"q{min(5, int(5 * value / top))}", words))
-    rows = -(-len(slices) // _ACROSS)
-    return Chart(min(len(slices), _ACROSS) * _CELL, max(1, rows) * _CELL, marks)
-
-
 def table_page(site: Site, asked: Asked) -> str:
-    """The page. ``asked``: ``stream``, ``table``; ``shade``, one of ``SHADES``. Raises ConfigError, and as
-    ``table_picture``."""
+    """The page. ``asked``: ``stream``, ``table``; ``shade``, what colours the map of file groups; ``where``, an SQL
+    condition for the map of what is skipped. Raises ConfigError, and as ``table_picture``."""
     watch, looked = site.table(asked)
     settings = watch.settings
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
     timeout_s = settings.locking.heartbeat_timeout_seconds
-    picture = table_picture(root.sub(looked.path), settings.name, timeout_s)
-    shade = asked.get("shade", "size")
-    shade = shade if shade in SHADES else "size"
+    table = HudiTable.open(root.sub(looked.path))
+    picture = table_picture(table, settings.name, timeout_s)
+    where, shade = asked.get("where", "").strip(), asked.get("shade", SKIPPING if asked.get("where") else "size")
+    shade = shade if shade in SHADES or shade == SKIPPING else "size"
+    plan, refusal = _skipping_plan(table, where) if where and shade == SKIPPING else (None, "")
+    if plan is not None:
+        groups = map_of_skips(picture.slices, plan.slices)
+    else:
+        groups = map_of_values(picture.slices, shade if shade in SHADES else "size")
     return rendered(
         "table.html",
         site,
@@ -104,9 +91,22 @@ def table_page(site: Site, asked: Asked) -> str:
         looked=looked,
         picture=picture,
         lanes=lanes(picture.moves),
-        groups=group_map(picture.slices, shade),
+        groups=groups,
         shade=shade,
+        where=where,
+        refusal=refusal,
+        plan=plan_picture(plan) if plan is not None else None,
+        measures=MEASURES,
+        side=SIDE,
         actions=list(KINDS),
-        shades=list(SHADES),
+        shades=[*SHADES, SKIPPING],
         recent=[move for move in reversed(picture.moves) if move.rows is not None or not move.completed][:25],
     )
+
+
+def _skipping_plan(table: HudiTable, where: str) -> tuple[ScanPlan | None, str]:
+    """What a condition leaves to read of a table now, or why that cannot be said."""
+    try:
+        return TableReader(table).plan(Snapshot(), where, count_all=True), ""
+    except LakeError as error:
+        return None, error_words(error)

@@ -25,7 +25,6 @@ from hudilake.format.files.column_stats import ColumnRange
 from hudilake.format.files.view import FileSlice
 from hudilake.format.timeline.instant import COMPLETED_ACTIONS, WRITE_ACTIONS, Instant
 from hudilake.read.index import INDEX_FAILURES, table_index
-from hudilake.storage import Storage
 from hudilake.table.table import HudiTable
 
 #: Instants that are drawn, commits whose bodies are read, files and columns whose ranges are.
@@ -105,15 +104,15 @@ class TablePicture:
     writers: Sequence[Writer]
 
 
-def table_picture(storage: Storage, stream: str, heartbeat_timeout_s: float) -> TablePicture:
+def table_picture(table: HudiTable, stream: str, heartbeat_timeout_s: float) -> TablePicture:
     """Look at one table. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError.
 
     Args:
-        storage: its root.
+        table: open.
         stream: the name of its stream, which tells its commits from those of others.
         heartbeat_timeout_s: after so many seconds a writer is dead.
     """
-    table = HudiTable.open(storage)
+    storage = table.storage
     completed, pending = table.timeline.completed_actions(COMPLETED_ACTIONS), table.timeline.pending()
     shown = sorted([*completed, *pending])[-INSTANTS:]
     bodies = {*[one for one in shown if one.completed and one.action in WRITE_ACTIONS][-COMMITS:]}

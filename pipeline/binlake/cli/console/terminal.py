@@ -11,6 +11,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
+from textual.coordinate import Coordinate
 from textual.widgets import DataTable, Footer, Input, Static
 
 from binlake.cli.console.lake_page import ORDERS, WORST_FIRST, LakeRow, lake_rows, matching, stream_head
@@ -21,10 +22,17 @@ from binlake.position.in_hand import in_hand_words
 _EVERY_S = 1.0
 #: Lines of what is in hand.
 _HAND_LINES = 6
-_STYLES = {"unreadable": "red", "stopped": "red", "paused": "yellow", "loading": "yellow", "behind": "yellow", "ok": ""}
+_STYLES = {"unreadable": "red", "stopped": "red", "paused": "yellow", "loading": "yellow", "behind": "yellow"}
+_STYLES |= {"ok": "", "unread": "dim"}
 _STATES = {"running": "green", "died": "bold red", "failed": "bold red", "stopped": "yellow", "unknown": "yellow"}
 #: Columns of narrow terminals; the others follow where there is room.
 _HEADINGS = tuple(heading for heading in ORDERS if heading != "table")
+
+
+def _cells(row: LakeRow) -> list[Text]:
+    style = _STYLES[row.state]
+    cells = [Text(one_line(cell), style=style, justify="right") for cell in row.cells().values()]
+    return [Text(one_line(row.table), style=style), Text(row.state, style=style), *cells]
 
 
 class LakeTop(App[None]):
@@ -55,6 +63,8 @@ class LakeTop(App[None]):
         self.order = WORST_FIRST
         self.words = ""
         self.shown: list[LakeRow] = []
+        self._drawn: list[list[Text]] = []
+        self._drawn_order: tuple[str, list[str]] | None = None
 
     def compose(self) -> ComposeResult:
         """The head, the filter, the table, the keys."""
@@ -80,16 +90,33 @@ class LakeTop(App[None]):
         before = self.shown[self.table.cursor_row].table if self.table.cursor_row < len(self.shown) else ""
         rows = lake_rows(self.stream_watch.view, self.stream_watch.settings)
         self.shown = matching(rows, self.words, self.order)
+        names = [row.table for row in self.shown]
+        order = self.order, names
+        if order != self._drawn_order:
+            self._draw_anew()
+            self._drawn_order = order
+            if before in names:
+                self.table.move_cursor(row=names.index(before))
+        else:
+            self._draw_changes()
+        self.query_one("#head", Static).update(self._head(len(rows)))
+
+    def _draw_anew(self) -> None:
         self.table.clear(columns=True)
         self.table.add_columns(*(self._heading(one) for one in ("table", "state", *_HEADINGS)))
-        for row in self.shown:
-            style = _STYLES[row.state]
-            cells = [Text(one_line(cell), style=style, justify="right") for cell in row.cells().values()]
-            self.table.add_row(Text(one_line(row.table), style=style), Text(row.state, style=style), *cells)
-        names = [row.table for row in self.shown]
-        if before in names:
-            self.table.move_cursor(row=names.index(before))
-        self.query_one("#head", Static).update(self._head(len(rows)))
+        self._drawn = [_cells(row) for row in self.shown]
+        self.table.add_rows(self._drawn)
+
+    def _draw_changes(self) -> None:
+        """Draw the cells that changed; the table keeps its width, which it would else measure anew."""
+        for place, (was, row) in enumerate(zip(self._drawn, self.shown, strict=True)):
+            cells = _cells(row)
+            if cells == was:
+                continue
+            for column, (old, new) in enumerate(zip(was, cells, strict=True)):
+                if old != new:
+                    self.table.update_cell_at(Coordinate(place, column), new, update_width=len(new) > len(old))
+            self._drawn[place] = cells
 
     def action_sort(self, by: int) -> None:
         """Order by the next heading, or the one before."""

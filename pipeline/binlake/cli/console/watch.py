@@ -2,7 +2,8 @@
 
 A look reads the lease, the ledger and two further files beside it, whatever the number of tables. A table is looked at
 anew when the ledger says that the stream has committed to it, or when its timeline has changed; timelines are listed in
-turn, so many at a look. So a lake at rest costs a fixed number of storage calls, and a page none at all.
+turn, so many at a look. So a lake at rest costs a fixed number of storage calls, and a page none at all. Before the
+first tables are looked at, all that the ledger has are shown by what it says; the worst of them are looked at first.
 """
 
 from __future__ import annotations
@@ -10,16 +11,25 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from binlake.cli.console.looked import LookedTable, StreamView, TimelineMark, waits_for
+from binlake.decode.changes import SourceTable
 from binlake.position.last_words import LastWords
 from binlake.position.ledger import Ledger
 from binlake.settings import Settings
 from binlake.source.offsets import Offsets
 from binlake.stream.monitoring.held import KafkaFacts, held_tables
-from binlake.stream.monitoring.status import StatusSources, StreamStatus, TableStatus, kafka_facts, stream_status
+from binlake.stream.monitoring.status import (
+    StatusSources,
+    StreamStatus,
+    TableStatus,
+    kafka_facts,
+    state_of,
+    stream_status,
+)
 from binlake.tables.catalog import catalog_table_at, table_paths
 from binlake.tables.presence import judged
 from binlake.tables.quarantine import waiting_records
@@ -134,16 +144,21 @@ class StreamWatch:
             self.ask_kafka()
 
     def _looked(self) -> StreamView:
-        known = self._known
         stream = stream_status(self.settings, None)
         stream.facts, stream.kafka = self._facts, self._kafka
         stream.ends = self._facts.ends if self._facts is not None else None
         self._find_paths(stream.ledger)
-        due = self._due(stream.ledger)
+        due = self._due(stream)
+        if self.view.stream is None:
+            self.view = self._view_of(stream, due)
         if due:
             self._take_in(due[:TABLES_A_LOOK], stream.ledger)
         self._keep(stream)
-        ledger = stream.ledger
+        return self._view_of(stream, due[TABLES_A_LOOK:])
+
+    def _view_of(self, stream: StreamStatus, due: Sequence[str]) -> StreamView:
+        """What is known now. ``due``: the paths that the next looks take in."""
+        known, ledger = self._known, stream.ledger
         held = tuple(held_tables(ledger, stream.requests, self._facts, self.conf)) if ledger is not None else ()
         tables = {
             path: replace(
@@ -151,7 +166,7 @@ class StreamWatch:
                 waiting=waits_for(one.source, ledger, self._facts) if one.source is not None else None,
                 ages=tuple(known.ages.get(path, ())),
             )
-            for path, one in known.looked.items()
+            for path, one in {**self._unread(ledger), **known.looked}.items()
         }
         return StreamView(
             self.settings.name,
@@ -159,12 +174,23 @@ class StreamWatch:
             stream,
             held,
             MappingProxyType(tables),
-            len(due[TABLES_A_LOOK:]),
+            len(due),
             LastWords.load(self._state),
             tuple(known.lags),
             known.waiting.total(),
             now_ms(),
+            version=self.view.version,
         )
+
+    def _unread(self, ledger: Ledger | None) -> dict[str, LookedTable]:
+        """The tables that were not looked at yet, by path, as the ledger knows them."""
+        known = self._known
+        unread = {path: source for source, path in (ledger.tables.items() if ledger is not None else ())}
+        return {
+            path: LookedTable(path, str(source), source, None, None, None, 0, by_ledger=_ledger_state(source, ledger))
+            for path, source in unread.items()
+            if path in known.paths and path not in known.looked
+        }
 
     def _find_paths(self, ledger: Ledger | None) -> None:
         """The paths of the lake's tables: those of the ledger, and at intervals those that a listing finds."""
@@ -178,10 +204,11 @@ class StreamWatch:
         for gone in known.looked.keys() - set(known.paths):
             del known.looked[gone]
 
-    def _due(self, ledger: Ledger | None) -> list[str]:
-        """The paths to look at: first those never seen, then those that changed by the ledger, then by a listing."""
-        known = self._known
-        unseen = [path for path in known.paths if path not in known.looked]
+    def _due(self, stream: StreamStatus) -> list[str]:
+        """The paths to look at: first those never seen, the worst by the ledger before all others, then those that
+        changed by the ledger, then by a listing."""
+        known, ledger = self._known, stream.ledger
+        unseen = self._worst_first([path for path in known.paths if path not in known.looked], ledger)
         seen = [path for path in known.paths if path in known.looked]
         changed = [path for path in seen if known.applied.get(path) != _applied(known.looked[path], ledger)]
         # a table that is locked or worked on is looked at again, so that a writer that hangs is seen
@@ -191,6 +218,18 @@ class StreamWatch:
         listed = (rest[start:] + rest[:start])[:LISTED_A_LOOK]
         moved = [path for path in listed if TimelineMark.of(self._root.sub(path)) != known.looked[path].mark]
         return [*unseen, *changed, *moved, *sorted(busy)]
+
+    def _worst_first(self, unseen: Sequence[str], ledger: Ledger | None) -> list[str]:
+        if ledger is None or not unseen:
+            return list(unseen)
+        sources = {path: source for source, path in ledger.tables.items()}
+
+        def order(path: str) -> tuple[bool, int]:
+            source = sources.get(path)
+            waiting = waits_for(source, ledger, self._facts) if source is not None else None
+            return source not in ledger.behind, -(waiting or 0)
+
+        return sorted(unseen, key=order)
 
     def _take_in(self, paths: list[str], ledger: Ledger | None) -> None:
         known = self._known
@@ -234,6 +273,11 @@ class StreamWatch:
             for gone in known.ages.keys() - known.looked.keys():
                 del known.ages[gone]
             known.kept_s = monotonic_s()
+
+
+def _ledger_state(source: SourceTable, ledger: Ledger | None) -> str:
+    state = state_of(source, ledger)
+    return "unread" if state == "ok" else state
 
 
 def _applied(looked: LookedTable, ledger: Ledger | None) -> tuple[Offsets, str]:

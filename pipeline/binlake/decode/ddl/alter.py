@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 from binlake.decode.ddl.clauses import (
+    WAY_OUT,
     AddColumn,
     ChangeKey,
     Clause,
@@ -121,8 +123,8 @@ def _dropped(clause: Reader) -> Iterator[Clause]:
 
 _AUTO_INCREMENT = "AUTO_INCREMENT"
 #: Engines that keep no rows, or have them in another place.
-_ELSEWHERE = ("BLACKHOLE", "FEDERATED", "CONNECT", "SPIDER", "EXAMPLE", "MERGE", "MRG_MYISAM", "MRG_MyISAM")
-_WAY_OUT = "binlake verify finds them, binlake table resync fetches the rows anew"
+_NOWHERE = "BLACKHOLE"
+_ELSEWHERE = (_NOWHERE, "FEDERATED", "CONNECT", "SPIDER", "EXAMPLE", "MERGE", "MRG_MYISAM")
 
 
 def unlogged_changes(tokens: Sequence[Token], clauses: Sequence[Clause], *, ignores: bool) -> Iterator[UnloggedChange]:
@@ -137,23 +139,28 @@ def unlogged_changes(tokens: Sequence[Token], clauses: Sequence[Clause], *, igno
         why = (
             "ALTER IGNORE deletes rows that a key, a check or a partition does not take, and the log does not say which"
         )
-        yield UnloggedChange("", f"{why}: {_WAY_OUT}")
+        yield UnloggedChange("", f"{why}: {WAY_OUT}")
     if _are_near(tokens, "DISCARD", "TABLESPACE") or _are_near(tokens, "IMPORT", "TABLESPACE"):
-        yield UnloggedChange(
-            "", f"rows come and go with a file of the table, and the log does not say which: {_WAY_OUT}"
-        )
-    for index, token in enumerate(tokens):
-        engine = next((one for one in tokens[index + 1 : index + 3] if not one.is_sign("=")), None)
-        if token.is_word("ENGINE") and engine is not None and engine.value.upper() in map(str.upper, _ELSEWHERE):
-            why = (
-                f"a table of {engine.value} keeps its rows nowhere or elsewhere, and the log does not say which it has"
-            )
-            yield UnloggedChange("", f"{why}: {_WAY_OUT}")
+        why = f"rows come and go with a file of the table, and the log does not say which: {WAY_OUT}"
+        yield UnloggedChange("", why, brings=tokens[0].is_word("IMPORT"))
+    yield from kept_elsewhere(tokens)
     for clause in clauses:
         column = clause.column if isinstance(clause, ModifyColumn | RenameColumn) else None
         if column is not None and column.computed == _AUTO_INCREMENT:
-            why = f"AUTO_INCREMENT gives rows with 0 or null new numbers, and the log does not say which: {_WAY_OUT}"
+            why = f"AUTO_INCREMENT gives rows with 0 or null new numbers, and the log does not say which: {WAY_OUT}"
             yield UnloggedChange(column.name, why)
+
+
+def kept_elsewhere(tokens: Iterable[Token], *, made: bool = False) -> Iterator[UnloggedChange]:
+    """What an engine that keeps no rows itself leaves open. ``made``: the table has no rows from before, so that a
+    BLACKHOLE loses none."""
+    tokens = list(takewhile(lambda token: not token.is_word("SELECT"), tokens))
+    for index, token in enumerate(tokens):
+        word = next((one for one in tokens[index + 1 : index + 3] if not one.is_sign("=")), None)
+        engine = word.value.upper() if token.is_word("ENGINE") and word is not None else ""
+        if engine in _ELSEWHERE and not (made and engine == _NOWHERE):
+            why = f"a table of {engine} keeps its rows nowhere or elsewhere, and the log does not say which it has"
+            yield UnloggedChange("", f"{why}: {WAY_OUT}", brings=engine != _NOWHERE)
 
 
 def _may_drop_rows(tokens: Sequence[Token], clauses: Sequence[Clause]) -> bool:

@@ -59,12 +59,18 @@ class ConvertCharset:
     charset: str
 
 
+#: What to do about rows that the log does not say.
+WAY_OUT = "binlake verify finds them, binlake table resync fetches the rows anew"
+
+
 @dataclass(frozen=True, slots=True)
 class UnloggedChange:
-    """Rows change without an event. ``column``: the one whose values change; "" for whole rows. ``why``: in words."""
+    """Rows change without an event. ``column``: the one whose values change; "" for whole rows. ``why``: in words.
+    ``brings``: whether a table without rows may have some by it."""
 
     column: str
     why: str
+    brings: bool = False
 
 
 Clause = (

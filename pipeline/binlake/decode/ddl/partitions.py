@@ -85,6 +85,11 @@ class ChangePartitions:
     count: int = 0
     defined: Partitioning | None = None
 
+    @property
+    def brings_rows(self) -> bool:
+        """Whether rows come from another table, or from a file."""
+        return self.action in (PartitionAction.EXCHANGE, PartitionAction.IMPORT)
+
 
 def partition_clause(tokens: Sequence[Token]) -> ChangePartitions | None:
     """The partition clause that an ALTER TABLE consists of or ends with, or a CREATE TABLE ends with; None if it has

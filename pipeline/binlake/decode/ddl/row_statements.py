@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.clauses import EVERY_TABLE, Action, TableEffect, UnloggedChange
+from binlake.decode.ddl.clauses import EVERY_TABLE, WAY_OUT, Action, TableEffect, UnloggedChange
 from binlake.decode.ddl.tokens import Reader, Token, split_at_commas
 
 #: The first words of such statements.
@@ -23,12 +23,14 @@ HEAD_TOKENS: Final = 2_000
 AS_STATEMENT: Final = UnloggedChange(
     "",
     "a session wrote its changes of rows as a statement (binlog_format was not ROW), and the log does not say which "
-    "rows: binlake verify finds them, binlake table resync fetches the rows anew",
+    f"rows: {WAY_OUT}",
+    brings=True,
 )
 FILLED_BY_SELECT: Final = UnloggedChange(
     "",
     "CREATE TABLE ... SELECT was written as a statement (binlog_format was not ROW), and the log does not say its "
-    "rows: binlake verify finds them, binlake table resync fetches the rows anew",
+    f"rows: {WAY_OUT}",
+    brings=True,
 )
 _MODIFIERS: Final = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE", "HISTORY")
 _JOINS: Final = ("JOIN", "STRAIGHT_JOIN")

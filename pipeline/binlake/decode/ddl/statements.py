@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.alter import added, clauses_of, renamed_column, unlogged_changes
-from binlake.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, Clause, TableEffect, UnloggedChange
+from binlake.decode.ddl.alter import added, clauses_of, kept_elsewhere, renamed_column, unlogged_changes
+from binlake.decode.ddl.clauses import EVERY_TABLE, WAY_OUT, Action, AddColumn, Clause, TableEffect, UnloggedChange
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction, partition_clause
 from binlake.decode.ddl.row_statements import CHANGES_ROWS, FILLED_BY_SELECT, HEAD_TOKENS, read_table, row_effects
 from binlake.decode.ddl.tokens import (
@@ -25,9 +25,11 @@ from binlake.decode.ddl.tokens import (
 
 #: MariaDB logs a transaction that it rolls back and that has changed what it cannot undo: a table of another engine, a
 #: temporary table. Debezium gives its rows as if it were committed, and then this statement (measured, 3.4).
-ROLLED_BACK = (
-    "the source rolled back a transaction whose rows the connector had given as committed: binlake verify finds them, "
-    "binlake table resync fetches the rows anew"
+ROLLED_BACK = f"the source rolled back a transaction whose rows the connector had given as committed: {WAY_OUT}"
+
+BELOW_MERGE = (
+    "rows that are written through a table of the engine MERGE come under its name, and the log does not say in which "
+    f"table below it they are: {WAY_OUT}"
 )
 
 
@@ -127,6 +129,10 @@ def _create(reader: Reader, database: str) -> Iterator[TableEffect]:
     yield TableEffect(Action.CREATE, source, tuple(clauses), like=like)
     if filled:
         yield TableEffect(Action.ALTER, source, (FILLED_BY_SELECT,))
+    elsewhere = tuple(kept_elsewhere(reader.rest, made=True))
+    if elsewhere:
+        yield TableEffect(Action.ALTER, source, elsewhere)
+    yield from _merged(reader.rest, database)
 
 
 def _selects(tokens: Sequence[Token]) -> bool:
@@ -163,22 +169,42 @@ def _alter(reader: Reader, database: str) -> Iterator[TableEffect]:
             clauses += clauses_of(clause)
     clauses += unlogged_changes(rest, clauses, ignores=ignores)
     yield TableEffect(Action.ALTER, source, tuple(clauses))
+    yield from _merged(rest, database)
     if partitions is not None and partitions.action is PartitionAction.EXCHANGE:
-        yield from _exchanged(reader.rest, database)
+        yield from _exchanged(reader.rest, source, database)
     if renamed is not None:
         yield TableEffect(Action.RENAME, source, to=renamed)
 
 
-def _exchanged(tokens: Sequence[Token], database: str) -> Iterator[TableEffect]:
-    """The other table of EXCHANGE PARTITION: its rows change, too."""
+def _exchanged(tokens: Sequence[Token], source: SourceTable, database: str) -> Iterator[TableEffect]:
+    """The other table of EXCHANGE PARTITION: its rows change, too. CONVERT PARTITION makes it, with rows; CONVERT TABLE
+    ends it."""
     for start in range(len(tokens) - 2):
-        other = (
-            read_table(Reader(tokens[start + 2 : start + 5]), database)
-            if _are(tokens[start : start + 2], "WITH", "TABLE")
-            else None
-        )
-        if other is not None:
-            yield TableEffect(Action.ALTER, other, (ChangePartitions(PartitionAction.EXCHANGE),))
+        words = tokens[start : start + 2]
+        if not (words[1].is_word("TABLE") and words[0].is_word("WITH", "TO", "CONVERT")):
+            continue
+        other = read_table(Reader(tokens[start + 2 : start + 5]), database)
+        if other is None:
+            continue
+        if words[0].is_word("CONVERT"):
+            yield TableEffect(Action.DROP, other)
+            return
+        if words[0].is_word("TO"):
+            yield TableEffect(Action.CREATE, other, like=source)
+        yield TableEffect(Action.ALTER, other, (ChangePartitions(PartitionAction.EXCHANGE),))
+
+
+def _merged(tokens: Sequence[Token], database: str) -> Iterator[TableEffect]:
+    """The tables below one of the engine MERGE: rows that are written through it come under its name."""
+    for start, token in enumerate(tokens):
+        if token.is_word("SELECT"):
+            return  # another UNION
+        if token.is_word("UNION"):
+            reader = Reader(tokens[start + 1 :])
+            reader.take_sign("=")
+            for part in split_at_commas(reader.bracketed() or []):
+                if not _selects(part) and (table := read_table(Reader(part), database)) is not None:
+                    yield TableEffect(Action.ALTER, table, (UnloggedChange("", BELOW_MERGE, brings=True),))
 
 
 def _without_partitions(tokens: Sequence[Token], clause: ChangePartitions | None) -> Sequence[Token]:

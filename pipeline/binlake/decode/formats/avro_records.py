@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
@@ -16,6 +17,8 @@ from binlake.decode.options import DecodeOptions
 from binlake.decode.quarantine import Fault, Reason
 
 _DEEPEST = 16
+#: What fastavro's errors say of the object that it reads: each attempt would tell the same fault in other words.
+_ADDRESS = re.compile(r" from <_io\.BytesIO object at 0x[0-9a-f]+>")
 _BAD = (ValueError, EOFError, IndexError, KeyError, TypeError, OverflowError, RecursionError, UnicodeDecodeError)
 
 
@@ -56,12 +59,16 @@ class Opener(Generic[S]):
     def open(self, value: bytes) -> tuple[bytes, S]:
         """The JSON of a value and its schema. Raises Refused."""
         schema_id = int.from_bytes(value[1:AVRO_HEAD_BYTES], "big")
-        if schema_id not in self._known:
-            self._known[schema_id] = self._schema(schema_id)
-        schema = self._known[schema_id]
+        schema = self.schema(schema_id)
         if isinstance(schema, Fault):
             raise RefusedRecordError(schema)
         return json_of(value, AVRO_HEAD_BYTES, schema, f"schema {schema_id}"), schema
+
+    def schema(self, schema_id: int) -> S | Fault:
+        """The schema of an id, or why there is none."""
+        if schema_id not in self._known:
+            self._known[schema_id] = self._schema(schema_id)
+        return self._known[schema_id]
 
     def _schema(self, schema_id: int) -> S | Fault:
         registry = self.options.registry
@@ -89,7 +96,7 @@ def json_of(value: bytes, start: int, schema: ReadSchema, named: str) -> bytes:
             raise RefusedRecordError(Fault(Reason.NAN, "a number that is not finite"))
         return msgspec.json.encode(record)
     except _BAD as error:
-        detail = f"no record of {named}: {type(error).__name__} {error}"
+        detail = f"no record of {named}: {type(error).__name__} {_ADDRESS.sub('', str(error))}"
         raise RefusedRecordError(Fault(Reason.MALFORMED_AVRO, detail[:300])) from error
 
 

@@ -10,7 +10,7 @@ changes its key always gets its before image and the row under the old key is de
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,7 +33,7 @@ from binlake.decode.formats.canal_messages import (
     source_of,
     version_of,
 )
-from binlake.decode.messages.chunk import IGNORED, DecodeChunk, TableEvents
+from binlake.decode.messages.chunk import IGNORED, DecodeChunk, Groups, TableEvents
 from binlake.decode.messages.duplicates import with_duplicate_members
 from binlake.decode.messages.envelopes import TOMBSTONE
 from binlake.decode.messages.images import before_of
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from binlake.decode.templates.canal import CanalRows
 
 _I64 = npt.NDArray[np.int64]
-_NONE = np.empty(0, dtype=np.int64)
 _NULL = b"null"
 _ROW_OPS = {"INSERT": "c", "UPDATE": "u", "DELETE": "d"}
 _DDL = frozenset({"CREATE", "ALTER", "ERASE", "RENAME", "CINDEX", "DINDEX"})
@@ -70,14 +69,6 @@ class _Kind:
     key: tuple[str, ...] | None
 
 
-@dataclass
-class _Messages:
-    """Messages of one kind, with their records: those that templates have read, and the others."""
-
-    read: list[_I64] = field(default_factory=list)
-    others: list[tuple[int, AnyMessage]] = field(default_factory=list)
-
-
 @dataclass(frozen=True)
 class _Scan:
     """What templates have read. ``live``: the records of all messages."""
@@ -99,10 +90,11 @@ def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
     live = chunk.live()
     scan = _scanned(chunk, live)
-    messages_by_kind: dict[_Kind, _Messages] = {}
+    groups: Groups[_Kind, AnyMessage] = Groups()
     if scan is not None:
+        groups = Groups(scan.records(np.arange(len(scan.rows.rows))))
         chunk.decoded.by_template += len(scan.rows.rows)
-        _sort_read(chunk, scan, messages_by_kind)
+        _sort_read(chunk, scan, groups)
         live = np.delete(scan.live, scan.rows.rows).tolist()
     heads = heads_of(chunk, live)
     values = [chunk.records.values[index] or b"" for index, _ in heads]
@@ -112,9 +104,9 @@ def read(chunk: DecodeChunk) -> None:
         if fault is not None:
             chunk.refuse(index, fault, source_of(head))
         elif (of_kind := _settled(chunk, index, head)) is not None:
-            messages_by_kind.setdefault(of_kind, _Messages()).others.append((index, head))
-    for kind, messages in sorted(messages_by_kind.items(), key=lambda item: _first(item[1], scan)):
-        _decode_kind(chunk, kind, messages, scan)
+            groups.add(of_kind, index, head)
+    for kind, taken, messages in groups.in_order():
+        _decode_kind(chunk, kind, taken, messages, scan)
     if chunk.tombstones:
         chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
 
@@ -141,7 +133,7 @@ def _scanned(chunk: DecodeChunk, live: list[int]) -> _Scan | None:
     return None if rows is None else _Scan(rows, np.array(live, dtype=np.int64))
 
 
-def _sort_read(chunk: DecodeChunk, scan: _Scan, messages_by_kind: dict[_Kind, _Messages]) -> None:
+def _sort_read(chunk: DecodeChunk, scan: _Scan, groups: Groups[_Kind, AnyMessage]) -> None:
     """Sort the messages that templates have read into kinds; those of ignored tables are counted."""
     everything = np.arange(len(scan.rows.rows))
     template = scan.rows.template(everything)
@@ -152,14 +144,7 @@ def _sort_read(chunk: DecodeChunk, scan: _Scan, messages_by_kind: dict[_Kind, _M
         if source in chunk.options.ignored_tables:
             chunk.decoded.count_filtered(source, IGNORED, len(read))
         else:
-            kind = _Kind(source, bytes(head.mysql_type), head.pk_names)
-            messages_by_kind.setdefault(kind, _Messages()).read.append(read)
-
-
-def _first(messages: _Messages, scan: _Scan | None) -> int:
-    """The first record of messages."""
-    first = [int(scan.records(read[:1])[0]) for read in messages.read] if scan is not None else []
-    return min(first + [index for index, _ in messages.others[:1]])
+            groups.add_read(_Kind(source, bytes(head.mysql_type), head.pk_names), read)
 
 
 def _settled(chunk: DecodeChunk, at: int, message: AnyMessage) -> _Kind | None:
@@ -225,16 +210,17 @@ def _portions(counts: _I64) -> Iterator[slice]:
         start = stop
 
 
-def _decode_kind(chunk: DecodeChunk, kind: _Kind, messages: _Messages, scan: _Scan | None) -> None:
+def _decode_kind(
+    chunk: DecodeChunk, kind: _Kind, read: _I64, messages: list[tuple[int, AnyMessage]], scan: _Scan | None
+) -> None:
     """Decode messages of one kind, portion by portion, in the order of their records."""
-    read = np.sort(np.concatenate([_NONE, *messages.read]))
     there = (scan.records(read), scan.rows.counts[read]) if scan is not None else (read, read)
-    records = np.concatenate([there[0], np.array([index for index, _ in messages.others], dtype=np.int64)])
-    counts = np.concatenate([there[1], np.array([len(m.data or ()) for _, m in messages.others], dtype=np.int64)])
+    records = np.concatenate([there[0], np.array([index for index, _ in messages], dtype=np.int64)])
+    counts = np.concatenate([there[1], np.array([len(m.data or ()) for _, m in messages], dtype=np.int64)])
     by_record = np.argsort(records)
     for portion in _portions(counts[by_record]):
         chosen = by_record[portion]
-        others = [messages.others[i] for i in (chosen[chosen >= len(read)] - len(read)).tolist()]
+        others = [messages[i] for i in (chosen[chosen >= len(read)] - len(read)).tolist()]
         _decode_portion(chunk, kind, scan, read[chosen[chosen < len(read)]], others)
 
 
@@ -254,12 +240,7 @@ def _decode_portion(
     for index, message in messages:
         _add_rows(events, index, message, key, whole)
     if scan is not None and len(read):
-        alike = _events_read(scan, read, kind, key, whole=whole, traced=traced)
-        events = (
-            alike.extended(events).select(np.argsort(alike.at + events.at, kind="stable").tolist())
-            if len(events)
-            else alike
-        )
+        events = _events_read(scan, read, kind, key, whole=whole, traced=traced).merged(events)
     orders = _orders(chunk, events.at, events.gtids or [])
     good = np.flatnonzero(orders != order.OUT_OF_RANGE)
     for index in np.unique(np.array(events.at)[orders == order.OUT_OF_RANGE]).tolist():

@@ -9,26 +9,32 @@ write it.
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from binlake.decode import order
 from binlake.decode.changes import ControlKind, SourceTable
 from binlake.decode.events import NO_PLACE, NO_POSITION, Places, RowEvents, places
 from binlake.decode.formats.debezium import decode_table
 from binlake.decode.formats.maxwell_schema import definition_changes
-from binlake.decode.messages.chunk import IGNORED, DecodeChunk, TableEvents, reject_invalid, reject_misfit
+from binlake.decode.messages.chunk import IGNORED, DecodeChunk, Groups, TableEvents, reject_invalid, reject_misfit
 from binlake.decode.messages.duplicates import with_duplicate_members
 from binlake.decode.messages.envelopes import TOMBSTONE, Long
 from binlake.decode.messages.format_detection import MAXWELL_DDL
 from binlake.decode.messages.images import before_of
 from binlake.decode.options import EventFormat, MaxwellForm, MaxwellOrder
-from binlake.decode.quarantine import Fault, Reason, json_fault
+from binlake.decode.quarantine import Buffer, Fault, Reason, json_fault
+
+if TYPE_CHECKING:
+    from binlake.decode.templates.maxwell import MaxwellRows
 
 _NULL = b"null"
+_RowNumber = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 _Time = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 _OPS = {"insert": "c", "update": "u", "delete": "d", "bootstrap-insert": "r"}
 _BOOTSTRAP = frozenset({"bootstrap-start", "bootstrap-complete"})
@@ -38,6 +44,9 @@ _MEMBERS = (b'"data":', b'"database":', b'"table":', b'"type":')
 _LAST_ROW = (1 << 31) - 1
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _PK = "pk."
+_NO_NUMBER = Fault(
+    Reason.NO_POSITION, "a row of a table without a key has no xoffset: set output_xoffset=true at Maxwell"
+)
 
 
 class _MaxwellMessage(msgspec.Struct, gc=False):
@@ -48,7 +57,7 @@ class _MaxwellMessage(msgspec.Struct, gc=False):
     ts: _Time
     table: str | None = None
     position: str | None = None
-    xoffset: Long | None = None
+    xoffset: _RowNumber | None = None
     commit: bool | None = None
     server_id: Long | None = None
     gtid: str | None = None
@@ -58,24 +67,82 @@ class _MaxwellMessage(msgspec.Struct, gc=False):
     sql: str | None = None
 
 
+_ANY = msgspec.json.Decoder().decode
 _MESSAGE = msgspec.json.Decoder(_MaxwellMessage).decode
 _Group = tuple[SourceTable, tuple[str, ...] | None]
 
 
 def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
-    messages_by_group: dict[_Group, list[tuple[int, _MaxwellMessage]]] = {}
-    heads = _heads(chunk)
+    live = chunk.live()
+    scan = _scanned(chunk, live)
+    groups: Groups[_Group, _MaxwellMessage] = Groups()
+    if scan is not None:
+        chunk.decoded.by_template += len(scan.records)
+        groups = Groups(scan.records)
+        _sort_read(chunk, scan, groups)
+        live = np.delete(np.array(live), scan.rows.rows).tolist()
+    heads = _heads(chunk, live)
     doubled = _doubled(chunk, heads)
     for index, head in heads:
         if index in doubled:
             chunk.refuse(index, doubled[index], _source(head))
         elif (source := _settled(chunk, index, head)) is not None:
-            messages_by_group.setdefault((source, _key(chunk, index, head)), []).append((index, head))
-    for (source, key), messages in messages_by_group.items():
-        _decode_table(chunk, source, key, messages)
+            groups.add((source, _key(chunk, index, head)), index, head)
+    for (source, key), read_rows, messages in groups.in_order():
+        _decode_table(chunk, source, key, messages, scan and replace(scan, read=read_rows))
     if chunk.tombstones:
         chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
+
+
+@dataclass(frozen=True)
+class _RowsRead:
+    """What templates have read. ``records``: those of the messages. ``read``: the places of those that are meant."""
+
+    rows: MaxwellRows
+    records: npt.NDArray[np.int64]
+    read: npt.NDArray[np.int64]
+
+
+def _scanned(chunk: DecodeChunk, live: list[int]) -> _RowsRead | None:
+    """The messages of rows that look alike; None if there are none."""
+    # imported here: numba needs half a second, and commands that decode nothing import this module too
+    from binlake.decode.templates.maxwell import read_rows
+
+    def content(message: Buffer) -> Mapping[str, Any] | None:
+        try:
+            head, document = _MESSAGE(message), _ANY(message)
+        except _BAD:
+            return None
+        source = _source(head)
+        if head.type not in _OPS or source in (None, _ASKS_FOR_BOOTSTRAP) or bytes(head.data)[:1] != b"{":
+            return None
+        if "sql" in document or json_fault(bytes(message), chunk.options.max_nesting) is not None:
+            return None
+        return {"type": head.type, "head": head, "source": source}
+
+    rows = read_rows([chunk.records.values[index] or b"" for index in live], content)
+    if rows is None:
+        return None
+    placed = rows.have_place() | _by_offset(chunk)
+    placed |= rows.are_bootstrap(np.arange(len(placed)))
+    rows = replace(rows, rows=rows.rows[placed])
+    return _RowsRead(rows, np.array(live, dtype=np.int64)[rows.rows], np.arange(len(rows.rows)))
+
+
+def _sort_read(chunk: DecodeChunk, scan: _RowsRead, groups: Groups[_Group, _MaxwellMessage]) -> None:
+    """Sort the messages that templates have read into groups; those of ignored tables are counted."""
+    template = scan.rows.template(scan.read)
+    for n, document in enumerate(scan.rows.documents()):
+        read, source, head = scan.read[template == n], document["source"], document["head"]
+        if source in chunk.options.ignored_tables:
+            if len(read):
+                chunk.decoded.count_filtered(source, IGNORED, len(read))
+        elif head.primary_key_columns is not None or not isinstance(chunk.keys.fields, list):
+            groups.add_read((source, _key(chunk, 0, head)), read)
+        else:
+            for place in read:
+                groups.add_read((source, _key(chunk, int(scan.records[place]), head)), np.array([place]))
 
 
 def _doubled(chunk: DecodeChunk, heads: list[tuple[int, _MaxwellMessage]]) -> dict[int, Fault]:
@@ -94,9 +161,9 @@ def _doubled(chunk: DecodeChunk, heads: list[tuple[int, _MaxwellMessage]]) -> di
     return faults
 
 
-def _heads(chunk: DecodeChunk) -> list[tuple[int, _MaxwellMessage]]:
+def _heads(chunk: DecodeChunk, live: list[int]) -> list[tuple[int, _MaxwellMessage]]:
     heads = []
-    for index in chunk.live():
+    for index in live:
         value = chunk.records.values[index] or b""
         try:
             head = _MESSAGE(value)
@@ -176,13 +243,21 @@ def _statement(chunk: DecodeChunk, at: int, message: _MaxwellMessage) -> None:
 
 
 def _decode_table(
-    chunk: DecodeChunk, source: SourceTable, key: tuple[str, ...] | None, messages: list[tuple[int, _MaxwellMessage]]
+    chunk: DecodeChunk,
+    source: SourceTable,
+    key: tuple[str, ...] | None,
+    messages: list[tuple[int, _MaxwellMessage]],
+    scan: _RowsRead | None,
 ) -> None:
     versions = chunk.schemas.versions(source)
     keys = chunk.schemas.key(source) or key or (versions[-1].key if versions else ())
     if not keys and not _by_offset(chunk):
         messages = [pair for pair in messages if _has_row_number(chunk, source, *pair)]
-    events = _events(chunk, messages, keys, chunk.options.wants_before(source))
+        scan = scan and _numbered(chunk, source, scan)
+    whole = chunk.options.wants_before(source)
+    events = _events(chunk, messages, keys, whole)
+    if scan is not None and len(scan.read):
+        events = _events_read(chunk, scan, keys, whole).merged(events)
     if not len(events):
         return
     offsets = chunk.records.offsets[events.at]
@@ -197,9 +272,53 @@ def _has_row_number(chunk: DecodeChunk, source: SourceTable, at: int, message: _
     """Whether the row's number is known: rows of a table without a key differ by their place alone."""
     if message.xoffset is not None or message.commit or message.type == "bootstrap-insert":
         return True
-    detail = "a row of a table without a key has no xoffset: set output_xoffset=true at Maxwell"
-    chunk.refuse(at, Fault(Reason.NO_POSITION, detail), source)
+    chunk.refuse(at, _NO_NUMBER, source)
     return False
+
+
+def _numbered(chunk: DecodeChunk, source: SourceTable, scan: _RowsRead) -> _RowsRead:
+    """The same of messages that templates have read."""
+    numbered = scan.rows.are_numbered(scan.read) | scan.rows.are_bootstrap(scan.read)
+    for record in scan.records[scan.read[~numbered]].tolist():
+        chunk.refuse(record, _NO_NUMBER, source)
+    return replace(scan, read=scan.read[numbered])
+
+
+def _events_read(chunk: DecodeChunk, scan: _RowsRead, keys: tuple[str, ...], whole: bool) -> RowEvents:
+    """The events of messages that templates have read."""
+    rows, read = scan.rows, scan.read
+    template, images = rows.template(read), rows.images(read)
+    heads = [document["head"] for document in rows.documents()]
+    ops, databases, tables = (
+        np.array(names, dtype=object)[template].tolist()
+        for names in zip(*((_OPS[head.type], head.database, head.table) for head in heads), strict=True)
+    )
+    befores: list[Buffer] = [_NULL] * len(read)
+    updates = np.flatnonzero(np.array([head.type == "update" for head in heads])[template])
+    if len(updates):
+        looked_at = updates if whole else updates[~rows.keeps_key(read[updates], keys)]
+        for i, old in zip(looked_at.tolist(), rows.olds(read[looked_at]), strict=True):
+            befores[i] = before_of(images[i], old, keys, whole)
+    files, positions = rows.places(read)
+    traced = _is_traced(chunk)
+    return RowEvents(
+        at=scan.records[read].tolist(),
+        ops=ops,
+        databases=databases,
+        tables=tables,
+        files=files,
+        positions=positions,
+        rows=rows.row_numbers(read, _LAST_ROW),
+        source_ms=(rows.seconds(read) * 1000).tolist(),
+        servers=rows.servers(read) if traced else None,
+        gtids=rows.gtids(read) if traced else None,
+        images=images,
+        befores=befores,
+    )
+
+
+def _is_traced(chunk: DecodeChunk) -> bool:
+    return bool(chunk.options.epoch_of_server or chunk.options.epoch_of_gtid_domain)
 
 
 def _events(
@@ -207,7 +326,7 @@ def _events(
 ) -> RowEvents:
     heads = [message for _, message in messages]
     split = [_place(message.position) for message in heads]
-    traced = bool(chunk.options.epoch_of_server or chunk.options.epoch_of_gtid_domain)
+    traced = _is_traced(chunk)
     return RowEvents(
         at=[index for index, _ in messages],
         ops=[_OPS[m.type] for m in heads],
@@ -239,6 +358,6 @@ def _placed_by_offset(chunk: DecodeChunk, events: RowEvents, placed: Places) -> 
     schema_positions = np.where(
         placed.positions != order.OUT_OF_RANGE, placed.positions, np.where(snapshot, NO_PLACE, seconds)
     )
-    return dataclasses.replace(
+    return replace(
         placed, orders=order.offset_orders(epochs, chunk.records.offsets[events.at]), positions=schema_positions
     )

@@ -25,7 +25,14 @@ from binlake.decode.quarantine import Buffer
 from binlake.decode.schemas import schema_change
 from binlake.decode.schemas.schema_change import SchemaChange
 from binlake.decode.schemas.schemas import SchemaSource
-from binlake.hbase.formats import bigtable, cell_scan, hbase_avro, hbase_wal
+from binlake.hbase.formats import bigtable, cell_scan, hbase_wal
+
+
+def _hbase_avro(chunk: DecodeChunk) -> None:
+    from binlake.hbase.formats import hbase_avro  # needs compiled loops, seconds to import
+
+    hbase_avro.read(chunk)
+
 
 _READERS: Mapping[EventFormat, Callable[[DecodeChunk], None]] = MappingProxyType(
     {
@@ -36,7 +43,7 @@ _READERS: Mapping[EventFormat, Callable[[DecodeChunk], None]] = MappingProxyType
         EventFormat.JSON: plain_json.read,
         EventFormat.AVRO: plain_avro.read,
         EventFormat.HBASE_WAL: hbase_wal.read,
-        EventFormat.HBASE_AVRO: hbase_avro.read,
+        EventFormat.HBASE_AVRO: _hbase_avro,
         EventFormat.BIGTABLE: bigtable.read,
         EventFormat.BINLOG: debezium.read_binlog,
     }

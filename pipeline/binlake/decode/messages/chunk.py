@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Generic, TypeVar
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from binlake.decode.changes import Control, ControlKind, DecodedRecords, RawRecords, SourceTable
-from binlake.decode.events import RowEvents, deletes_by_key, from_flats
+from binlake.decode.events import RowEvents, deletes_by_key
 from binlake.decode.messages.envelopes import DDL_OF_TABLE, FOREIGN, FRAMED, TOMBSTONE, MessageShape, sort_messages
 from binlake.decode.messages.format_detection import detect_format
 from binlake.decode.messages.frames import Frames, open_loose
@@ -39,20 +43,26 @@ class DecodeChunk:
     """The records, the context for decoding them, and the results so far.
 
     ``foreign``: indices of records that belong to another format's reader; used only with automatic detection.
-    ``opened``: the payloads by record where they were not JSON.
+    ``open_record``: gives the payload of a record as JSON where its value is no JSON; None: the value is.
     """
 
     records: RawRecords
     schemas: SchemaSource
     options: DecodeOptions
     decoded: DecodedRecords = field(default_factory=DecodedRecords)
-    keys: Keys = field(init=False)
     tombstones: list[int] = field(default_factory=list)
     foreign: list[int] = field(default_factory=list)
-    opened: dict[int, Buffer] = field(default_factory=dict)
+    open_record: Callable[[int], Buffer] | None = None
 
-    def __post_init__(self) -> None:
-        self.keys = read_keys(self.records.keys)
+    @cached_property
+    def keys(self) -> Keys:
+        """The keys of the records; a reader sets those that are no JSON."""
+        return read_keys(self.records.keys)
+
+    def payload(self, at: int) -> Buffer:
+        """The payload of a record, without its frame."""
+        value = self.records.values[at] or b""
+        return open_loose(value)[0] if self.open_record is None else self.open_record(at)
 
     def refuse(self, at: int, fault: Fault, source: SourceTable | None = None) -> None:
         """Quarantine one record."""
@@ -68,10 +78,17 @@ class DecodeChunk:
         return self.tables_of(live, payloads, schemas)
 
     def tables_of(
-        self, live: list[int], payloads: list[Buffer], schemas: list[ConnectField | None] | None
+        self,
+        live: list[int],
+        payloads: list[Buffer],
+        schemas: list[ConnectField | None] | None,
+        read: Sequence[tuple[ConnectField, RowEvents]] = (),
     ) -> list[TableEvents]:
-        """Settles records whose payloads (JSON) and schemas are out of their frames; returns row events by table."""
-        groups = list(self._by_table(live, payloads, schemas))
+        """Settles records whose payloads (JSON) and schemas are out of their frames; returns row events by table.
+
+        ``read``: events that were read before, with their schema. Those of ``payloads`` that have it join them.
+        """
+        groups = list(self._by_table(live, payloads, schemas, read))
         self._settle_tombstones(groups)
         return groups
 
@@ -91,10 +108,15 @@ class DecodeChunk:
         return live
 
     def _by_table(
-        self, live: list[int], payloads: list[Buffer], schemas: list[ConnectField | None] | None
+        self,
+        live: list[int],
+        payloads: list[Buffer],
+        schemas: list[ConnectField | None] | None,
+        read: Sequence[tuple[ConnectField, RowEvents]] = (),
     ) -> Iterator[TableEvents]:
         """``live``: record indices of the payloads. ``schemas``: of the payloads; None where no message has one."""
         if not live:
+            yield from self._joined(read, RowEvents.none(traced=self._shape().traced), [])
             return
         sorted_messages = sort_messages(payloads, live, self._shape())
         self.decoded.by_template += sorted_messages.by_template
@@ -103,18 +125,33 @@ class DecodeChunk:
         framed = [index for index, kind in sorted_messages.others if kind == FRAMED]
         for index, kind in sorted_messages.others:
             self._settle(live[index], payloads[index], kind)
-        if len(sorted_messages.events):
+        if read:
+            embedded = [schemas[index] if schemas else None for index in sorted_messages.event_at]
+            yield from self._joined(read, sorted_messages.events, embedded)
+        elif len(sorted_messages.events):
             yield from self._grouped(
                 sorted_messages.events, schemas and [schemas[index] for index in sorted_messages.event_at]
             )
         if sorted_messages.flats:
-            rows = [payloads[index] for index in sorted_messages.flat_at]
-            events = from_flats(
-                sorted_messages.flats, [live[index] for index in sorted_messages.flat_at], rows, self._shape().traced
+            yield from self._grouped(
+                sorted_messages.flats, schemas and [schemas[index] for index in sorted_messages.flat_at]
             )
-            yield from self._grouped(events, schemas and [schemas[index] for index in sorted_messages.flat_at])
         opened = [open_loose(bytes(payloads[index])) for index in framed]
         yield from self._by_table([live[index] for index in framed], [p for p, _ in opened], [s for _, s in opened])
+
+    def _joined(
+        self, read: Sequence[tuple[ConnectField, RowEvents]], others: RowEvents, schemas: list[ConnectField | None]
+    ) -> list[TableEvents]:
+        """The events ``read`` and ``others``, which have these schemas, by table; ordered by their first records."""
+        groups: list[TableEvents] = []
+        for schema, events in read:
+            same = [i for i, one in enumerate(schemas) if one is schema]
+            whole = events.merged(others.select(same))
+            groups += self._grouped(whole, [schema] * len(whole))
+        known = {id(schema) for schema, _ in read}
+        rest = [i for i, one in enumerate(schemas) if id(one) not in known]
+        groups += self._grouped(others.select(rest), [schemas[i] for i in rest])
+        return sorted(groups, key=lambda group: group.events.at[0])
 
     def _shape(self) -> MessageShape:
         topic_table = self._table_of_topic()
@@ -259,3 +296,43 @@ def reject_misfit(chunk: DecodeChunk, at: int, value: bytes, error: str) -> None
     """Quarantine a misfit: a bad message if it names a type and a database, else no message of this format."""
     named = value.lstrip()[:1] == b"{" and b'"type"' in value and b'"database"' in value
     chunk.refuse(at, Fault(Reason.BAD_VALUE if named else Reason.UNKNOWN_MESSAGE, error))
+
+
+# Messages in groups that are decoded together: those that templates have read, and all others.
+
+_I64 = npt.NDArray[np.int64]
+_NONE = np.empty(0, dtype=np.int64)
+_Key = TypeVar("_Key")
+_Message = TypeVar("_Message")
+
+
+@dataclass
+class _Alike(Generic[_Message]):
+    read: list[_I64] = field(default_factory=list)
+    others: list[tuple[int, _Message]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Groups(Generic[_Key, _Message]):
+    """Messages by group. ``records``: those of the messages that templates have read."""
+
+    records: _I64 = field(default_factory=_NONE.copy)
+    by_key: dict[_Key, _Alike[_Message]] = field(default_factory=dict)
+
+    def add_read(self, key: _Key, read: _I64) -> None:
+        """Add messages by their places among those that templates have read."""
+        if len(read):
+            self.by_key.setdefault(key, _Alike()).read.append(read)
+
+    def add(self, key: _Key, index: int, message: _Message) -> None:
+        """Add a message of a record; they come in ascending order."""
+        self.by_key.setdefault(key, _Alike()).others.append((index, message))
+
+    def in_order(self) -> Iterator[tuple[_Key, _I64, list[tuple[int, _Message]]]]:
+        """The groups by their first record: the places of the messages read, ascending, and the others."""
+        for key, group in sorted(self.by_key.items(), key=lambda item: self._first(item[1])):
+            yield key, np.sort(np.concatenate([_NONE, *group.read])), group.others
+
+    def _first(self, group: _Alike[_Message]) -> int:
+        first = [int(self.records[read].min()) for read in group.read]
+        return min(first + [index for index, _ in group.others[:1]])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ _PARTS = tuple(
 )
 #: Messages examined together: about as much as fits into the processor's cache.
 _AT_ONCE = 2000
+_ODD = (b" :", b"\t:", b"\n:", b"\r:", b"\\u")
 
 
 Images = Callable[[Any], Iterable[Buffer]]
@@ -54,6 +56,14 @@ def _in_part(
     payloads: Sequence[Buffer], messages: Sequence[Any], members: Mapping[bytes, int], images: Images
 ) -> list[int]:
     whole = b"".join(payloads)
+    if _is_odd(whole):  # one member that is not counted would hide one that is counted twice
+        names = {member.strip(b'":').decode() for member in members}
+        return [
+            i
+            for i, payload in enumerate(payloads)
+            if _has_duplicate(payload, messages[i], members, images)
+            or (_is_odd(payload) and _names_twice(payload, names))
+        ]
     if members is _MEMBERS and _surely_once_each(whole, len(messages)):
         return []
     odd = {member: n for member, n in members.items() if _count(whole, member) != n * len(messages)}
@@ -62,6 +72,29 @@ def _in_part(
         inner = b" ".join([image for message in messages for image in images(message)])
         odd = {m: n for m, n in odd.items() if _count(whole, m) - _count(inner, m) != n * len(messages)}
     return [i for i, payload in enumerate(payloads) if odd and _has_duplicate(payload, messages[i], odd, images)]
+
+
+def _is_odd(text: Buffer) -> bool:
+    """Whether a member may be spelled otherwise than ``"name":``, by a blank before the colon or an escape."""
+    text = bytes(text)
+    return any(sign in text for sign in _ODD)
+
+
+def _names_twice(payload: Buffer, names: Collection[str]) -> bool:
+    """Whether an object of a message has two members of one of these names; True too if the message is no JSON."""
+
+    repeated = False
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal repeated
+        named = [name for name, _ in pairs if name in names]
+        repeated = repeated or len(set(named)) < len(named)
+
+    try:
+        json.loads(bytes(payload), object_pairs_hook=look)
+    except (ValueError, RecursionError):
+        return True
+    return repeated
 
 
 def _surely_once_each(whole: bytes, count: int) -> bool:

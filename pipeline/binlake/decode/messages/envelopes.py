@@ -9,9 +9,10 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 from msgspec import UNSET
 
-from binlake.decode.events import RowEvents
+from binlake.decode.events import RowEvents, from_flats
 from binlake.decode.messages.duplicates import with_duplicate_members
 from binlake.decode.messages.format_detection import format_of, is_avro
 from binlake.decode.options import EventFormat
@@ -143,14 +144,16 @@ class MessageShape:
 class SortedMessages:
     """A sorted chunk: its records by kind, as positions in the list given to ``sort_messages``.
 
-    ``events`` come from envelopes; ``event_at`` are their positions. ``flats`` hold decoded heads. ``others`` hold the
-    kind of each record that changes nothing (DDL_OF_TABLE for a statement about a table; FRAMED for a message that is
-    still in its frame). ``faults`` hold the rest. ``by_template``: how many were read by templates.
+    ``events`` come from envelopes; ``event_at`` are their positions. ``flats``: the same of flat messages;
+    ``flat_heads``: their decoded heads, while they are sorted. ``others`` hold the kind of each record that changes
+    nothing (DDL_OF_TABLE for a statement about a table; FRAMED for a message that is still in its frame). ``faults``
+    hold the rest. ``by_template``: how many were read by templates.
     """
 
     events: RowEvents
     event_at: list[int] = field(default_factory=list)
-    flats: list[Any] = field(default_factory=list)
+    flats: RowEvents | None = None
+    flat_heads: list[Any] = field(default_factory=list)
     flat_at: list[int] = field(default_factory=list)
     others: list[tuple[int, str]] = field(default_factory=list)
     faults: list[tuple[int, Fault]] = field(default_factory=list)
@@ -163,27 +166,38 @@ def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape
     ``at``: the record indices of the payloads, which the events get.
     """
     # imported here: numba needs half a second, and commands that decode nothing import this module too
+    from binlake.decode.templates.flat import scan_flats
     from binlake.decode.templates.scan import scan_envelopes
 
-    scanned = scan_envelopes(payloads, at, traced=shape.traced, max_nesting=shape.max_nesting)
-    if scanned is None:
-        return _sort_all(payloads, at, shape)
-    if not len(scanned.rest):
-        return SortedMessages(scanned.events, scanned.rows.tolist(), by_template=len(scanned.rows))
-    rest = scanned.rest.tolist()
-    rest_messages = _sort_all([payloads[i] for i in rest], [at[i] for i in rest], shape)
-    places = scanned.rows.tolist() + [rest[i] for i in rest_messages.event_at]
-    order = sorted(range(len(places)), key=places.__getitem__)
+    def is_flat(document: dict[str, Any]) -> bool:
+        return _kind(document, shape) == "flat"
+
+    left = np.arange(len(payloads))
+    envelopes = scan_envelopes(payloads, at, traced=shape.traced, max_nesting=shape.max_nesting)
+    event_at = left[:0] if envelopes is None else envelopes.rows
+    if envelopes is not None:
+        left = envelopes.rest
+        if not len(left):
+            return SortedMessages(envelopes.events, event_at.tolist(), by_template=len(event_at))
+    flats = scan_flats(
+        payloads if len(left) == len(payloads) else [payloads[i] for i in left.tolist()],
+        [at[i] for i in left.tolist()],
+        prefix=shape.flat_prefix,
+        is_flat=is_flat,
+        traced=shape.traced,
+        max_nesting=shape.max_nesting,
+    )
+    flat_at = left[:0] if flats is None else left[flats.rows]
+    rest = (left if flats is None else left[flats.rest]).tolist()
+    others = _sort_all([payloads[i] for i in rest], [at[i] for i in rest], shape)
     return SortedMessages(
-        events=scanned.events.extended(rest_messages.events).select(order)
-        if len(rest_messages.events)
-        else scanned.events,
-        event_at=[places[i] for i in order],
-        flats=rest_messages.flats,
-        flat_at=[rest[i] for i in rest_messages.flat_at],
-        others=[(rest[i], kind) for i, kind in rest_messages.others],
-        faults=[(rest[i], fault) for i, fault in rest_messages.faults],
-        by_template=len(scanned.rows),
+        events=others.events if envelopes is None else envelopes.events.merged(others.events),
+        event_at=sorted(event_at.tolist() + [rest[i] for i in others.event_at]),
+        flats=others.flats if flats is None or others.flats is None else flats.events.merged(others.flats),
+        flat_at=sorted(flat_at.tolist() + [rest[i] for i in others.flat_at]),
+        others=[(rest[i], kind) for i, kind in others.others],
+        faults=[(rest[i], fault) for i, fault in others.faults],
+        by_template=len(event_at) + len(flat_at),
     )
 
 
@@ -197,11 +211,11 @@ def _sort_all(payloads: list[Buffer], at: Sequence[int], shape: MessageShape) ->
             envelopes: list[Any] = list(map(decode, part))
             places: Sequence[int] = range(start, start + len(part))
         except _BAD:
-            if not start and _head_kind(payloads[0], shape) == "flat" and (flats := _all_flat(payloads, shape)):
-                sorted_messages.flats, sorted_messages.flat_at = flats, list(range(len(payloads)))
-                return sorted_messages
             envelopes, places = _sort_singly(decode, part, start, shape, sorted_messages)
         _add(envelopes, places, payloads, at, shape, sorted_messages)
+    flat_at = sorted_messages.flat_at
+    rows = [payloads[i] for i in flat_at]
+    sorted_messages.flats = from_flats(sorted_messages.flat_heads, [at[i] for i in flat_at], rows, shape.traced)
     return sorted_messages
 
 
@@ -241,21 +255,12 @@ def _add(
     found.events.add_envelopes(envelopes, [at[place] for place in places])
 
 
-def _all_flat(payloads: list[Buffer], shape: MessageShape) -> list[Any]:
-    """All messages as flat rows, or [] if one of them is not marked as flat."""
-    try:
-        flats = list(map(flat_decoder(shape.flat_prefix), payloads))
-    except _BAD:
-        return []
-    return flats if all(f.op is not UNSET or f.deleted is not UNSET for f in flats) else []
-
-
 def _sort_one(place: int, payload: Buffer, shape: MessageShape, found: SortedMessages) -> Any:  # noqa: ANN401 - an envelope
     """The message as an envelope; None for any other message, which is put into ``found``."""
     kind = _head_kind(payload, shape)
     if kind == "flat":
         try:
-            found.flats.append(flat_decoder(shape.flat_prefix)(payload))
+            found.flat_heads.append(flat_decoder(shape.flat_prefix)(payload))
             found.flat_at.append(place)
         except _BAD as error:
             found.faults.append((place, _fault(payload, error, shape)))

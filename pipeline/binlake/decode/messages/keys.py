@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
-from binlake.decode.changes import Column, TableSchema
-from binlake.decode.messages.frames import Frames, open_loose
+from binlake.decode.messages.frames import Frames
 from binlake.decode.quarantine import Buffer
-
-if TYPE_CHECKING:
-    from binlake.decode.messages.chunk import DecodeChunk, TableEvents
 
 KeyFields = tuple[str, ...]
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
@@ -36,7 +30,7 @@ class Keys:
     The names are None for a null key, or a key that is not a JSON object.
     """
 
-    payloads: list[Buffer | None]
+    payloads: Sequence[Buffer | None]
     fields: KeyFields | list[KeyFields | None] | None
 
     def fields_at(self, at: int) -> KeyFields | None:
@@ -84,74 +78,14 @@ def _names(payload: Buffer) -> KeyFields | None:
         key = _ANY(payload)
     except _BAD:
         return None
-    if not isinstance(key, dict):
-        return None
-    return tuple(name for name in key if not name.startswith(_ROUTING_PREFIX)) or None
+    return key_fields(key) if isinstance(key, dict) else None
 
 
-# BIT columns of the Kafka key: Debezium writes their bytes in one order in a snapshot, in another one otherwise.
-#
-# Its converter turns a value's bytes around in place, and the key and the row image share them (recorded with the
-# MariaDB connector 3.4.0, BIT(1) to BIT(64)):
-#
-# - rows that an initial or blocking snapshot has read (``op`` r): turned around twice, big-endian in key and image;
-# - rows of incremental snapshots (turned around three times) and of the binlog, and columns outside of the key:
-#   little-endian.
-
-_I64 = npt.NDArray[np.int64]
-_BITS = "bits"
-_SNAPSHOT = frozenset({"true", "first", "first_in_data_collection", "last_in_data_collection", "last"})
+def key_fields(names: Iterable[str]) -> KeyFields | None:
+    """The names of the key columns among the members of a key; None if there are none."""
+    return tuple(name for name in names if not name.startswith(_ROUTING_PREFIX)) or None
 
 
-def by_byte_order(
-    chunk: DecodeChunk, group: TableEvents, schema: TableSchema, chosen: _I64
-) -> Iterator[tuple[TableSchema, _I64]]:
-    """The events ``chosen`` of a table, each part with the schema by which its row images are read."""
-    columns = _columns_in_key(schema, group.key_fields or schema.key)
-    ops = group.events.ops
-    snapshot = [i for i in chosen.tolist() if ops[i] == "r" or not ops[i]] if columns else []
-    if not snapshot:
-        yield schema, chosen
-        return
-    wires: dict[str, list[int]] = {}
-    for i in snapshot:
-        wires.setdefault(_wire(chunk, group.events.at[i]), []).append(i)
-    for wire, some in wires.items():
-        yield _read_as(schema, columns, wire), np.array(some, dtype=np.int64)
-    rest = np.setdiff1d(chosen, snapshot, assume_unique=True)
-    if len(rest):
-        yield schema, rest
-
-
-def _columns_in_key(schema: TableSchema, key: tuple[str, ...]) -> frozenset[str]:
-    """The columns of the key whose bytes have an order."""
-    return frozenset(c.name for c in schema.columns if c.wire == _BITS and c.length > 8 and c.name in key)
-
-
-def _read_as(schema: TableSchema, columns: frozenset[str], wire: str) -> TableSchema:
-    def read(column: Column) -> Column:
-        return replace(column, wire=wire) if column.name in columns else column
-
-    return replace(schema, columns=tuple(map(read, schema.columns)))
-
-
-def _wire(chunk: DecodeChunk, at: int) -> str:
-    """How a row that a snapshot has read, or may have read, writes the BIT columns of its key."""
-    said = _snapshot_of(chunk, at)
-    if said in _SNAPSHOT:
-        return "bits_big_endian"
-    return _BITS if said in ("incremental", "false") else "bits_any_order"
-
-
-def _snapshot_of(chunk: DecodeChunk, at: int) -> object:
-    """What a record says of its snapshot; None if it says nothing."""
-    try:
-        message: Any = _ANY(chunk.opened.get(at) or open_loose(chunk.records.values[at] or b"")[0])
-    except _BAD:
-        return None
-    if not isinstance(message, dict):
-        return None
-    if isinstance(message.get("source"), dict) and "op" in message:
-        return message["source"].get("snapshot")
-    prefix = chunk.options.flat_prefix
-    return message.get(f"{prefix}source_snapshot", message.get(f"{prefix}snapshot"))
+def is_frame(names: Iterable[str]) -> bool:
+    """Whether a key of these members is one with its schema."""
+    return set(names) == set(_FRAME)

@@ -18,13 +18,12 @@ import pyarrow as pa
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, TableSchema
 from binlake.decode.events import Places, RowEvents
 from binlake.decode.messages.chunk import DecodeChunk, TableEvents
-from binlake.decode.messages.frames import open_loose
 from binlake.decode.messages.rows import DecodedRows, RowReader
 from binlake.decode.options import Form, JsonForm
 from binlake.decode.quarantine import Buffer, Fault, Reason
 from binlake.decode.schemas.schemas import SchemaVersion
 from binlake.decode.schemas.table_schema import SchemaRequest, schemas_in_force
-from binlake.decode.slices import Slices, selected
+from binlake.decode.slices import Slices, nulls_of, selected
 
 # BIT columns of the Kafka key: Debezium writes their bytes in one order in a snapshot, in another one otherwise.
 #
@@ -83,7 +82,7 @@ def _wire(chunk: DecodeChunk, at: int) -> str:
 def _snapshot_of(chunk: DecodeChunk, at: int) -> object:
     """What a record says of its snapshot; None if it says nothing."""
     try:
-        message: Any = _ANY(chunk.opened.get(at) or open_loose(chunk.records.values[at] or b"")[0])
+        message: Any = _ANY(chunk.payload(at))
     except _BAD:
         return None
     if not isinstance(message, dict):
@@ -95,7 +94,6 @@ def _snapshot_of(chunk: DecodeChunk, at: int) -> object:
 
 
 _I64 = npt.NDArray[np.int64]
-_NULL = b"null"
 #: ``op`` of events that add a row; Maxwell's and Canal's come under Debezium's letters. "r": a row of a snapshot.
 _INSERTS = frozenset("cr")
 _CHANGES = {"u": "the event changes a row", "d": "the event deletes a row"}
@@ -215,7 +213,8 @@ class _Part:
         whole = len(self.chosen) == len(events)
         images = events.images if whole else selected(events.images, self.chosen.tolist())
         deletes = np.flatnonzero(self.deletes[self.chosen]).tolist()
-        keyed = {n: keys[events.at[self.chosen[n]]] or images[n] for n in deletes if bytes(images[n]) == _NULL}
+        null = nulls_of(images) if deletes else []
+        keyed = {n: keys[events.at[self.chosen[n]]] or images[n] for n in deletes if null[n]}
         if isinstance(images, Slices):
             return images.replaced(keyed) if keyed else images
         return [keyed.get(n, image) for n, image in enumerate(images)] if keyed else images
@@ -246,12 +245,8 @@ class _Part:
         wanted = not self.whole_befores or self.chunk.options.wants_before(self.schema.source)
         if befores is None or not wanted:
             return None, np.empty(0, dtype=np.int64)
-        events = self.events
-        of = [
-            n
-            for n, i in enumerate(self.chosen.tolist())
-            if events.ops[i] == "u" and n not in faults and bytes(befores[i]) != _NULL
-        ]
+        events, null = self.events, nulls_of(befores)
+        of = [n for n, i in enumerate(self.chosen.tolist()) if events.ops[i] == "u" and n not in faults and not null[i]]
         if not of and not self.whole_befores:
             return None, np.empty(0, dtype=np.int64)
         rows = reader.read([befores[self.chosen[n]] for n in of])
@@ -274,9 +269,9 @@ class _Part:
     def _refuse_without_before(self, faults: dict[int, Fault]) -> None:
         """Add a fault for every update that has no before image: what the fact was is not known."""
         events = self.events
+        null = [True] * len(events) if events.befores is None else nulls_of(events.befores)
         for n, i in enumerate(self.chosen.tolist()):
-            without = events.befores is None or bytes(events.befores[i]) == _NULL
-            if without and events.ops[i] in ("u", ""):
+            if null[i] and events.ops[i] in ("u", ""):
                 faults.setdefault(n, Fault(Reason.MISSING_IMAGE, "an update of a fact has no before image"))
 
     def _with_meta(self, table: pa.Table, kept: _I64) -> pa.Table:

@@ -7,6 +7,7 @@ inferred). A failure is narrowed down to the records concerned; other records ar
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +26,7 @@ from binlake.decode.messages.images import with_json_as_text
 from binlake.decode.quarantine import Buffer, Fault, Reason, row_fault, unknown_columns_fault
 from binlake.decode.slices import Arrays, ColumnRequest, Slices, selected
 from binlake.decode.types.columns import forms_of
-from binlake.decode.types.wires import DOCUMENTS, WIRES, read_as, to_lake
+from binlake.decode.types.wires import DOCUMENTS, ENCODED, WIRES, read_as, to_lake
 
 #: The JSON reader works in blocks; one row must fit into one block.
 _BLOCK_BYTES = 1 << 22
@@ -94,15 +95,20 @@ class RowReader:
         from binlake.decode.templates.cells import read_images
 
         rest = np.arange(len(images))
-        wanted = [ColumnRequest(forms[0].name, tuple(map(read_as, forms))) for forms in self._forms]
+        wanted = [
+            ColumnRequest(
+                forms[0].name, tuple(map(read_as, forms)), forms[0].wire in DOCUMENTS, forms[0].wire in ENCODED
+            )
+            for forms in self._forms
+        ]
         if isinstance(images, Slices):
             indices, arrays = images.read(wanted)
             if len(indices):
-                yield self._convert(arrays, images.__getitem__, indices, faults)
+                yield self._convert(arrays, lambda i: self._as_text(images[i]), indices, faults)
                 rest = np.setdiff1d(rest, indices, assume_unique=True)
         if len(rest):
             chosen = images if len(rest) == len(images) else selected(images, rest.tolist())
-            among, arrays = read_images(chosen, wanted, self._documents, [name for name, _ in self.added])
+            among, arrays = read_images(chosen, wanted, [name for name, _ in self.added])
             if len(among):
                 indices, rest = rest[among], np.delete(rest, among)
                 yield self._convert(arrays, lambda i: self._as_text(images[i]), indices, faults)
@@ -236,8 +242,9 @@ class RowReader:
         return (at, table) if good.all() else (at[good], table.filter(pa.array(good)))
 
     def _fault_of_cell(self, image: Buffer, column: Column, cell: pa.Scalar) -> Fault:
-        fault = row_fault(image, self._names(), self.max_nesting)
-        return fault or _bad_value(column, repr(cell.as_py()).encode())
+        added = {name for name, _ in self._added_in(_decoded(image) or {})}
+        fault = row_fault(image, self._names() | added, self.max_nesting)
+        return fault or _bad_value(column, repr(_as_json(cell.as_py())).encode())
 
     def _names(self) -> set[str]:
         return {c.name for c in self.schema.columns} | {name for name, _ in self.added}
@@ -262,6 +269,13 @@ def _added_type(name: str, value: object, known: pa.DataType | None) -> pa.DataT
 def _bad_value(column: Column, shown: bytes) -> Fault:
     text = shown[:200].decode("utf-8", "replace")
     return Fault(Reason.BAD_VALUE, f"column {column.name} ({column.mysql_type or column.wire}) cannot take {text}")
+
+
+def _as_json(cell: object) -> object:
+    """A cell as the JSON reader gives it: bytes as base64."""
+    if isinstance(cell, dict):
+        return {name: _as_json(member) for name, member in cell.items()}
+    return b64encode(cell).decode() if isinstance(cell, bytes) else cell
 
 
 def _joined(images: Sequence[Buffer]) -> tuple[bytes, int]:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from binlake.decode.quarantine import Buffer
 from binlake.decode.slices import Slices
-from binlake.decode.templates.cells import TemplateCells
-from binlake.decode.templates.kernel import ABSENT, INT, NESTED, NULL, RAW, TEXT, elements
+from binlake.decode.templates.cells import keeps_key
+from binlake.decode.templates.kernel import INT, NESTED, NULL, TEXT, elements
 from binlake.decode.templates.reading import Bools, TemplatePass
 from binlake.decode.templates.template import Layout, Template, template_of
 
@@ -74,11 +74,7 @@ class CanalRows:
     def unchanged(self, olds: _I64, names: Sequence[str], key: Sequence[str]) -> Bools:
         """By index of old values: whether they are valid, of these columns alone, and of none of the key."""
         starts, ends = (places[self.olds.rows[olds]] for places in (self.olds.starts, self.olds.ends))
-        matched, cells = TemplateCells.of_objects(self.reading.text, starts, ends, dict.fromkeys(names, RAW))
-        for name in key:
-            if name in cells.slots:
-                matched &= cells.what[cells.slots[name]] == ABSENT
-        return matched
+        return keeps_key(self.reading.text, starts, ends, names, key)
 
 
 def read_rows(payloads: Sequence[Buffer], content: Callable[[Buffer], Mapping[str, Any] | None]) -> CanalRows | None:

@@ -7,7 +7,7 @@ that are not read here, are left to it. It also reads values of types that only 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ import pyarrow.json as pj
 from binlake.decode.quarantine import Buffer
 from binlake.decode.slices import Arrays, ColumnRequest, Slices
 from binlake.decode.templates.kernel import (
+    ABSENT,
     ESCAPED,
     FALSE,
     INT,
@@ -89,6 +90,7 @@ class TemplateCells:
     Attributes:
         text: all messages, uint8.
         slots: of the columns. names: the columns of each template. template: by message, the one it matched.
+        passed: members of each template that were not read, because they are no columns as far as the format tells.
     """
 
     text: npt.NDArray[np.uint8]
@@ -98,6 +100,7 @@ class TemplateCells:
     slots: dict[str, int]
     names: Sequence[Sequence[str]]
     template: npt.NDArray[np.int8]
+    passed: Sequence[Collection[str]] = ()
 
     def __len__(self) -> int:
         return len(self.template)
@@ -126,7 +129,7 @@ class TemplateCells:
         """Tells which rows are read here, bool of n, and returns the arrays of each wanted column for those rows."""
         good = self._known(rows, {column.name for column in wanted})
         for column in wanted:
-            if column.name in self.slots:
+            if column.name in self.slots and not column.raw:
                 good &= _choices(column.types)[self._of(self.what, self.slots[column.name], rows)] != _NO_TYPE
         rows = rows[good]
         try:
@@ -169,8 +172,10 @@ class TemplateCells:
         return part
 
     def _known(self, rows: _I64, names: set[str]) -> _Bools:
-        """Whether a row has no other members than these."""
+        """Whether a row has no other members than these, and all of these that it has were read."""
         known = np.array([names.issuperset(columns) for columns in self.names])
+        for n, passed in enumerate(self.passed):
+            known[n] &= names.isdisjoint(passed)
         return np.ones(len(rows), dtype=bool) if known.all() else known[self.template[rows]]
 
     def _arrays(self, rows: _I64, column: ColumnRequest, texts: dict[int, pa.Array]) -> Arrays:
@@ -178,6 +183,8 @@ class TemplateCells:
         slot = self.slots.get(column.name)
         if slot is None:
             return (pa.nulls(len(rows), column.types[0]), *[None] * (len(column.types) - 1))
+        if column.raw:
+            return (self._raw(rows, slot), *[None] * (len(column.types) - 1))
         what = self._of(self.what, slot, rows)
         chosen = _choices(column.types)[what] if len(column.types) > 1 else np.zeros(0, dtype=np.int8)
         return tuple(
@@ -202,6 +209,26 @@ class TemplateCells:
             return _read_alone(texts[slot], kind)
         return self._numbers(rows, slot, what, kind, texts[slot])
 
+    def _raw(self, rows: _I64, slot: int) -> pa.Array:
+        """The values as they stand in the messages."""
+        what, value, length = (held[slot, rows] for held in (self.what, self.value, self.length))
+        quoted, there = _among(_TEXTS)[what], _among((*_TEXTS, NUMBER, NESTED))[what]
+        spelled = TemplateCells(
+            self.text,
+            np.where(there, np.int8(TEXT), np.int8(NULL))[None],
+            (value - quoted)[None],
+            (length + 2 * quoted).astype(np.int32)[None],
+            {"": 0},
+            [[]],
+            np.zeros(len(rows), dtype=np.int8),
+        ).texts(np.arange(len(rows)), {0: (TEXT,)})[0]
+        for kind, text in ((TRUE, "true"), (FALSE, "false")):
+            if (what == kind).any():
+                spelled = pc.if_else(pa.array(what == kind), text, spelled)
+        if (what == INT).any():  # JSON has one spelling for each
+            spelled = pc.coalesce(spelled, self._integers(rows, slot, what).cast(pa.string()))
+        return spelled
+
     def _integers(self, rows: _I64, slot: int, what: npt.NDArray[np.int8]) -> pa.Array:
         return pa.array(self._of(self.value, slot, rows), mask=what != INT)
 
@@ -222,6 +249,8 @@ class TemplateCells:
 
 def _spelled(column: ColumnRequest) -> tuple[int, ...]:
     """The kinds of cells whose text a column needs."""
+    if column.raw:
+        return ()
     if pa.types.is_string(column.types[0]):
         return _TEXTS
     return tuple(kind for kind in (NUMBER, NESTED) if kind in _fitting(column.types[0]))
@@ -277,25 +306,36 @@ def _read_alone(spelled: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def joined(images: Sequence[Buffer]) -> tuple[npt.NDArray[np.uint8], _I64, _I64]:
     """One text with all images, and where each begins and ends in it."""
-    if isinstance(images, Slices) and not images.others:
+    if isinstance(images, Slices) and not images.others and images.spelled is None:
         text = np.frombuffer(images.text, dtype=np.uint8)
         return text, images.starts[images.rows], images.ends[images.rows]
+    images = list(images)  # an image may be made on access
     ends = np.cumsum(np.fromiter(map(len, images), dtype=np.int64, count=len(images)))
     starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
     return np.frombuffer(b"".join(images), dtype=np.uint8), starts, ends
 
 
 def read_images(
-    images: Sequence[Buffer], wanted: Sequence[ColumnRequest], documents: Collection[str], passed: Sequence[str]
+    images: Sequence[Buffer], wanted: Sequence[ColumnRequest], passed: Sequence[str]
 ) -> tuple[_I64, list[Arrays]]:
     """Indices of the images that are valid objects of the wanted columns, and each column of these images.
 
-    ``documents``: columns whose values become text, unchanged byte for byte. ``passed``: members that are skipped
-    because they are not columns.
+    ``passed``: members that are skipped because they are not columns.
     """
-    members = {column.name: RAW if column.name in documents else VALUE for column in wanted}
+    members = {column.name: RAW if column.raw else VALUE for column in wanted}
     text, starts, ends = joined(images)
     matched, cells = TemplateCells.of_objects(text, starts, ends, members | dict.fromkeys(passed, PLAIN))
     indices = np.flatnonzero(matched)
-    good, columns = cells.read(indices, wanted)
+    good, columns = cells.read(indices, [replace(column, raw=False) for column in wanted])
     return indices[good], columns
+
+
+def keeps_key(
+    text: npt.NDArray[np.uint8], starts: _I64, ends: _I64, names: Sequence[str], key: Sequence[str]
+) -> _Bools:
+    """By object of old values, whether it is valid, of these columns alone, and of none of the key."""
+    matched, cells = TemplateCells.of_objects(text, starts, ends, dict.fromkeys(names, RAW))
+    for name in key:
+        if name in cells.slots:
+            matched &= cells.what[cells.slots[name]] == ABSENT
+    return matched

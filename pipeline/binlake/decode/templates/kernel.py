@@ -20,8 +20,11 @@ _Bytes = npt.NDArray[np.uint8]
 _Longs = npt.NDArray[np.int64]
 
 #: Steps of a template. LITERAL: ``size`` bytes from ``arg`` on of the literals. MARK: store the place in row ``arg`` of
-#: the marks. VALUE: a value into slot ``arg``. PLAIN: a scalar of ASCII bytes without escapes.
+#: the marks. VALUE: a value into slot ``arg``. PLAIN: a scalar of ASCII bytes without escapes, and no NUMBER.
+#: SPAN: what lies from an opening to the next closing bracket of an array, whose content is read, and checked, later;
+#: or a scalar. TEXTS: an array of texts as PLAIN has them; or a PLAIN.
 LITERAL, MARK, VALUE, PLAIN = 0, 1, 2, 3
+SPAN, TEXTS = 5, 6
 NO_SLOT = -1
 #: For members of objects, besides VALUE and PLAIN: any value as TEXT, unchanged byte for byte.
 RAW = 4
@@ -30,7 +33,10 @@ RAW = 4
 #: decoded). INT: the number itself, within plus and minus 2**63 - 1, no -0. NUMBER: place and length of any other
 #: number. NESTED: place and length of an object or array; from ``read_objects`` only its brackets are checked.
 ABSENT, NULL, TEXT, ESCAPED, INT, NUMBER, TRUE, FALSE, NESTED = range(9)
-KINDS = 9
+#: Of Avro records alone. BINARY: place and length of bytes. DOUBLE and FLOAT: the bits of a finite number. INT is there
+#: any number of 64 bits, and NESTED a record, whose members have slots of their own.
+BINARY, DOUBLE, FLOAT = range(9, 12)
+KINDS = 12
 _BAD = -1
 _LONGEST_INT = 19
 _MAX_LONG = (1 << 63) - 1
@@ -42,6 +48,7 @@ _SMALL_E, _LARGE_E, _F, _N, _T, _U = b"eEfntu"
 _BLANK, _CASE, _DELETE = 0x20, 0x20, 0x7F
 #: Meanings of letters after a backslash; any other character means itself.
 _ESCAPED_LETTERS, _LETTERS_MEANT = b"bfnrt", b"\b\f\n\r\t"
+_WORD, _ONES = 8, 0x0101010101010101
 _COMMA, _COLON, _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = b",:{}[]"
 
 
@@ -109,7 +116,7 @@ def _text(text: _Bytes, at: int, end: int) -> tuple[int, int, bool]:
 
 
 @njit(nogil=True)
-def _number(text: _Bytes, at: int, end: int) -> tuple[int, int, int]:
+def read_number(text: _Bytes, at: int, end: int) -> tuple[int, int, int]:
     """(what, end, the integer) of a number."""
     negative = text[at] == _MINUS
     first = at + 1 if negative else at
@@ -167,7 +174,7 @@ def _scalar(text: _Bytes, at: int, end: int) -> tuple[int, int, int, bool]:
         what, at, plain = _text(text, at, end)
         return what, at, 0, plain
     if byte == _MINUS or _ZERO <= byte <= _NINE:
-        what, at, number = _number(text, at, end)
+        what, at, number = read_number(text, at, end)
         return what, at, number, True
     what, at = _word(text, at, end)
     return what, at, 0, True
@@ -252,6 +259,37 @@ def _span(text: _Bytes, at: int, end: int) -> tuple[int, int]:
     return _BAD, end
 
 
+@njit(nogil=True)
+def _list_span(text: _Bytes, words: npt.NDArray[np.uint64], cursor: int, end: int) -> tuple[int, int]:
+    """(what, end) of what ends with the next closing bracket of an array."""
+    while cursor + _WORD <= end:
+        other = words[cursor] ^ np.uint64(_CLOSE_LIST * _ONES)  # a byte is 0 where the bracket is
+        if (other - np.uint64(_ONES)) & ~other & np.uint64(_ONES << 7):
+            break
+        cursor += _WORD
+    while cursor < end and text[cursor] != _CLOSE_LIST:
+        cursor += 1
+    return (NESTED, cursor + 1) if cursor < end else (_BAD, end)
+
+
+@njit(nogil=True)
+def _texts(text: _Bytes, cursor: int, end: int) -> tuple[int, int]:
+    """(what, end) of an array, without white space, of ASCII strings without escapes."""
+    cursor += 1
+    if cursor < end and text[cursor] == _CLOSE_LIST:
+        return NESTED, cursor + 1
+    while cursor < end and text[cursor] == _QUOTE:
+        what, cursor, plain = _text(text, cursor, end)
+        if what != TEXT or not plain or cursor >= end:
+            break
+        if text[cursor] == _CLOSE_LIST:
+            return NESTED, cursor + 1
+        if text[cursor] != _COMMA:
+            break
+        cursor += 1
+    return _BAD, end
+
+
 @njit(nogil=True, inline="always")
 def _put(
     what: npt.NDArray[np.int8], value: _Longs, length: npt.NDArray[np.int32],
@@ -269,8 +307,8 @@ def _put(
 
 #: What a text has more at its end, so that a word begins at each of its bytes.
 PADDING = bytes(8)
-_WORD = 8
-_WORDS = types.Array(types.uint64, 1, "A", readonly=True, aligned=False)
+#: The signature of ``words_of``.
+WORDS = types.Array(types.uint64, 1, "A", readonly=True, aligned=False)
 
 
 def words_of(text: bytes) -> npt.NDArray[np.uint64]:
@@ -280,7 +318,7 @@ def words_of(text: bytes) -> npt.NDArray[np.uint64]:
 
 @compiled(
     types.void(
-        BYTES, _WORDS, LONGS, LONGS, LONGS, types.int64[:, ::1], BYTES, _WORDS,
+        BYTES, WORDS, LONGS, LONGS, LONGS, types.int64[:, ::1], BYTES, WORDS,
         types.boolean[::1], types.int8[:, ::1], types.int64[:, ::1], types.int32[:, ::1], types.int64[:, ::1],
     )
 )  # fmt: skip
@@ -325,12 +363,16 @@ def scan(
             if byte == _QUOTE:
                 kind, cursor, plain = _text(text, cursor, end)
             elif byte == _MINUS or _ZERO <= byte <= _NINE:
-                kind, cursor, number = _number(text, cursor, end)
+                kind, cursor, number = read_number(text, cursor, end)
             elif step == VALUE and byte in (_OPEN, _OPEN_LIST):
                 kind, cursor = _nested(text, cursor, end)
+            elif step == SPAN and byte == _OPEN_LIST:
+                kind, cursor = _list_span(text, words, cursor, end)
+            elif step == TEXTS and byte == _OPEN_LIST:
+                kind, cursor = _texts(text, cursor, end)
             else:
                 kind, cursor = _word(text, cursor, end)
-            if kind == _BAD or (step == PLAIN and (kind == ESCAPED or not plain)):
+            if kind == _BAD or (step in (PLAIN, TEXTS) and (kind in (ESCAPED, NUMBER) or not plain)):
                 good = False
                 break
             if arg != NO_SLOT:
@@ -402,7 +444,7 @@ def read_objects(
             if byte == _QUOTE:
                 kind, cursor, plain = _text(text, cursor, end)
             elif byte == _MINUS or _ZERO <= byte <= _NINE:
-                kind, cursor, number = _number(text, cursor, end)
+                kind, cursor, number = read_number(text, cursor, end)
             elif step != PLAIN and byte in (_OPEN, _OPEN_LIST):
                 kind, cursor = _nested(text, cursor, end) if step == RAW else _span(text, cursor, end)
             else:
@@ -458,6 +500,22 @@ def elements(
         if not good:
             put = first
     return put
+
+
+@compiled(types.void(BYTES, LONGS, LONGS, LONGS, types.int32[::1]))
+def split_places(text: _Bytes, starts: _Longs, ends: _Longs, numbers: _Longs, sizes: npt.NDArray[np.int32]) -> None:
+    """Split texts at their last colon. Filled: the number behind it, -1 if there is none of 18 digits at most; the
+    size of what is before it, 0 without a colon."""
+    for n in range(len(starts)):
+        start, end = starts[n], ends[n]
+        behind = end
+        while behind > start and text[behind - 1] != _COLON:
+            behind -= 1
+        sizes[n] = max(behind - 1 - start, 0)
+        number = 0 if behind < end and end - behind < _LONGEST_INT and _digits(text, behind, end) == end else -1
+        for place in range(behind, end if number == 0 else behind):
+            number = number * 10 + (text[place] - _ZERO)
+        numbers[n] = number
 
 
 @njit(nogil=True)

@@ -65,26 +65,43 @@ class TemplatePass:
                 without += 1
                 continue
             templates += 1
-            reading = reading or TemplatePass._over(payloads, first_column, slots)
+            reading = reading or TemplatePass.over(payloads, first_column, slots)
             there = len(left)
             left = reading._read(left, template)
             in_vain += (there - len(left)) < len(payloads) * _LEAST_SHARE
         return reading
 
     @staticmethod
-    def _over(payloads: Sequence[Buffer], first_column: int, slots: dict[str, int]) -> TemplatePass:
+    def over(
+        payloads: Sequence[Buffer],
+        first_column: int,
+        slots: dict[str, int],
+        *,
+        held: int = 0,
+        skipped: int = 0,
+        behind: bytes = b"",
+    ) -> TemplatePass:
+        """The messages, none of them read yet.
+
+        Args:
+            payloads: n messages.
+            first_column, slots: of the pass.
+            held: how many slots have arrays; a template adds those that it needs.
+            skipped: the bytes of each message before what is read.
+            behind: a text to put behind all messages.
+        """
         count = len(payloads)
         ends = np.cumsum(np.fromiter(map(len, payloads), dtype=np.int64, count=count))
-        starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
-        joined = b"".join([*payloads, PADDING])
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]]) + skipped
+        joined = b"".join([*payloads, behind, PADDING])
         return TemplatePass(
             joined=joined,
             text=np.frombuffer(joined, dtype=np.uint8),
             starts=starts,
             ends=ends,
-            what=np.zeros((0, count), dtype=np.int8),
-            value=np.zeros((0, count), dtype=np.int64),
-            length=np.zeros((0, count), dtype=np.int32),
+            what=np.zeros((held, count), dtype=np.int8),
+            value=np.zeros((held, count), dtype=np.int64),
+            length=np.zeros((held, count), dtype=np.int32),
             marks=np.zeros((_MARKS, count), dtype=np.int64),
             template=np.full(count, NO_TEMPLATE, dtype=np.int8),
             templates=[],
@@ -117,7 +134,8 @@ class TemplatePass:
     def cells(self) -> TemplateCells:
         """The values of the columns."""
         columns = [template.columns for template in self.templates]
-        return TemplateCells(self.text, self.what, self.value, self.length, self.slots, columns, self.template)
+        passed = [template.layout.passed(template.document) for template in self.templates]
+        return TemplateCells(self.text, self.what, self.value, self.length, self.slots, columns, self.template, passed)
 
     def by_template(self, fact: Callable[[Template], object], rows: _I64) -> list[object]:
         """What the template of each row says."""

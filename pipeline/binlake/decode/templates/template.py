@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from binlake.decode.templates.kernel import LITERAL, MARK, NO_SLOT, PADDING, PLAIN, VALUE, words_of
+from binlake.decode.templates.kernel import LITERAL, MARK, NO_SLOT, PADDING, PLAIN, SPAN, TEXTS, VALUE, words_of
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[^\s",:{}\[\]]+|[{}\[\]:,]', re.DOTALL)
 
@@ -31,32 +31,51 @@ class Layout:
         head: the slots of scalars. first_column: the slot of the first column.
         fixed: members whose values are part of the template, so that all its messages have the same.
         spans: the slots of values that are taken whole, whatever they are; NO_SLOT: they are skipped.
+        later: the slots of arrays, without arrays in them, whose content is read, and checked, by another loop.
+        texts: members that may be arrays of plain texts, and are skipped.
         marks: objects of columns, with the row of the marks where each begins; the next one has its end. Such an object
             may be the only one of an array.
         row: the object whose members are the columns that are read; None: there is none.
         depth: the deepest level of members that are looked at.
+        added: members of the row whose names begin so are no columns; None: there are none.
     """
 
     head: Mapping[Path, int]
     first_column: int
     fixed: frozenset[Path] = frozenset()
     spans: Mapping[Path, int] = field(default_factory=dict)
+    later: Mapping[Path, int] = field(default_factory=dict)
+    texts: frozenset[Path] = frozenset()
     marks: Mapping[Path, int] = field(default_factory=dict)
     row: Path | None = None
     depth: int = 1
+    added: str | None = None
 
     def is_column(self, path: Path) -> bool:
         """Whether a value is a column's, of the row that is read."""
-        return bool(path) and path[:-1] == self.row and path not in self.head
+        return bool(path) and path[:-1] == self.row and path not in self.head and not self._is_added(path[-1])
+
+    def _is_added(self, name: str) -> bool:
+        return self.added is not None and name.startswith(self.added)
+
+    def passed(self, document: Mapping[str, Any]) -> frozenset[str]:
+        """The members of a message's row that are no columns; its row is the message itself."""
+        return frozenset(filter(self._is_added, document))
 
     def takes(self, path: Path) -> bool:
         """Whether a value may be an object or an array."""
+        if path in self.later or path in self.texts:
+            return True
         return path in self.spans or (len(path) == 2 and path[:1] in self.marks) or self.is_column(path)
 
     def step(self, path: Path, slots: dict[str, int]) -> tuple[int, int, int]:
         """The kernel's step for a value; a column's goes into its slot of ``slots``, which may grow."""
         if path in self.spans:
             return VALUE, self.spans[path], 0
+        if path in self.later:
+            return SPAN, self.later[path], 0
+        if path in self.texts:
+            return TEXTS, NO_SLOT, 0
         if self.is_column(path):
             return VALUE, slots.setdefault(path[-1], self.first_column + len(slots)), 0
         if path[:1] in self.marks:

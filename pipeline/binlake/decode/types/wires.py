@@ -36,6 +36,10 @@ DECIMAL_PLAIN = "decimal_plain"
 NULL_ALONE = "null"
 #: Wires whose values are read as the text that they have in the image.
 DOCUMENTS = frozenset({JSON_TEXT, TEXT_OR_JSON, DECIMAL_PLAIN})
+#: Wires of base64, whose values may also come as the bytes themselves.
+ENCODED = frozenset(
+    {"base64", "bits", "bits_big_endian", "bits_any_order", "decimal_base64", "decimal_variable", "geometry"}
+)
 _GEOMETRY = pa.struct([("x", pa.float64()), ("y", pa.float64()), ("wkb", pa.string()), ("srid", pa.int64())])
 _SCALED = pa.struct([("scale", pa.int32()), ("value", pa.string())])
 _MICROSECONDS = pa.timestamp("us")
@@ -79,8 +83,13 @@ def _uint64_wrapped(array: pa.Array, column: Column) -> pa.Array:
     return encoded_bytes.decimals_from_uint64(array)
 
 
+def _bytes(array: pa.Array) -> pa.Array:
+    """The bytes of base64, or those that are there already."""
+    return array if pa.types.is_binary(array.type) else encoded_bytes.decode_base64(array)
+
+
 def _base64(array: pa.Array, column: Column) -> pa.Array:
-    return encoded_bytes.decode_base64(array)
+    return _bytes(array)
 
 
 def _base64_url_safe(array: pa.Array, column: Column) -> pa.Array:
@@ -92,23 +101,23 @@ def _hex(array: pa.Array, column: Column) -> pa.Array:
 
 
 def _bits(array: pa.Array, column: Column) -> pa.Array:
-    return encoded_bytes.big_endian_bits(encoded_bytes.decode_base64(array), column.length)
+    return encoded_bytes.big_endian_bits(_bytes(array), column.length)
 
 
 def _bits_big_endian(array: pa.Array, column: Column) -> pa.Array:
-    turned = [value and value[::-1] for value in encoded_bytes.decode_base64(array).to_pylist()]
+    turned = [value and value[::-1] for value in _bytes(array).to_pylist()]
     return encoded_bytes.big_endian_bits(pa.array(turned, pa.binary()), column.length)
 
 
 def _bits_any_order(array: pa.Array, column: Column) -> pa.Array:
     """BIT whose order of bytes is not known: only what is the same in both."""
-    if any(value != value[::-1] for value in encoded_bytes.decode_base64(array).to_pylist() if value is not None):
+    if any(value != value[::-1] for value in _bytes(array).to_pylist() if value is not None):
         raise ValueError("the message does not say which bytes come first (add op and source.snapshot to add.fields)")
     return _bits(array, column)
 
 
 def _decimal_base64(array: pa.Array, column: Column) -> pa.Array:
-    numbers = encoded_bytes.decode_base64(array)
+    numbers = _bytes(array)
     exact = encoded_bytes.decimals_from_twos_complement(numbers, column.length, column.scale)
     exact.validate(full=True)
     return _decimal_to_lake(exact, column)
@@ -124,7 +133,7 @@ def _decimal_plain(array: pa.Array, column: Column) -> pa.Array:
 
 
 def _decimal_variable(array: pa.Array, column: Column) -> pa.Array:
-    values = encoded_bytes.decode_base64(pc.struct_field(array, "value")).to_pylist()
+    values = _bytes(pc.struct_field(array, "value")).to_pylist()
     scales = pc.struct_field(array, "scale").to_pylist()
     texts = [
         # from text: arithmetic on Decimals would round to 28 digits
@@ -211,7 +220,7 @@ def _time_iso(array: pa.Array, column: Column) -> pa.Array:
 
 
 def _geometry(array: pa.Array, column: Column) -> pa.Array:
-    shapes = encoded_bytes.decode_base64(pc.struct_field(array, "wkb"))
+    shapes = _bytes(pc.struct_field(array, "wkb"))
     if shapes.null_count != array.null_count:
         raise ValueError("a geometry without wkb")
     srids = pc.struct_field(array, "srid").fill_null(0).cast(pa.uint32()).to_numpy(zero_copy_only=False)

@@ -183,4 +183,4 @@ def _coded(column: pa.Array, field: pa.Field) -> pa.Array:
     return column.dictionary_encode() if pa.types.is_dictionary(field.type) else column
 
 
-_EMPTY = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in STORED_SCHEMA], schema=STORED_SCHEMA)
+_EMPTY = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in STORED_SCHEMA], schema=STORED_SCHEMA)

@@ -30,7 +30,7 @@ from hudilake.read.window import COMMIT_TIME_FIELD
 from hudilake.storage.base import Storage, StorageNotFoundError
 from hudilake.table.table import HudiTable
 
-_NO_ROWS = pa.array([], pa.string())
+_NO_ROWS = pa.nulls(0, pa.string())
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +28,11 @@ _I64 = npt.NDArray[np.int64]
 DEFAULT_NAMESPACE = "default"
 #: What a build of cells raises if one of them is bad.
 BAD_CELLS = (ValueError, pa.ArrowException)
-_FAMILY_MARKERS = pa.array([CellKind.DELETE_FAMILY.value, CellKind.DELETE_FAMILY_VERSION.value])
+#: The kinds of cells that HBase's WAL has; a Put is the first.
+LOGGED_KINDS = tuple(kind.value for kind in CellKind if kind is not CellKind.DELETE_RANGE)
+#: The family of HBase's own notes in the WAL.
+NOTES = b"METAFAMILY"
+_FAMILY_MARKERS = (CellKind.DELETE_FAMILY.value, CellKind.DELETE_FAMILY_VERSION.value)
 _MAX_DETAIL = 300
 
 
@@ -60,6 +66,17 @@ class CellRows:
         """Some of the cells: ``kept`` is a mask of n."""
         columns = (self.at[kept], self.number[kept], self.orders[kept], self.source_ms[kept])
         return CellRows(self.cells.filter(pa.array(kept)), *columns)
+
+
+class CellColumns(NamedTuple):
+    """The columns of n cells that ``cell_table`` takes, in its order."""
+
+    rows: pa.Array
+    families: pa.Array
+    qualifiers: pa.Array
+    timestamps: pa.Array
+    kinds: pa.Array
+    values: pa.Array
 
 
 def table_of_cells(source: SourceTable) -> TableSchema:
@@ -103,7 +120,7 @@ def cell_table(
     except pa.ArrowException as error:
         raise RefusedCellError(Reason.BAD_VALUE, "a family is no text") from error
     require(pc.invert(pc.match_substring(names, ":")), Reason.BAD_VALUE, "a family has a colon in its name", names)
-    of_family = pc.is_in(kinds, _FAMILY_MARKERS)
+    of_family = pc.is_in(kinds, pa.array(_FAMILY_MARKERS))
     whole = pc.or_(pc.invert(of_family), pc.equal(pc.binary_length(qualifiers), 0))
     require(whole, Reason.BAD_VALUE, "a delete marker of a family names a qualifier")
     values = pc.if_else(pc.equal(kinds, CellKind.PUT.value), values, pa.scalar(None, pa.binary()))
@@ -189,6 +206,20 @@ def in_halves(count: int, take: Callable[[slice], None], refuse: Callable[[int, 
             else:
                 half = (part.start + part.stop) // 2
                 waiting += [slice(half, part.stop), slice(part.start, half)]
+
+
+def in_order(parts: Sequence[CellRows]) -> list[CellRows]:
+    """Cells of one table in the order of their records: the parts themselves if they follow each other, else one."""
+    if all(one.at[-1] < other.at[0] for one, other in pairwise(parts)):
+        return list(parts)
+    at = np.concatenate([part.at for part in parts])
+    by_record = np.argsort(at, kind="stable")  # the cells of a record are all in one part, in their order
+    cells = pa.concat_tables([part.cells for part in parts]).take(pa.array(by_record))
+    numbers, orders, source_ms = (
+        np.concatenate(columns)[by_record]
+        for columns in zip(*((part.number, part.orders, part.source_ms) for part in parts), strict=True)
+    )
+    return [CellRows(cells, at[by_record], numbers, orders, source_ms)]
 
 
 def add_cells(chunk: DecodeChunk, source: SourceTable, rows: CellRows) -> None:

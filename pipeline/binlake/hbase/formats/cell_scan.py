@@ -29,7 +29,6 @@ from binlake.decode.quarantine import Fault, Reason, json_fault
 from binlake.decode.types.cell_text import text_of
 from binlake.decode.types.mysql_types import UTC_MICROSECONDS
 from binlake.hbase.formats.cell_rows import CellRows, add_cells
-from binlake.hbase.formats.hbase_result import read_results
 from binlake.hbase.formats.scanned_cells import ScannedCells
 
 #: The highest order of a scanned cell: below the sequence ids of puts.
@@ -139,6 +138,8 @@ def _row_of(line: bytes) -> _ScanRow | _RawRow | str:
 
 def _messages(chunk: DecodeChunk, source: SourceTable, chosen: list[int]) -> ScannedCells:
     """The cells of ``Result`` messages. A message that is none is refused."""
+    from binlake.hbase.formats.hbase_result import read_results  # needs compiled loops, seconds to import
+
     cells, bad = read_results([chunk.records.values[index] or b"" for index in chosen], chosen)
     for index in bad:
         chunk.refuse(index, Fault(Reason.UNKNOWN_MESSAGE, "neither a JSON object nor a Result of HBase"), source)

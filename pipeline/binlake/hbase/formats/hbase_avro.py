@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
 from binlake.decode import order
 from binlake.decode.cells import CellKind
 from binlake.decode.changes import SourceTable
 from binlake.decode.messages.chunk import IGNORED, DecodeChunk
 from binlake.decode.quarantine import Fault, Reason
+from binlake.decode.templates.avro_kernel import zigzag
 from binlake.decode.types.mysql_types import UTC_MICROSECONDS
 from binlake.hbase.formats.byte_slices import sliced
 from binlake.hbase.formats.cell_rows import (
@@ -43,7 +43,6 @@ _I64 = npt.NDArray[np.int64]
 #: The fields of bytes, in their order. ``timestamp`` and ``delete`` stand behind the first.
 FIELDS = ("key", "value", "qualifier", "family", "table")
 _BAD = -1
-_CONTINUED, _SEVEN_BITS, _BITS = 0x80, 0x7F, 63
 
 
 @dataclass(frozen=True)
@@ -76,36 +75,19 @@ def read_events(messages: Sequence[bytes]) -> Events:
     return Events(fields, timestamps, deletes.astype(bool))
 
 
-@njit(nogil=True)
-def _long(data: _U8, at: int, end: int) -> tuple[int, int]:
-    """The zigzag number at ``at``, and the place behind it; _BAD as the place if there is none."""
-    value, shift = np.uint64(0), 0
-    while at < end and shift <= _BITS:
-        byte = data[at]
-        at += 1
-        if shift == _BITS and byte > 1:
-            break
-        value |= np.uint64(byte & _SEVEN_BITS) << np.uint64(shift)
-        if byte < _CONTINUED:
-            half = np.int64(value >> np.uint64(1))
-            return int(-half - 1 if value & np.uint64(1) else half), at
-        shift += 7
-    return 0, _BAD
-
-
 @compiled(LONG(BYTES, LONGS, LONG_ROWS, LONG_ROWS, LONGS, OUT_BYTES))
 def _scan(data: _U8, bounds: _I64, starts: _I64, lengths: _I64, timestamps: _I64, deletes: _U8) -> int:
     """Fills the places of the fields of each message. Returns the first message that is no event; _BAD for none."""
     for one in range(len(bounds) - 1):
         cursor, end = bounds[one], bounds[one + 1]
         for field in range(starts.shape[0]):
-            length, cursor = _long(data, cursor, end)
+            length, cursor = zigzag(data, cursor, end)
             if cursor == _BAD or length < 0 or length > end - cursor:
                 return one
             starts[field, one], lengths[field, one] = cursor, length
             cursor += length
             if field == 0:
-                timestamps[one], cursor = _long(data, cursor, end)
+                timestamps[one], cursor = zigzag(data, cursor, end)
                 if cursor == _BAD or cursor >= end or data[cursor] > 1:
                     return one
                 deletes[one] = data[cursor]

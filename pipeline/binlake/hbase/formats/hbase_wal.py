@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -27,15 +28,22 @@ from binlake.decode.quarantine import Fault, Reason, json_fault
 from binlake.decode.types.encoded_bytes import decode_base64
 from binlake.decode.types.mysql_types import UTC_MICROSECONDS
 from binlake.hbase.formats.cell_rows import (
+    LOGGED_KINDS,
+    NOTES,
+    CellColumns,
     CellRows,
     RefusedCellError,
     add_cells,
     cell_table,
     in_halves,
+    in_order,
     portions,
     require,
     store_table,
 )
+
+if TYPE_CHECKING:
+    from binlake.hbase.formats.wal_scan import WalScan
 
 _I64 = npt.NDArray[np.int64]
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
@@ -58,9 +66,8 @@ _CELL = pa.struct(
 _PARSE = pj.ParseOptions(
     explicit_schema=pa.schema([pa.field("cells", pa.list_(_CELL))]), unexpected_field_behavior="ignore"
 )
-_TYPES = pa.array([kind.value for kind in CellKind if kind is not CellKind.DELETE_RANGE])
-#: The family of HBase's own notes in the WAL, and the qualifier of those about files that were added to a table.
-_NOTES, _BULK_LOAD = b"METAFAMILY", b"HBASE::BULK_LOAD"
+#: The qualifier of HBase's notes about files that were added to a table.
+_BULK_LOAD = b"HBASE::BULK_LOAD"
 _NO_CELLS = "no_cells"
 _MEMBERS = {b'"key":': 1, b'"edit":': 1, b'"cells":': 1, b'"writeTime":': 1, b'"sequenceId":': 1, b'"tablename":': 1}
 
@@ -91,7 +98,7 @@ class _Entries:
         source: the table.
         at: the index of each entry's record, int64.
         sequences, written_ms: the sequence id and the write time of each, int64.
-        cells: the JSON list of each one's cells.
+        cells: the JSON list of each one's cells; empty where templates have read them.
     """
 
     source: SourceTable
@@ -108,7 +115,8 @@ class _Entries:
 
 def read(chunk: DecodeChunk) -> None:
     """Decode the chunk's records. With automatic detection, records of other formats are left."""
-    indices, entries = _entries(chunk)
+    read_cells: dict[SourceTable, list[CellRows]] = {}
+    indices, entries = _entries(chunk, _scanned(chunk, chunk.live(), read_cells))
     by_name: dict[str, list[int]] = {}
     for i, entry in enumerate(entries):
         by_name.setdefault(entry.key.tablename, []).append(i)
@@ -122,17 +130,70 @@ def read(chunk: DecodeChunk) -> None:
         else:
             storable_entries = _in_range(chunk, source, [(indices[i], entries[i]) for i in chosen])
             for part in portions([len(memoryview(cells)) for cells in storable_entries.cells], _PORTION_BYTES):
-                _decode(chunk, storable_entries.part(part))
+                _decode(chunk, storable_entries.part(part), read_cells.setdefault(source, []))
+    by_source = [(source, parts) for source, parts in read_cells.items() if parts]
+    for source, parts in sorted(by_source, key=lambda item: min(int(part.at[0]) for part in item[1])):
+        for rows in in_order(parts):
+            add_cells(chunk, source, rows)
     if chunk.tombstones:
         chunk.decoded.count_filtered(None, TOMBSTONE, len(chunk.tombstones))
 
 
-def _entries(chunk: DecodeChunk) -> tuple[list[int], list[_Entry]]:
-    """The records that are WAL entries: their indices, and the entries. All others are settled."""
+def _scanned(chunk: DecodeChunk, live: list[int], read_cells: dict[SourceTable, list[CellRows]]) -> list[int]:
+    """Read entries that look alike by templates, into ``read_cells``; returns the records that are left."""
+    from binlake.hbase.formats.wal_scan import WalScan  # here: numba needs half a second
+
+    scan = WalScan.of([chunk.records.values[i] or b"" for i in live], chunk.options.max_nesting)
+    if scan is None:
+        return live
+    indices, left = np.array(live, dtype=np.int64), np.ones(len(live), dtype=bool)
+    for name, chosen in scan.by_table():
+        source = store_table(name)
+        if source is None or source in chunk.options.ignored_tables:
+            continue
+        storable = np.logical_and(*_storable(scan.sequences(chosen), scan.written_ms(chosen)))
+        entries = chosen[storable]
+        parts = read_cells.setdefault(source, [])
+        for part in portions(scan.sizes(entries).tolist(), _PORTION_BYTES):
+            for rows in _read_scanned(chunk, scan, source, entries[part], indices, parts):
+                left[rows] = False
+    chunk.decoded.by_template += int(len(left) - left.sum())
+    rest: list[int] = indices[left].tolist()
+    return rest
+
+
+def _read_scanned(
+    chunk: DecodeChunk, scan: WalScan, source: SourceTable, entries: _I64, indices: _I64, parts: list[CellRows]
+) -> list[_I64]:
+    """Read the cells of some entries into ``parts``; returns the numbers of those that were read. ``indices``: of the
+    records, by entry."""
+    taken: list[_I64] = []
+
+    def take(some: slice) -> None:
+        cells = scan.cells(entries[some])
+        good = cells.counts >= 0
+        rows = entries[some][good]
+        if len(rows):
+            portion = _Entries(source, indices[rows], scan.sequences(rows), scan.written_ms(rows), [])
+            parts.append(_placed(chunk, portion, cells.counts[good], cells.columns))
+            taken.append(rows)
+
+    in_halves(len(entries), take, lambda _, __: None)  # the general decoder says what is wrong with a bad one
+    return taken
+
+
+def _storable(sequences: _I64, written_ms: _I64) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which sequence ids and which write times can be stored."""
+    ordered = (sequences >= 0) & (sequences < 1 << order.OFFSET_BITS)
+    return ordered, (written_ms >= 0) & (written_ms <= _LAST_MS)
+
+
+def _entries(chunk: DecodeChunk, left: list[int]) -> tuple[list[int], list[_Entry]]:
+    """The records of ``left`` that are WAL entries: their indices, and the entries. All others are settled."""
     indices: list[int] = []
     entries: list[_Entry] = []
     values = chunk.records.values
-    for i in chunk.live():
+    for i in left:
         value = values[i] or b""
         try:
             entries.append(_ENTRY(value))
@@ -154,8 +215,7 @@ def _in_range(chunk: DecodeChunk, source: SourceTable, found: Sequence[tuple[int
     indices = np.array([i for i, _ in found], dtype=np.int64)
     sequences = np.array([entry.key.sequenceId for _, entry in found], dtype=np.int64)
     written = np.array([entry.key.writeTime for _, entry in found], dtype=np.int64)
-    ordered = (sequences >= 0) & (sequences < 1 << order.OFFSET_BITS)
-    timely = (written >= 0) & (written <= _LAST_MS)
+    ordered, timely = _storable(sequences, written)
     for i in np.flatnonzero(~ordered).tolist():
         fault = Fault(Reason.ORDER_OUT_OF_RANGE, f"sequenceId {sequences[i]} does not fit the ordering value")
         chunk.refuse(int(indices[i]), fault, source)
@@ -167,12 +227,13 @@ def _in_range(chunk: DecodeChunk, source: SourceTable, found: Sequence[tuple[int
     return _Entries(source, indices[good], sequences[good], written[good], cells)
 
 
-def _decode(chunk: DecodeChunk, portion: _Entries) -> None:
-    """Add the cells of the entries; bad entries are refused."""
+def _decode(chunk: DecodeChunk, portion: _Entries, parts: list[CellRows]) -> None:
+    """Add the cells of the entries to ``parts``; bad entries are refused."""
 
     def take(part: slice) -> None:
         rows = _rows(chunk, portion.part(part))
-        add_cells(chunk, portion.source, rows)
+        if len(rows.at):
+            parts.append(rows)
         if empty := part.stop - part.start - len(np.unique(rows.at)):
             chunk.decoded.count_filtered(portion.source, _NO_CELLS, empty)
 
@@ -190,19 +251,33 @@ def _rows(chunk: DecodeChunk, portion: _Entries) -> CellRows:
     _check(parsed)
     row, family, qualifier, timestamps, kinds, value = parsed
     families, qualifiers = decode_base64(family), decode_base64(qualifier)
-    noted = pc.equal(families, pa.scalar(_NOTES))
+    noted = pc.equal(families, pa.scalar(NOTES))
     if pc.any(pc.and_(noted, pc.starts_with(qualifiers, _BULK_LOAD))).as_py():
         raise RefusedCellError(
             Reason.UNKNOWN_MESSAGE, "files were added to the table by a bulk load; no event has their cells"
         )
+    columns = CellColumns(decode_base64(row), families, qualifiers, timestamps, kinds, decode_base64(value))
+    return _placed(chunk, portion, counts, columns).where(~noted.to_numpy(zero_copy_only=False))
+
+
+def _placed(chunk: DecodeChunk, portion: _Entries, counts: _I64, columns: CellColumns) -> CellRows:
+    """The cells of n entries in their places.
+
+    Args:
+        chunk: the entries' records.
+        portion: the entries.
+        counts: the cells of each.
+        columns: of all cells.
+
+    Raises as ``cell_table``.
+    """
     of = np.repeat(np.arange(len(counts)), counts)
     starts = np.cumsum(counts) - counts
     written = portion.written_ms[of]
-    logged = pa.array(written * 1000).cast(UTC_MICROSECONDS)
-    cells = cell_table(decode_base64(row), families, qualifiers, timestamps, kinds, decode_base64(value), logged)
+    cells = cell_table(*columns, pa.array(written * 1000).cast(UTC_MICROSECONDS))
     orders = order.offset_orders(np.full(len(counts), chunk.options.epoch), portion.sequences)
     numbers = (np.arange(len(of)) - starts[of]).astype(np.int32)
-    return CellRows(cells, portion.at[of], numbers, orders[of], written).where(~noted.to_numpy(zero_copy_only=False))
+    return CellRows(cells, portion.at[of], numbers, orders[of], written)
 
 
 def _parsed(cells: list[msgspec.Raw]) -> tuple[_I64, list[pa.Array]]:
@@ -225,4 +300,4 @@ def _check(columns: list[pa.Array]) -> None:
     puts = pc.equal(kinds, CellKind.PUT.value)
     require(pc.or_(pc.invert(puts), values.is_valid()), Reason.UNKNOWN_MESSAGE, "a Put has no value")
     require(pc.not_equal(timestamps, pa.scalar(_NO_TIMESTAMP)), Reason.BAD_VALUE, "a timestamp is out of range")
-    require(pc.is_in(kinds, _TYPES), Reason.UNKNOWN_OP, "a cell has an unknown type", kinds)
+    require(pc.is_in(kinds, pa.array(LOGGED_KINDS)), Reason.UNKNOWN_OP, "a cell has an unknown type", kinds)

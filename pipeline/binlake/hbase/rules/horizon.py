@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.cells import WRITTEN
-from binlake.hbase.rules.markers import mark_used
 from binlake.hbase.rules.ordered import (
     DELETE,
     DELETE_FAMILY_VERSION,
@@ -137,6 +136,8 @@ def _newer_values(cut: OrderedCells) -> Longs:
 
 def _markers_gone(aged: _CellAges, gone: Bools) -> Bools:
     """Markers from before the horizon that mask no value which is left; bool of n."""
+    from binlake.hbase.rules.markers import mark_used  # needs compiled loops, seconds to import
+
     cut = aged.cut
     order = np.where(aged.by_sequence, cut.order, 0)
     used = np.zeros(len(gone), dtype=np.uint8)

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from binlake.hbase.rules.masking import Bytes, end_of
+from binlake.hbase.rules.masking import end_of
 from binlake.hbase.rules.ordered import (
     DELETE,
     DELETE_COLUMN,
@@ -14,6 +14,7 @@ from binlake.hbase.rules.ordered import (
     DELETE_FAMILY_VERSION,
     DELETE_RANGE,
     PUT,
+    Bytes,
     Longs,
 )
 from hudilake.compiled import LONG, LONGS, NOTHING, OUT_BYTES, compiled

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from binlake.hbase.rules.ordered import (
     DELETE,
@@ -19,11 +18,11 @@ from binlake.hbase.rules.ordered import (
     DELETE_FAMILY_VERSION,
     DELETE_RANGE,
     PUT,
+    Bytes,
     Longs,
 )
 from hudilake.compiled import LONG, LONGS, NOTHING, OUT_BYTES, compiled
 
-Bytes = npt.NDArray[np.uint8]
 _MOST: Final = np.int64(np.iinfo(np.int64).max)
 _LEAST: Final = np.int64(np.iinfo(np.int64).min)
 

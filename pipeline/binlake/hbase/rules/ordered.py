@@ -15,6 +15,7 @@ from binlake.hbase.settings.families import FamilyRule
 from binlake.hbase.settings.rules import CellsRule
 from hudilake.errors import CorruptDataError
 
+Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 

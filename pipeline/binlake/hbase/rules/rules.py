@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from binlake.hbase.rules.masking import Bytes, mask, show
-from binlake.hbase.rules.ordered import PUT, Bools, FamilyRules, OrderedCells, family_rules, ordered
+from binlake.hbase.rules.ordered import PUT, Bools, Bytes, FamilyRules, OrderedCells, family_rules, ordered
 from binlake.hbase.settings.rules import CellsRule
 
 
@@ -55,6 +54,8 @@ def visible(cells: pa.Table, rule: CellsRule, moment: Moment) -> pa.BooleanArray
 
 def masked_of(cut: OrderedCells, families: FamilyRules) -> Bytes:
     """1 for each value that a marker masks, 0 for other cells; uint8 of n."""
+    from binlake.hbase.rules.masking import mask  # needs compiled loops, seconds to import
+
     masked = np.zeros(len(cut.at), dtype=np.uint8)
     sequence, versions = families.by_sequence, families.versions
     mask(cut.group, cut.column, cut.family, cut.timestamp, cut.kind, cut.start, cut.order, sequence, versions, masked)
@@ -63,6 +64,8 @@ def masked_of(cut: OrderedCells, families: FamilyRules) -> Bytes:
 
 def shown_of(cut: OrderedCells, families: FamilyRules, masked: Bytes) -> Bools:
     """Which cells a read has; bool of n. ``masked``: of ``masked_of``."""
+    from binlake.hbase.rules.masking import show  # needs compiled loops
+
     shown = np.zeros(len(cut.at), dtype=np.uint8)
     limits = (families.versions, families.oldest, families.min_versions)
     show(cut.column, cut.family, cut.timestamp, cut.kind, masked, *limits, shown)

@@ -30,7 +30,7 @@ from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.tables.catalog import CatalogTable, catalog_table
 from binlake.tables.lake import locking
 from binlake.tables.lake_table import LakeTable
-from binlake.tables.store_tables import refuse_of_store
+from binlake.tables.other_rows import refuse_lacking
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.storage import Storage, open_storage
 
@@ -134,7 +134,7 @@ class Backfill:
         lake = self.settings.lake
         root = self.root or open_storage(lake.uri, lake.storage_options())
         catalog_entry = catalog_table(self.settings, root, self.table)
-        refuse_of_store(catalog_entry.rules, TableOperation.BACKFILL, catalog_entry.name)
+        refuse_lacking(catalog_entry.rules, TableOperation.BACKFILL, catalog_entry.name)
         return catalog_entry
 
     def _declared(self, found: CatalogTable) -> tuple[str, ...]:

@@ -1,20 +1,22 @@
-"""Where a row of the source is erased: its table, and the quarantined records of it."""
+"""Where a row of the source is erased: its table, history tables with its versions, and its quarantined records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from binlake.proof.history.keys import row_key
+from binlake.proof.history.keys import RowKey, row_key, source_key_fields, version_keys
 from binlake.proof.history.quarantined import quarantined_records
+from binlake.rows.upsert.fanout import destination, histories
 from binlake.settings import CompactionSettings, Settings
-from binlake.tables.catalog import CatalogTable
+from binlake.tables.catalog import CatalogTable, catalog_table_at
+from binlake.tables.feeds import Feeds
 from binlake.tables.lake import locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.quarantine import quarantine_rules
 from binlake.tables.services.policy import compaction_config
 from hudilake.errors import ConfigError
-from hudilake.services.erasure.erase import ErasureReport, erase
+from hudilake.services.erasure.erase import ErasureReport, check_savepoints, erase
 from hudilake.services.erasure.rewrite import Rewrite
 from hudilake.services.erasure.search import ErasurePlan, plan_erasure
 from hudilake.services.erasure.traces import ByteScan, Quarry, scan
@@ -32,8 +34,7 @@ class RowErasure:
 
     Args:
         settings: of the stream.
-        place: the row's table.
-        keys: its record keys there.
+        places: table -> the row's record keys there; its own table is the first.
         quarantined: the record keys of the quarantine table that hold the row.
         unmatched: how many quarantined records of the table, or of no known one, cannot be said to be of another row.
         plans: name of a table -> what will be done to it; the quarantine first, for the texts of the row are in its
@@ -41,8 +42,7 @@ class RowErasure:
     """
 
     settings: Settings
-    place: CatalogTable
-    keys: frozenset[str]
+    places: Sequence[tuple[CatalogTable, frozenset[str]]]
     quarantined: frozenset[str]
     unmatched: int
     plans: dict[str, ErasurePlan]
@@ -50,18 +50,21 @@ class RowErasure:
     @property
     def texts(self) -> frozenset[bytes]:
         """Of the row: what is looked for in other places."""
-        return self.plans[self.place.name].texts
+        return frozenset[bytes]().union(*(self.plans[place.name].texts for place, _ in self.places))
 
     def carry_out(self, *, release_savepoints: bool) -> Iterator[tuple[str, ErasureReport]]:
         """Erase the row, the quarantine's records first. Yields each table's name and report. Errors as ``erase``."""
+        for name, plan in self.plans.items():  # before the first table changes
+            check_savepoints(name, plan, release_savepoints=release_savepoints)
         owner = locking(self.settings.locking, _OWNER)
         if QUARANTINE in self.plans:
             rules = quarantine_rules(self.settings)
             table = LakeTable.open(_lake(self.settings).sub(rules.path), rules, owner)
             done = erase(rewrite_of(table), self.quarantined, self.texts, release_savepoints=release_savepoints)
             yield QUARANTINE, done
-        table = LakeTable.open(self.place.storage, self.place.rules, owner)
-        yield self.place.name, erase(rewrite_of(table), self.keys, release_savepoints=release_savepoints)
+        for place, keys in self.places:
+            table = LakeTable.open(place.storage, place.rules, owner)
+            yield place.name, erase(rewrite_of(table), keys, release_savepoints=release_savepoints)
 
     def dumps(self) -> ByteScan | None:
         """What the dumps still have of the row, which are files of records and not rewritten; None without dumps.
@@ -70,7 +73,8 @@ class RowErasure:
         if dump.uri is None:
             return None
         root = open_storage(dump.uri, dump.storage_options(dump.uri, self.settings.lake))
-        return scan(root, Quarry(self.keys, self.texts))
+        keys = frozenset[str]().union(*(keys for _, keys in self.places))
+        return scan(root, Quarry(keys, self.texts))
 
 
 #: How the quarantine is called in plans and reports.
@@ -78,7 +82,8 @@ QUARANTINE = "quarantine"
 
 
 def plan_row_erasure(settings: Settings, place: CatalogTable, text: str) -> RowErasure:
-    """Look for a row in the files of its table and in the quarantine. Changes nothing.
+    """Look for a row in the files of its table, in those of its history tables with the same key, and in the
+    quarantine. Changes nothing.
 
     Args:
         settings: of the stream.
@@ -87,24 +92,54 @@ def plan_row_erasure(settings: Settings, place: CatalogTable, text: str) -> RowE
 
     Raises ConfigError for what is no key of the table, CorruptDataError, StorageError.
     """
-    opened = HudiTable.open(place.storage)
+    root, opened = _lake(settings), HudiTable.open(place.storage)
     row = row_key(text, opened)
+    feeds = Feeds.load(settings, root)
+    places = [(place, _record_keys(row, opened))]
+    for history in _histories(settings, feeds, place):
+        versions = HudiTable.open(history.storage)
+        if source_key_fields(versions) == source_key_fields(opened):
+            places.append((history, _record_keys(row_key(text, versions), versions)))
+    plans = {one.name: plan_erasure(HudiTable.open(one.storage), keys) for one, keys in places}
+    rows = _table_of_rows(feeds, place)
+    held, unmatched = quarantined_records(settings, root, rows, row)
+    strangers, unknown = quarantined_records(settings, root, _NO_TABLE, row)
+    unmatched += len(strangers) + unknown
+    quarantined = frozenset(f"topic:{one.topic},partition:{one.partition},offset:{one.offset}" for one in held)
+    if quarantined:
+        store = HudiTable.open(root.sub(settings.quarantine_path))
+        plans = {QUARANTINE: plan_erasure(store, quarantined), **plans}
+    return RowErasure(settings, places, quarantined, unmatched, plans)
+
+
+def _record_keys(row: RowKey, table: HudiTable) -> frozenset[str]:
+    if table.config.merging.keeps_versions:
+        return version_keys(row, table)
     if row.lookup is None:
         raise ConfigError(
             "a row of a table without a key is erased by its own name",
             do_next="give the value of _binlake_row, which binlake why prints",
-            table=place.name,
+            table=table.config.name,
         )
-    keys = frozenset(row.lookup.keys.to_pylist())
-    plans = {place.name: plan_erasure(opened, keys)}
-    held, unmatched = quarantined_records(settings, _lake(settings), place.name, row)
-    strangers, unknown = quarantined_records(settings, _lake(settings), _NO_TABLE, row)
-    unmatched += len(strangers) + unknown
-    quarantined = frozenset(f"topic:{one.topic},partition:{one.partition},offset:{one.offset}" for one in held)
-    if quarantined:
-        store = HudiTable.open(_lake(settings).sub(settings.quarantine_path))
-        plans = {QUARANTINE: plan_erasure(store, quarantined), **plans}
-    return RowErasure(settings, place, keys, quarantined, unmatched, plans)
+    return frozenset(row.lookup.keys.to_pylist())
+
+
+def _histories(settings: Settings, feeds: Feeds, place: CatalogTable) -> list[CatalogTable]:
+    """The tables with the versions of a table's rows. Where several source tables feed it, the same key names several
+    rows of the source: their versions are not taken for those of the row."""
+    sources = feeds.of(place.source)
+    if settings.tables.is_history(place.source) or len(sources) != 1 or sources[0].part is not None:
+        return []
+    paths = (settings.table_rules(one).path for one in histories(sources[0].first, settings.tables))
+    tables = [catalog_table_at(settings, feeds.root, one) for one in paths if HudiTable.exists(feeds.root.sub(one))]
+    return [one for one in tables if one is not None]
+
+
+def _table_of_rows(feeds: Feeds, place: CatalogTable) -> str:
+    """The table by whose name records are quarantined."""
+    if not feeds.tables.is_history(place.source):
+        return place.name
+    return str(destination(feeds.of(place.source)[0].first, feeds.tables))
 
 
 def rewrite_of(table: LakeTable) -> Rewrite:

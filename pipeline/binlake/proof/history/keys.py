@@ -8,14 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from binlake.decode.types.exact_values import UnfitValueError, exactly
+from binlake.rows.merging.tombstones import all_rows
 from binlake.rows.upsert.target import ROW_FIELD, key_columns
+from binlake.rows.upsert.version_columns import CHANGE_TYPE, INSERT, START_AT, keys_of_versions
 from hudilake.errors import ConfigError
 from hudilake.format.definition.column_names import lake_name
 from hudilake.format.definition.keys import record_keys
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.names import TOMBSTONES_PATH
 from hudilake.read.filters.expressions import And, Eq
 from hudilake.read.record_keys import KeyLookup, key_lookup
+from hudilake.read.versions import group_files, read_versions
+from hudilake.services.erasure.erase import unfinished_keys
 from hudilake.table.table import HudiTable
 
 
@@ -26,7 +33,7 @@ class RowKey:
     Args:
         values: column (lake name) -> value in the column's type.
         lookup: its record keys in every spelling that the table may use; None for a table without a key whose rows are
-            found by their content.
+            found by their content, and for a history table, where each version of the row has a key of its own.
     """
 
     values: Mapping[str, Any]
@@ -44,12 +51,12 @@ def row_key(text: str, table: HudiTable) -> RowKey:
     Args:
         text: the value of a key of one column; or ``name=value`` pairs with commas between them; or a JSON object. In a
             table without a key, or an append table, the pairs name any columns, and a single value is the row's own
-            name (``_binlake_row``).
+            name (``_binlake_row``). In a history table it is the key of the source's row, for all its versions.
         table: open.
 
     Raises ConfigError for names that are not the key's, or values that are not of their column's type.
     """
-    fields = table.config.record_key_fields
+    fields = source_key_fields(table)
     keyless = not key_columns(table.config)
     given = _given(text, fields)
     columns = {field.name.lower(): field.name for field in table.schema}
@@ -61,13 +68,35 @@ def row_key(text: str, table: HudiTable) -> RowKey:
     if not keyless and set(named) != set(fields):
         raise ConfigError("this is not the key of the table", do_next=_how(fields), table=table.config.name, key=text)
     values = {name: _typed(value, table.schema.field(name)) for name, value in named.items()}
-    if set(values) != set(fields):
+    if set(values) != set(fields) or table.config.merging.keeps_versions:
         return RowKey({name: value.as_py() for name, value in values.items()}, None)
     row = pa.table({name: pa.array([values[name].as_py()], values[name].type) for name in fields})
     plain = {name: value.as_py() for name, value in values.items()}
     part = And(tuple(Eq(name, value) for name, value in plain.items()))
     lookup = key_lookup(part, table.config, table.schema)
     return RowKey(plain, lookup if lookup is not None else KeyLookup(record_keys(row, fields)))
+
+
+def source_key_fields(table: HudiTable) -> tuple[str, ...]:
+    """The columns of a table's key that name a row of the source."""
+    return table.config.merging.source_key(table.config.record_key_fields)
+
+
+def version_keys(row: RowKey, table: HudiTable) -> frozenset[str]:
+    """The record keys of all versions of a row in a history table: those in its files, of all file slices, those of
+    deletes that are kept, and those that an erasure which is not done still has. Raises CorruptDataError, StorageError.
+    """
+    fields = table.config.record_key_fields
+    some = {START_AT: 0, CHANGE_TYPE: INSERT}  # any place: it is cut off again
+    first = {name: [row.values.get(name, some.get(name))] for name in fields}
+    named = pa.table({name: pa.array(first[name], table.schema.field(name).type) for name in fields})
+    wanted = keys_of_versions(record_keys(named, fields))
+    parts = [read_versions(table, files).column(RECORD_KEY_FIELD) for files in group_files(table)]
+    dead = [all_rows(table.storage, file_id) for file_id in table.storage.list_dirs(TOMBSTONES_PATH)]
+    parts += [rows.column(RECORD_KEY_FIELD) for rows in dead if rows is not None]
+    parts.append(pa.chunked_array([sorted(unfinished_keys(table.storage))], pa.string()))
+    keys = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
+    return frozenset(keys.filter(pc.is_in(keys_of_versions(keys), value_set=wanted)).to_pylist())
 
 
 def _how(fields: tuple[str, ...]) -> str:

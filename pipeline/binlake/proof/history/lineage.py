@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 from binlake.decode.changes import SourceTable
 from binlake.hbase.derive.pairs import derived_pairs, pair_of_wide
+from binlake.hbase.settings.lake_tables import split_name
+from binlake.position.ledger import Ledger
 from binlake.position.record_reader import RecordReader
 from binlake.proof.history.commits import Commit, CommitLog
 from binlake.settings import Settings
 from binlake.source.offsets import NO_OFFSETS, Offsets
-from binlake.tables.catalog import CatalogTable
+from binlake.tables.catalog import CatalogTable, did_you_mean
 from binlake.tables.feeds import Feeds, SourceOf
 from hudilake.errors import ConfigError
-from hudilake.storage import Storage
+from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 
 
@@ -78,7 +80,7 @@ def table_lineage(settings: Settings, root: Storage, place: CatalogTable) -> Tab
     UnsupportedError."""
     table = HudiTable.open(place.storage)
     pair = pair_of_wide(settings, place.source)
-    sources = Feeds.load(settings, root).of(place.source) if pair is None else []
+    sources = _sources(settings, root, place.source) if pair is None else []
     return TableLineage(
         place.name,
         place.rules.path,
@@ -89,6 +91,23 @@ def table_lineage(settings: Settings, root: Storage, place: CatalogTable) -> Tab
         _derives(settings, place.source),
         CommitLog.of(table, settings.name),
     )
+
+
+def _sources(settings: Settings, root: Storage, table: SourceTable) -> list[SourceOf]:
+    """The source tables of a lake table that is not derived from another one: of a table of cells the store's table, of
+    a stitched table those that the settings name or that have sent rows."""
+    for cells in settings.tables.cells:
+        if cells.cells_table == str(table):
+            store = SourceTable(*split_name(cells.source))
+            return [SourceOf(store, store, names=(store,))]
+    seen: set[SourceTable] = set()
+    for stitched in settings.tables.stitched:
+        if stitched.table == str(table):
+            ledger = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
+            seen.update(ledger.heights if ledger is not None else ())
+            named = [one.match for one in stitched.sources if not set(one.match) & set("*?[")]
+            seen.update(SourceTable(*split_name(name)) for name in named if "." in name)
+    return Feeds.load(settings, root).of(table, seen)
 
 
 def commit_lineage(place: CatalogTable, lineage: TableLineage, instant: str) -> CommitLineage:
@@ -117,9 +136,11 @@ def commit_lineage(place: CatalogTable, lineage: TableLineage, instant: str) -> 
 
 
 def fed_tables(settings: Settings, root: Storage, source: str) -> Mapping[str, str]:
-    """The lake tables that a table of the source feeds now: name -> how, in words. Empty if it feeds none.
+    """The lake tables that a table of the source feeds now: name -> how, in words. Empty if the settings leave it out,
+    or another table has its name now.
 
-    Raises ConfigError for a text that is no ``database.table``, CorruptDataError, StorageError.
+    Raises ConfigError for a text that is no ``database.table``, and for a table that neither the stream nor the lake
+    has seen; CorruptDataError, StorageError.
     """
     database, dot, bare = source.partition(".")
     if not (dot and database and bare):
@@ -128,9 +149,24 @@ def fed_tables(settings: Settings, root: Storage, source: str) -> Mapping[str, s
     table = feeds.lake_table(name)
     if table is None:
         return {}
+    if not feeds.knows(name):
+        _check_seen(settings, root, name, (table, *feeds.histories(name)))
     parts = [one.part for one in feeds.of(table, (name,)) if name in (one.now, one.first)]
     how = f"as {type(parts[0]).__name__.removesuffix('Rule').lower()} of several" if parts and parts[0] else "its rows"
-    return {str(table): how, **dict.fromkeys(_derives(settings, table), f"derived from {table}")}
+    versions = dict.fromkeys(map(str, feeds.histories(name)), "the versions of its rows")
+    return {str(table): how, **versions, **dict.fromkeys(_derives(settings, table), f"derived from {table}")}
+
+
+def _check_seen(settings: Settings, root: Storage, name: SourceTable, tables: Sequence[SourceTable]) -> None:
+    """Raise ConfigError unless the stream or the lake has one of the tables that the settings make of one."""
+    ledger = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
+    met = {*ledger.tables, *ledger.behind} if ledger is not None else set()
+    if met.isdisjoint(tables) and not any(HudiTable.exists(root.sub(settings.table_rules(t).path)) for t in tables):
+        raise ConfigError(
+            "neither the stream nor the lake has seen this table of the source",
+            do_next=did_you_mean(str(name), map(str, met)) or "wait for its first rows",
+            table=str(name),
+        )
 
 
 def _derives(settings: Settings, table: SourceTable) -> list[str]:

@@ -19,7 +19,13 @@ from hudilake.table.table import HudiTable
 
 def refuse_merged(table: HudiTable) -> None:
     """Raise UnsupportedError for a table that is merged by its writer: a stored version may come from several events,
-    and its ordering value names none of them."""
+    and its ordering value names none of them. The rows of a history table say by themselves what made them."""
+    if table.config.merging.keeps_versions:
+        raise UnsupportedError(
+            "each row of a history table is a version already, or a change, and start_at is the place of its event",
+            do_next="select the row's versions by its key (binlake query); ask why of the table of the rows",
+            table=table.config.name,
+        )
     text = "rows of this table are merged from several events ({}), and their versions name none of them"
     if (why := table.config.merging.refusal(text)) is not None:
         raise UnsupportedError(

@@ -20,7 +20,7 @@ from binlake.settings import Settings
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
-from binlake.tables.store_tables import refuse_of_store
+from binlake.tables.other_rows import refuse_lacking
 from hudilake.errors import BadInputError
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.locking.ownership import Locking
@@ -87,12 +87,12 @@ def plan_revert(
         selection: not empty.
         means: where the changes are found.
 
-    Errors as ``changes_in_kafka`` or ``changes_in_lake``, UnsupportedError for a table of a store (``store_tables``),
+    Errors as ``changes_in_kafka`` or ``changes_in_lake``, UnsupportedError for a table of a store (``other_rows``),
     CorruptDataError, StorageError.
     """
     tables: dict[SourceTable, OpenTable] = {}
     for place in places:
-        refuse_of_store(place.rules, TableOperation.REVERT, place.name)
+        refuse_lacking(place.rules, TableOperation.REVERT, place.name)
         table = LakeTable.look(place.storage, place.rules)
         tables[place.source] = OpenTable(table, CommitLog.of(table.hudi, settings.name))
     if means.before is BeforeImages.LAKE:

@@ -141,7 +141,7 @@ class StreamCoverage:
 
 
 def _binlog_end(settings: Settings) -> Offsets:
-    server = BinlogSource.open(settings.source.database).server
+    server = BinlogSource.open(settings).server
     return Offsets({server.topic: {PARTITION: server.end}})
 
 

@@ -89,6 +89,7 @@ class TableResult:
         positions: of the source's snapshots.
         advice: what to do about the rows that differ; empty if none does.
         skipped: why nothing was compared; empty if something was.
+        derived: whether nothing was compared because the rows follow from those of another table of the lake.
         seconds: the time it took.
         order: the ordering value of the earliest position at which a portion was compared, -1 if none was.
     """
@@ -110,6 +111,7 @@ class TableResult:
     positions: list[str] = field(default_factory=list)
     advice: str = ""
     skipped: str = ""
+    derived: bool = False
     seconds: float = 0.0
     order: int = -1
 

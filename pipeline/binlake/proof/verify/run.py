@@ -25,7 +25,7 @@ from binlake.source.database.source_table import tables_of
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.ddl_topics import with_heard_topics
 from binlake.tables.feeds import Feeds, SourceOf
-from binlake.tables.store_tables import refuse_of_store, store_refusal
+from binlake.tables.other_rows import lacks, refuse_lacking
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.storage import Storage, open_storage
@@ -149,8 +149,8 @@ class Verifier:
         if table.rules.groups and not named:
             yield TableResult(table.name, skipped=_STITCHED)
             return
-        if not named and (refused := store_refusal(table.rules, TableOperation.VERIFY)) is not None:
-            yield TableResult(table.name, skipped=refused.why)
+        if not named and (refused := lacks(table.rules, TableOperation.VERIFY)) is not None:
+            yield TableResult(table.name, skipped=refused.why, derived=self._follows(table))
             return
         results, carried_out = list[TableResult](), _newest_statement(table)  # a later one may change rows yet
         for origin in self.origins(table):
@@ -164,9 +164,13 @@ class Verifier:
         if whole and all(result.proven for result in results):
             self._note_compared(table, min(carried_out, *(result.order for result in results)))
 
+    def _follows(self, table: CatalogTable) -> bool:
+        """Whether the rows of a table follow from those of another one of the lake, which is compared by itself."""
+        return table.rules.wide is not None or self.settings.tables.is_history(table.source)
+
     def resync(self, table: CatalogTable) -> list[ResyncResult]:
         """Bring a lake table anew from each source table that feeds it. Raises as ``resync_from_source``."""
-        refuse_of_store(table.rules, TableOperation.RESYNC, table.name)
+        refuse_lacking(table.rules, TableOperation.RESYNC, table.name)
         repairer = self._repairer or Repairer(self.settings)
         origins = self.origins(table)
         there = [origin for origin in origins if not origin.gone] or origins

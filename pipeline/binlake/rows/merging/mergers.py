@@ -12,6 +12,8 @@ import pyarrow as pa
 from binlake.rows.merging.columns import Flags
 from binlake.rows.merging.deleted_keys import DeletedKeys
 from binlake.rows.merging.engines.aggregate import Aggregate
+from binlake.rows.merging.engines.bitemporal import Bitemporal
+from binlake.rows.merging.engines.change_rows import ChangeRows
 from binlake.rows.merging.engines.first_row import FirstRow
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.engines.partial_update import PartialUpdate
@@ -112,6 +114,7 @@ class MergedState:
         merging: what the properties say, not ``newest``.
         schema: the columns of the commit without meta fields.
         states: of the table as of the commit's begin.
+        instant: of the commit.
         groups: of whole file groups, for an engine that asks for them.
         shared: the key and partition columns.
         partial: as for ``StitchMerger``.
@@ -122,14 +125,15 @@ class MergedState:
     schema: pa.Schema
     states: RowStates
     shared: tuple[str, ...]
+    instant: str
     partial: Partial = "by_width"
     heights: FactHeights = NOTHING_COUNTED
     groups: GroupStates | None = None
 
 
-def _versions(of: MergedState) -> Merger:
+def _groups(of: MergedState) -> GroupStates:
     assert of.groups is not None  # ``TableRows.merger`` gives them
-    return Versions(of.schema, of.groups)
+    return of.groups
 
 
 _MERGERS: Final[Mapping[Engine, Callable[[MergedState], Merger]]] = {
@@ -137,7 +141,9 @@ _MERGERS: Final[Mapping[Engine, Callable[[MergedState], Merger]]] = {
     "partial_update": lambda of: PartialUpdate(of.schema, of.states),
     "first_row": lambda of: FirstRow(of.schema, of.states),
     "aggregate": lambda of: Aggregate(of.merging, of.schema, of.states, of.heights),
-    "scd2": _versions,
+    "scd2": lambda of: Versions(of.schema, _groups(of)),
+    "bitemporal": lambda of: Bitemporal(of.schema, _groups(of), of.instant),
+    "changes": lambda of: ChangeRows(of.schema, _groups(of)),
 }
 
 

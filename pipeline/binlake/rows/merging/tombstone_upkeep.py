@@ -25,7 +25,7 @@ _MS_PER_HOUR = 3_600_000
 _MERGED = "-merged"
 
 
-def tidy(table: HudiTable, retention_hours: float) -> None:
+def tidy(table: HudiTable, retention_hours: float | None) -> None:
     """Merge the tombstones of file groups that have many files, and remove those that count no longer.
 
     Call it before instants are archived: an instant before the active timeline counts as completed. Raises
@@ -33,11 +33,11 @@ def tidy(table: HudiTable, retention_hours: float) -> None:
 
     Args:
         table: open.
-        retention_hours: the largest age of a tombstone.
+        retention_hours: the largest age of a tombstone; None keeps them all.
     """
     with table.exclusively():
         table.timeline.refresh()
-        oldest = format_instant(now_ms() - int(retention_hours * _MS_PER_HOUR))
+        oldest = "" if retention_hours is None else format_instant(now_ms() - int(retention_hours * _MS_PER_HOUR))
         for file_id in table.storage.list_dirs(TOMBSTONES_PATH):
             _tidy_group(table.storage, table.timeline, file_id, oldest)
 

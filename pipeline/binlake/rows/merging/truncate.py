@@ -22,7 +22,14 @@ from binlake.rows.upsert.merge import Place
 from binlake.rows.upsert.route import GROUP, KEY, MOVED_AWAY
 from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.rows.upsert.truncates import Truncates, as_deletes
-from binlake.rows.upsert.version_columns import END_AT, START_AT, keys_of_versions, with_version_columns
+from binlake.rows.upsert.version_columns import (
+    END_AT,
+    KNOWN_TO,
+    START_AT,
+    key_of_version,
+    keys_of_versions,
+    with_version_columns,
+)
 from hudilake.format.definition.merging import WRITER_ORDER, Merging
 from hudilake.format.files.file_group_write import FileGroupWrite
 
@@ -126,9 +133,14 @@ def ended(rows: pa.Table, ends: Mapping[int, int]) -> pa.Table:
 
 def ends_of(stored: pa.Table, ends: Mapping[int, int]) -> pa.Table:
     """Deletes of the stored versions that were valid at one of the TRUNCATEs. ``stored`` has the record key, START_AT
-    and END_AT; ``ends`` as for ``ended``."""
+    and END_AT; changes, which have no END_AT, may be of rows that were deleted by then. What was known once, and is not
+    so any more (KNOWN_TO), says nothing. ``ends`` as for ``ended``."""
+    if KNOWN_TO in stored.column_names:
+        stored = stored.filter(stored.column(KNOWN_TO).is_null())
     start = np.asarray(stored.column(START_AT).to_numpy(), dtype=np.int64)
-    end = np.asarray(pc.fill_null(stored.column(END_AT), np.iinfo(np.int64).max).to_numpy(), dtype=np.int64)
+    end = np.full(len(stored), np.iinfo(np.int64).max)
+    if END_AT in stored.column_names:
+        end = np.asarray(pc.fill_null(stored.column(END_AT), np.iinfo(np.int64).max).to_numpy(), dtype=np.int64)
     parts = [
         _ends(stored.filter(pa.array((start < order) & (end > order))), order, ms) for order, ms in sorted(ends.items())
     ]
@@ -138,11 +150,10 @@ def ends_of(stored: pa.Table, ends: Mapping[int, int]) -> pa.Table:
 def _ends(rows: pa.Table, order: int, source_ms: int) -> pa.Table:
     """Deletes of the rows whose versions these are, at one place; each row of the source once."""
     keys = pc.unique(keys_of_versions(rows.column(KEY)))
-    versions = pc.binary_join_element_wise(keys, f",{START_AT}:{order}", "")
-    gone = pa.table({KEY: versions.cast(pa.string())})
+    gone = pa.table({KEY: key_of_version(keys, pa.repeat(order, len(keys)))})
     events = _events(gone, np.full(len(gone), order, dtype=np.int64))
-    longs = (np.full(len(gone), value, dtype=np.int64) for value in (order, source_ms))
-    return with_version_columns(events, 1, *longs)
+    orders, times = (np.full(len(gone), value, dtype=np.int64) for value in (order, source_ms))
+    return with_version_columns(events, 1, orders, times)
 
 
 # -- engines that take no deletes of rows ------------------------------------------------------------------------------

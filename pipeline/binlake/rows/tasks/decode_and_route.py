@@ -60,10 +60,12 @@ def decode_records(plan: BatchPlan, chunks: Iterable[RawRecords]) -> Iterator[It
 
 def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> list[Parcel]:
     started = monotonic_s()
-    known = named(decode(records, plan.schemas, plan.decoding), plan.ddl)
+    read = decode(records, plan.schemas, plan.decoding)
+    known = named(read, plan.ddl)
     decoded = fan_out(known.decoded, plan.tables)
     report.records += len(records)
     report.raw_bytes += sum(records.sizes)
+    report.by_template += read.by_template
     _report_refused(plan, records, known.refused, report)
     _report_rest(plan, decoded, report)
     report.spent("decode", started)

@@ -169,7 +169,8 @@ class TaskReport:
     ``quarantined_count``: the number of quarantined records, without those of refused tables; the records themselves
     are kept only up to the threshold. ``shown``: the columns of each source table, whether its
     records are accepted or not. ``skipped``: topics with records of tables that are behind. ``held``: for each
-    table whose rows wait for a statement, the first offset of such a row by (topic, partition). ``stage_ms``: time by
+    table whose rows wait for a statement, the first offset of such a row by (topic, partition). ``by_template``: the
+    records that templates have read. ``stage_ms``: time by
     stage, in milliseconds.
     """
 
@@ -185,6 +186,7 @@ class TaskReport:
     held: dict[SourceTable, dict[tuple[str, int], int]] = field(default_factory=dict)
     records: int = 0
     raw_bytes: int = 0
+    by_template: int = 0
     stage_ms: dict[str, float] = field(default_factory=dict)
     stretches: list[Stretch] = field(default_factory=list)
 
@@ -210,6 +212,7 @@ class TaskReport:
         self.stretches += other.stretches
         self.records += other.records
         self.raw_bytes += other.raw_bytes
+        self.by_template += other.by_template
         self.took(other.stage_ms)
 
     def hold(self, source: SourceTable, places: Mapping[tuple[str, int], int]) -> None:

@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from binlake.decode.changes import META_NAMES, ChangeBatch, SourceTable
 from hudilake.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 _WIDENED = {pa.int8(): pa.int32(), pa.int16(): pa.int32(), pa.uint8(): pa.int32(), pa.uint16(): pa.int32()}
 _WIDENED |= {pa.uint32(): pa.int64(), pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
@@ -32,6 +35,8 @@ def compute(rows: pa.Table, expressions: Sequence[tuple[str, str]], source: Sour
 
     Raises UnsupportedError for an expression that cannot be evaluated over these columns, or has an unsupported type.
     """
+    import duckdb  # few tables have computed columns
+
     kinds = _kinds(rows.schema, tuple(expressions), source)
     try:
         return ComputedColumns(_cast(_evaluate(rows, expressions), kinds))
@@ -57,8 +62,10 @@ def _evaluate(rows: pa.Table, expressions: Sequence[tuple[str, str]]) -> pa.Tabl
 
 
 @cache
-def _connection() -> duckdb.DuckDBPyConnection:
+def _connection() -> DuckDBPyConnection:
     """One in-memory database for the process. It reads no files and keeps the order of rows."""
+    import duckdb
+
     settings: dict[str, str | bool | int | float | list[str]] = {
         "enable_external_access": "false",
         "threads": "1",
@@ -71,6 +78,8 @@ def _connection() -> duckdb.DuckDBPyConnection:
 
 def _kinds(schema: pa.Schema, expressions: tuple[tuple[str, str], ...], source: SourceTable) -> pa.Schema:
     """The types of the results, determined without rows."""
+    import duckdb
+
     try:
         given = _evaluate(schema.empty_table(), expressions).schema
     except duckdb.Error as error:

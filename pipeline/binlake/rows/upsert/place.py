@@ -167,7 +167,7 @@ def _images(rows: pa.Table, target: Target, names: Mapping[str, str], orders: In
     rule = target.partition
     number = len([n for n in rows.column_names if n not in META_NAMES])
     if target.merging.keeps_versions:
-        rows = with_version_columns(rows, number, orders, source_ms)
+        rows = with_version_columns(rows, number, orders, source_ms, target.merging.engine)
     if rule is not None and rule.transform != "identity":
         rows = rows.add_column(number, pa.field(rule.field, pa.string()), partition_values(rule, rows))
     paths = _flat(target.config.layout.paths(rows))

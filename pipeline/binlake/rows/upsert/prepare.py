@@ -213,7 +213,8 @@ def _placed(
     """The rows shaped and placed. Those that cannot be are rejected by ``sieve``, and stay among them."""
     if isinstance(part, ShardRule) and rules.merge.keeps_versions:
         raise UnsupportedError(
-            "merge.engine scd2: several source tables go to the table, and a TRUNCATE would end the versions of all",
+            f"merge.engine {rules.merge.engine}: several source tables go to the table, and a TRUNCATE would end the "
+            "versions of all",
             do_next="give each source table a table of its own (tables.routes), or one in tables.history",
         )
     shaped = shape(spelled(restated.batch, facts.columns), rules, part)

@@ -144,8 +144,10 @@ def _with_moves(rows: PlacedRows) -> tuple[pa.Table, pa.Array]:
 
 
 def _with_key_of(before: pa.Table, gone: pa.Table, target: Target) -> pa.Table:
-    """The deletes at previous places with the key and partition columns that they have there."""
-    for name in dict.fromkeys((*target.key, *target.config.partition_fields)):
+    """The deletes at previous places with the key and partition columns that they have there; of a history table with
+    all that the row was."""
+    own = dict.fromkeys((*target.key, *target.config.partition_fields))
+    for name in before.column_names if target.merging.keeps_versions else own:
         number = gone.column_names.index(name)
         field = gone.schema.field(number)
         gone = gone.set_column(number, field, before.column(name).cast(field.type))

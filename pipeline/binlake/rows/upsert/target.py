@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from binlake.decode.cells import ROW, is_table_of_cells
 from binlake.decode.changes import SourceTable, TableSchema
-from binlake.rows.upsert.version_columns import START_AT, check_names
+from binlake.rows.upsert.version_columns import check_names, key_fields
 from binlake.settings import PartitionSettings, TableRules
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing
@@ -105,8 +105,8 @@ class Target:
 
     @property
     def source_key(self) -> tuple[str, ...]:
-        """The key columns that name a row of the source: all but the place of a version."""
-        return self.key[:-1] if self.merging.keeps_versions else self.key
+        """The key columns that name a row of the source."""
+        return self.merging.source_key(self.key)
 
     @property
     def kind(self) -> TableKind:
@@ -226,8 +226,8 @@ def target_and_names(
     by_row = kind.computed and is_table_of_cells(schema) and own[:1] == (ROW,)
     index_fields: tuple[str, ...] = (ROW,) if by_row and len(own) > 1 else ()
     if merging.keeps_versions:
-        check_names(names.values(), str(schema.source))
-        own, index_fields = (*own, START_AT), own
+        check_names(names.values(), str(schema.source), merging.engine)
+        own, index_fields = (*own, *key_fields(merging.engine)), own
     buckets = first_bucketing(rules) if bucketing is None else bucketing
     target = Target.new(
         schema.source,

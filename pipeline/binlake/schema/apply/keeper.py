@@ -22,6 +22,7 @@ from binlake.schema.apply.restate import carry_out
 from binlake.schema.apply.schema_states import FreshTable, KnownSchemas, SchemaStates
 from binlake.schema.apply.statement_history import StatementHistory
 from binlake.schema.apply.stored_rows import PendingStatement
+from binlake.schema.rules.ddl_log import place_of
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.judged import ClauseVerdict, Ruling
 from binlake.schema.rules.plan import DdlPlan
@@ -36,7 +37,7 @@ from binlake.tables.names import Feed, LakeName
 from binlake.tables.services.table_services import TableServices
 from binlake.tables.table_commit import TableInput, write_and_commit
 from hudilake.clock import monotonic_s
-from hudilake.errors import BadInputError, LakeError
+from hudilake.errors import BadInputError, LakeError, TransientError
 
 #: How long no statement is tried again on a table after a failure.
 _PAUSE_S = 30.0
@@ -66,7 +67,7 @@ class DdlKeeper:
         self._lake = lake
         self._schemas = schemas
         self.history = StatementHistory(settings, lake, schemas)
-        self._states = SchemaStates(settings, schemas)
+        self._states = SchemaStates(settings, schemas, lambda origin: self.history.events.called.get(origin, ()))
         self._quiet: tuple[int, int, int, int, int, frozenset[SourceTable]] | None = None
         self._mine: set[SourceTable] = set()
         self._plans: dict[SourceTable, SourceDdl] = {}
@@ -75,6 +76,7 @@ class DdlKeeper:
         self._fresh: dict[SourceTable, FreshTable] = {}
         self._holds = holds
         self._held: dict[SourceTable, int] = {}
+        self._failed: dict[SourceTable, LakeError] = {}
         self._reached: dict[SourceTable, int] = {}
         self._reported: set[SourceTable] = set()
 
@@ -82,6 +84,12 @@ class DdlKeeper:
     def held(self) -> Collection[SourceTable]:
         """The lake tables with a statement that waits until all rows before it are applied."""
         return self._held.keys()
+
+    def open_statements(self) -> dict[SourceTable, LakeError]:
+        """The tables with a statement that is not carried out: it waits for rows, or the last attempt failed."""
+        waits = "its statement at {} waits for rows from before it, which have not all come"
+        held = {source: TransientError(waits.format(place_of(order))) for source, order in self._held.items()}
+        return {**held, **self._failed}
 
     def release(self, source: SourceTable) -> None:
         """Note that all rows before the held statement of a lake table are applied."""
@@ -159,7 +167,9 @@ class DdlKeeper:
             try:
                 note = self._settle(source, table, stream, pool, services)
                 self._settled[path] = (mark[0], table.hudi.generation, id(table))
+                self._failed.pop(source, None)
             except LakeError as error:
+                self._failed[source] = error
                 note = DdlOutcome(source, (), error=str(error))
                 self._paused_until[path] = monotonic_s() + _PAUSE_S
                 self._quiet = None
@@ -169,8 +179,8 @@ class DdlKeeper:
         return [*notes, *self._outside()]
 
     def _outside(self) -> Iterator[DdlOutcome]:
-        """Changes of rows, written as statements, of tables that are not in the lake, where no commit can record them:
-        one for each table."""
+        """Statements by which tables have rows that the log lacks, of tables that are not in the lake, where no commit
+        can record them: one for each table."""
         tables = self._settings.tables
         for origin, effects in self.history.events.effects.items():
             source = destination(origin, tables)
@@ -181,7 +191,7 @@ class DdlKeeper:
             self._reported.add(source)
             state = self._states.of_source(origin, self._settings.table_rules(source))
             entries = judge_table(origin, effects, (), state, self._applied_until(source)).entries
-            for entry in [entry for entry in entries if entry.undetermined][-1:]:
+            for entry in [entry for entry in entries if entry.undetermined or entry.is_refusal][-1:]:
                 yield DdlOutcome(source, (replace(entry, rulings=(*entry.rulings, _NO_TABLE)),))
 
     def plan(self, topics: Iterable[str]) -> DdlPlan:

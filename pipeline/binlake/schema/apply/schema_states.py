@@ -5,7 +5,7 @@ a table that does not exist yet, whose rows come in the columns of their own tim
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from binlake.decode.types.mysql_types import MysqlType
 from binlake.decode.types.zero_dates import lake_form
 from binlake.rows.upsert.target import key_columns, merging_of
 from binlake.schema.rules.conversion.session import Session
-from binlake.schema.rules.ddl_log import DdlLog
+from binlake.schema.rules.ddl_log import DatedName, DdlLog
 from binlake.schema.rules.definitions import DefinitionHistory
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.generated_columns import Generated, GeneratedHistory, columns_of
@@ -53,10 +53,15 @@ class KnownSchemas(Protocol):
 
 
 class SchemaStates:
-    """The schema states of tables before their statements."""
+    """The schema states of tables before their statements. ``called``: the names that a table has had, in order."""
 
-    def __init__(self, settings: Settings, schemas: KnownSchemas) -> None:
-        self._settings, self._schemas = settings, schemas
+    def __init__(
+        self,
+        settings: Settings,
+        schemas: KnownSchemas,
+        called: Callable[[SourceTable], Sequence[DatedName]] = lambda _: (),
+    ) -> None:
+        self._settings, self._schemas, self._called = settings, schemas, called
         self._zero_dates = ZeroDates(settings.source.zero_dates)
 
     def of_table(
@@ -69,7 +74,7 @@ class SchemaStates:
 
     def of_source(self, origin: SourceTable, rules: TableRules) -> TableSchemaState:
         """The state of a table that is not in the lake yet, as the source first defined it."""
-        versions = [version for version in self._schemas.versions(origin) if version.columns]
+        versions = self._defined(origin)
         defined = versions[0].columns if versions else ()
         policy = self._zero_dates
         columns = pa.schema([(lake_name(name), lake_form(kind, policy).lake_type) for name, kind in defined])
@@ -83,9 +88,18 @@ class SchemaStates:
         made = [version for version in self._schemas.versions(source) if version.created]
         return [undetermined_by(one) for one in made[-1].defined if isinstance(one, Cascade)] if made else []
 
+    def _defined(self, origin: SourceTable) -> list[SchemaVersion]:
+        """The definitions of a table, ordered by position. Where none came under its first name, those of its later
+        ones, from when it had them on: a log that begins late has no CREATE TABLE of it."""
+        for name in (DatedName(origin), *self._called(origin)):
+            versions = self._schemas.versions(name.name)
+            if defined := [one for one in versions if one.columns and one.since >= name.since]:
+                return defined
+        return []
+
     def _describe(self, state: TableSchemaState, origin: SourceTable) -> None:
         """Give a state what is known of the source's types and sessions."""
-        versions = [version for version in self._schemas.versions(origin) if version.columns]
+        versions = self._defined(origin)
         since = [version.since for version in versions]
 
         def types_before(order: int) -> Mapping[str, MysqlType]:

@@ -20,9 +20,10 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from binlake.decode.changes import FILE_BITS, POSITION_BITS, SourceTable
-from binlake.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableEffect
+from binlake.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableEffect, UnloggedChange
 from binlake.decode.ddl.columns import ColumnDefinition
-from binlake.decode.ddl.row_statements import AS_STATEMENT, FILLED_BY_SELECT, changes_rows
+from binlake.decode.ddl.partitions import ChangePartitions
+from binlake.decode.ddl.row_statements import AS_STATEMENT, changes_rows
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.schema.rules.plan import Name, name_at
 from binlake.schema.rules.row_places import has_binlog_place
@@ -103,8 +104,12 @@ class Effect:
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether the log has rows of the table as a statement alone."""
-        return self.clauses in ((AS_STATEMENT,), (FILLED_BY_SELECT,))
+        """Whether the table may have rows by it of which no row is in the log."""
+        return any(
+            (isinstance(clause, UnloggedChange) and clause.brings)
+            or (isinstance(clause, ChangePartitions) and clause.brings_rows)
+            for clause in self.clauses
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,11 @@ from hudilake.errors import UnsupportedError
 #: The values of a LIST's DEFAULT partition, and the name of a part for values that no new partition takes.
 _ANY, _NO_PLACE = "DEFAULT", "(no place)"
 _REMOVES = frozenset({PartitionAction.DROP, PartitionAction.TRUNCATE})
-_EXCHANGES = frozenset({PartitionAction.EXCHANGE, PartitionAction.IMPORT})
 
 
 def changes_rows(clause: ChangePartitions) -> bool:
     """Whether a clause removes or replaces rows, and not only moves them between partitions."""
-    return clause.action in _REMOVES | _EXCHANGES
+    return clause.action in _REMOVES or clause.brings_rows
 
 
 def removal_of(clause: ChangePartitions, known: PartitioningPeriod | None, schema: pa.Schema) -> Removal:
@@ -43,7 +42,7 @@ def removal_of(clause: ChangePartitions, known: PartitioningPeriod | None, schem
 
     Raises UnsupportedError, with the reason, where the rows are not known exactly.
     """
-    if clause.action in _EXCHANGES:
+    if clause.brings_rows:
         raise UnsupportedError("the rows of the other table take the place of the partition's rows", do_next="")
     if known is None or known.partitioning is None:
         raise UnsupportedError("the table's partition definition is not known", do_next="")

@@ -17,7 +17,6 @@ from binlake.decode.types.zero_dates import texts_of
 from binlake.schema.rules.conversion.columns import converted
 from binlake.schema.rules.conversion.undetermined import why_undetermined
 from binlake.schema.rules.evolution import TypeChange, common_type
-from binlake.schema.rules.generated import computed
 from binlake.schema.rules.retyping import becomes_now
 from binlake.schema.rules.steps import Compute, Convert, Copy, Fill, Follow, Step
 from hudilake.errors import UnsupportedError
@@ -143,6 +142,8 @@ def _compute(rows: pa.Table, step: Compute, mask: Mask) -> pa.Table:
     new = step.column.type
     if new is None or not mask.any():
         return rows
+    from binlake.schema.rules.generated import computed  # needs an SQL engine
+
     values = computed(step.expression, new, rows, step.session)
     column_index = place_of(rows, step.column.name)
     if column_index is None:
@@ -171,6 +172,8 @@ def sent_otherwise(rows: pa.Table, step: Compute) -> str | None:
     if column_index is None or new is None:
         return None
     sent = as_type(rows.column(column_index), new.lake_type).combine_chunks()
+    from binlake.schema.rules.generated import computed  # needs an SQL engine
+
     own = computed(step.expression, new, rows, step.session)
     wrong = pc.and_(sent.is_valid(), pc.invert(pc.fill_null(pc.equal(sent, own), False)))
     if not pc.any(wrong).as_py():

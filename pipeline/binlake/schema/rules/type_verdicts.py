@@ -11,7 +11,6 @@ from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType, parse_type
 from binlake.schema.rules.conversion.declared import without_charset
 from binlake.schema.rules.evolution import TypeChange, common_type
-from binlake.schema.rules.generated import check_expression
 from binlake.schema.rules.generated_columns import changed, reading, words
 from binlake.schema.rules.judged import (
     ClauseVerdict,
@@ -170,6 +169,8 @@ def computes(column: ColumnDefinition, state: TableSchemaState, judged: Judgemen
     an expression that cannot be computed."""
     if not column.expression or is_time(column):
         return False
+    from binlake.schema.rules.generated import check_expression  # needs an SQL engine
+
     check_expression(column.expression, state.schema)
     types = {**state.types_before(_LAST), **state.types}
     dates = {name for name, kind in types.items() if kind.dates_as_text} & words(column.expression)

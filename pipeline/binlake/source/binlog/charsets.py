@@ -65,7 +65,8 @@ def charsets_of(known: Mapping[int, tuple[str, int]]) -> dict[int, Charset]:
     ``known``: as ``places.charsets``.
     """
     _register()
-    return {i: Charset(name, CODECS.get(name, ""), width) for i, (name, width) in known.items()}
+    each = {(name, width): Charset(name, CODECS.get(name, ""), width) for name, width in set(known.values())}
+    return {i: each[pair] for i, pair in known.items()}
 
 
 @lru_cache(maxsize=1)

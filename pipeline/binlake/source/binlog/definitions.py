@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from binlake.decode.changes import SourceTable
+from binlake.source.binlog.charsets import Charset
+from binlake.source.binlog.dump import BinlogEvent
+from binlake.source.binlog.places import offset_of
 from binlake.source.binlog.statements import LoggedStatement
-from binlake.source.binlog.table_map import FieldType, LoggedColumn, LoggedTable
-from binlake.source.database.source_table import DescribedTable, SourceColumn
-from hudilake.errors import UnsupportedError
+from binlake.source.binlog.table_map import FieldType, LoggedColumn, LoggedTable, definition_of, table_of
+from binlake.source.binlog.tables_then import TableThen
+from binlake.source.database.source_table import OWN_DATABASES, DescribedTable, SourceColumn
+from hudilake.errors import BadInputError, UnsupportedError
+
+_log = logging.getLogger(__name__)
 
 _BLOBS = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 _INTEGERS = {
@@ -81,7 +88,7 @@ def statement_record(statement: LoggedStatement, place: StatementPlace) -> bytes
 def definition_record(table: LoggedTable, place: StatementPlace) -> bytes:
     """The record of a table's definition from a place on. Columns that cannot be read have no type that is known."""
     columns = []
-    for column in table.columns:
+    for column in (one for one in table.columns if not one.hidden):
         text = type_text(column)
         members = [_literal(one) for one in column.members]
         columns.append({"name": column.name, "typeName": text or "unreadable", "enumValues": members or None})
@@ -113,6 +120,81 @@ def _definition(
     }
     record = {"source": place.source(), "databaseName": source.database, "ddl": statement, "tableChanges": [change]}
     return _ENCODE(record)
+
+
+@dataclass(frozen=True)
+class DefinitionReader:
+    """Reads definitions, and asks for what the binlog of a MariaDB leaves open.
+
+    Args:
+        charsets: by the id of the collation.
+        mariadb: whether the server is a MariaDB.
+        then: what a definition at an offset leaves open, as ``TablesThen.at``.
+        selects: whether a table is taken into the lake.
+    """
+
+    charsets: Mapping[int, Charset]
+    mariadb: bool
+    then: Callable[[LoggedTable, int], TableThen]
+    selects: Callable[[SourceTable], bool]
+
+    def read(self, mapped: BinlogEvent) -> LoggedTable | None:
+        """The definition of a TABLE_MAP event; None if the table's rows are not read.
+
+        Raises BadInputError as ``definition_of``, and where a column has or may have digits of a second in a form that
+        does not say how many; not for a table that is not taken.
+        """
+        _, source = table_of(mapped.body)
+        if source.database in OWN_DATABASES:
+            return None
+        try:
+            table = definition_of(mapped.body, self.charsets, mapped.place, mariadb=self.mariadb)
+            if not self.mariadb or not (table.open_columns or table.may_be_versioned):
+                return table
+            return _completed(table, self.then(table, offset_of(mapped.file, mapped.start)), mapped.place)
+        except BadInputError:
+            if self.selects(source):
+                raise
+            return None
+
+
+def _completed(table: LoggedTable, then: TableThen, place: str) -> LoggedTable:
+    for column in table.columns:
+        words = (then.types.get(column.name.lower()) or "").lower().split()
+        if column.may_have_digits and words[:1] != [_PLAIN[column.kind]]:
+            raise BadInputError(
+                f"column {column.name} of {table.source} at {place} of the binlog may have digits of a second in the "
+                "form of MariaDB before 10.1 (mysql56_temporal_format = OFF), which does not say how many",
+                do_next="leave the table out (tables.exclude); or ALTER TABLE ... FORCE with mysql56_temporal_format = "
+                "ON, and load it anew under another stream",
+            )
+    columns = tuple(_completed_column(column, then, in_period=table.may_be_versioned) for column in table.columns)
+    if open_ones := [one.name for one in columns if one.opaque and _is_open(one, then)]:
+        fields = {"event": "binlog_undetermined", "table": str(table.source), "columns": open_ones, "place": place}
+        _log.warning(
+            "the binlog does not say what %s of %s was at %s, and a later statement changed it: rows go to quarantine",
+            ", ".join(open_ones),
+            table.source,
+            place,
+            extra=fields,
+        )
+    return replace(table, columns=columns)
+
+
+def _completed_column(column: LoggedColumn, then: TableThen, *, in_period: bool) -> LoggedColumn:
+    """What is not determined is not read."""
+    kind = then.types.get(column.name.lower())
+    is_opaque = column.may_be_opaque and (kind is None or kind.lower() in OPAQUE_TYPES)
+    is_period = in_period and column.may_be_period and then.versioned is not False
+    is_own = column.may_be_hidden and column.name.lower() not in then.types
+    may_be_own = column.may_be_hidden and kind is None and not is_own
+    return replace(column, opaque=is_opaque or is_period or may_be_own, hidden=is_own)
+
+
+def _is_open(column: LoggedColumn, then: TableThen) -> bool:
+    if column.may_be_opaque or column.may_be_hidden:
+        return then.types.get(column.name.lower()) is None
+    return then.versioned is None
 
 
 def unreadable_types(columns: Sequence[SourceColumn]) -> UnsupportedError | None:

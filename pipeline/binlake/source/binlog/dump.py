@@ -16,10 +16,13 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from binlake.source.binlog.places import FIRST_POSITION
-from binlake.source.database.connection import SourceConnection
 from hudilake.errors import BadInputError, ConfigError, CorruptDataError, LakeError
+
+if TYPE_CHECKING:
+    from binlake.source.database.connection import SourceConnection
 
 #: Of each event: seconds, type, server, size, end, flags.
 HEADER = struct.Struct("<IBIIIH")

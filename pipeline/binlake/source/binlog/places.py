@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from binlake.decode.changes import FILE_BITS, POSITION_BITS
 from binlake.decode.order import OUT_OF_RANGE, file_number
-from binlake.source.database.connection import SourceConnection
 from hudilake.errors import BadInputError, ConfigError
+
+if TYPE_CHECKING:
+    from binlake.source.database.connection import SourceConnection
 
 ROW_BITS = 63 - FILE_BITS - POSITION_BITS
 PARTITION = 0

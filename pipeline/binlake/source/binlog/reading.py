@@ -4,21 +4,25 @@ again."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from binlake.decode.changes import RawRecords, SourceTable
-from binlake.settings import DatabaseSettings
+from binlake.settings import DatabaseSettings, Settings
 from binlake.source.binlog.charsets import Charset, charsets_of
-from binlake.source.binlog.definitions import OPAQUE_TYPES
+from binlake.source.binlog.definitions import DefinitionReader
 from binlake.source.binlog.dump import binlog_events
 from binlake.source.binlog.places import FIRST_POSITION, PARTITION, ROW_BITS, BinlogServer, charsets, place_of
 from binlake.source.binlog.records import InsideTransactionError, RecordMaker, RecordPiece
-from binlake.source.database.connection import SourceConnection
+from binlake.source.binlog.tables_then import TablesThen
 from binlake.source.offsets import OffsetRange
 from hudilake.errors import ConfigError
+
+if TYPE_CHECKING:
+    from binlake.source.database.connection import SourceConnection
 
 
 @dataclass
@@ -29,17 +33,25 @@ class BinlogSource:
         settings: of the server.
         server: what it said at the beginning.
         charsets: by the id of the collation.
+        selects: whether a table is taken into the lake; what cannot be read of others is left out.
     """
 
     settings: DatabaseSettings
     server: BinlogServer
     charsets: dict[int, Charset] = field(repr=False)
+    selects: Callable[[SourceTable], bool]
+    _then: TablesThen = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._then = TablesThen(lambda: _connect(self.settings), self.charsets)
 
     @staticmethod
-    def open(settings: DatabaseSettings) -> BinlogSource:
+    def open(settings: Settings) -> BinlogSource:
         """Ask the server. Raises ConfigError, TransientError."""
-        with _connect(settings) as connection:
-            return BinlogSource(settings, BinlogServer.ask(connection), charsets_of(charsets(connection)))
+        database = settings.source.database
+        with _connect(database) as connection:
+            server, known = BinlogServer.ask(connection), charsets_of(charsets(connection))
+        return BinlogSource(database, server, known, settings.selects)
 
     @property
     def topic(self) -> str:
@@ -65,27 +77,19 @@ class BinlogSource:
         An offset inside a transaction is found by reading its file from the beginning: the definitions of the tables
         stand before the rows.
         """
+        definitions = DefinitionReader(self.charsets, self.server.mariadb, self._then.at, self.selects)
         place = place_of(start)
         is_event = not start & ((1 << ROW_BITS) - 1)
         for position in (*((place.position,) if is_event else ()), FIRST_POSITION):
             with _connect(self.settings) as connection:
                 file = BinlogServer.ask(connection).file_of(place)
-                reader = RecordMaker(self.charsets, mariadb=self.server.mariadb, start=start, opaque=self._opaque)
+                reader = RecordMaker(definitions, start)
                 events = binlog_events(connection, file, position, server_id=server_id, ends=ends)
                 try:
                     yield from reader.pieces(events)
                 except InsideTransactionError:
                     continue
                 return
-
-    def _opaque(self, table: SourceTable) -> set[str]:
-        """The columns of a table that are now of a type which the binlog shows as BINARY."""
-        question = (
-            "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s "
-            "AND data_type IN (%s, %s, %s)"
-        )
-        with _connect(self.settings) as connection:
-            return {str(row[0]) for row in connection.rows(question, (table.database, table.table, *OPAQUE_TYPES))}
 
     def read(self, wanted: OffsetRange) -> Iterator[RawRecords]:
         """The records of a range, in chunks. Errors as ``pieces``."""
@@ -110,6 +114,8 @@ def records_of(topic: str, pieces: list[RecordPiece], within: OffsetRange) -> Ra
 @contextlib.contextmanager
 def _connect(settings: DatabaseSettings) -> Iterator[SourceConnection]:
     """A session at the server itself, whatever replica commands read."""
+    from binlake.source.database.connection import SourceConnection  # needs the database's driver
+
     if settings.host is None:
         raise ConfigError("the settings do not name the source's database", do_next="give source.database.host")
     with SourceConnection(settings, settings.host, settings.port) as connection:

@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.statements import parse_ddl
-from binlake.source.binlog.charsets import Charset
 from binlake.source.binlog.compression import events_of, inflated, packed_number
-from binlake.source.binlog.definitions import StatementPlace, definition_record, statement_record
+from binlake.source.binlog.definitions import DefinitionReader, StatementPlace, definition_record, statement_record
 from binlake.source.binlog.dump import BinlogEvent, EventType
 from binlake.source.binlog.places import ROW_BITS, offset_of
 from binlake.source.binlog.row_images import RowImages
-from binlake.source.binlog.statements import LoggedStatement, StatementKind, statement_of
-from binlake.source.binlog.table_map import LoggedTable, definition_of, table_of
+from binlake.source.binlog.statements import LoggedStatement, StatementKind, statement_in
+from binlake.source.binlog.table_map import LoggedTable
 from binlake.source.database.source_table import OWN_DATABASES
 from hudilake.errors import BadInputError, CorruptDataError, UnsupportedError
 
@@ -95,32 +94,22 @@ class RecordPiece:
 
 @dataclass(frozen=True)
 class _ImageReader:
-    """What reads the rows of a TABLE_MAP event; ``names``: its part of each envelope."""
+    """What reads the rows of a TABLE_MAP event, if they are read; ``names``: its part of each envelope."""
 
-    images: RowImages
+    images: RowImages | None
     names: str
-    wanted: bool
 
 
 class RecordMaker:
     """Turns events into records.
 
     Args:
-        charsets: by the id of the collation.
-        mariadb: whether the server is a MariaDB.
+        definitions: of the tables.
         start: records and schema changes before this offset are left out.
-        opaque: the columns of a table whose types the binlog does not tell from BINARY.
     """
 
-    def __init__(
-        self,
-        charsets: Mapping[int, Charset],
-        *,
-        mariadb: bool,
-        start: int,
-        opaque: Callable[[SourceTable], Collection[str]],
-    ) -> None:
-        self._charsets, self._mariadb, self._start, self._opaque = charsets, mariadb, start, opaque
+    def __init__(self, definitions: DefinitionReader, start: int) -> None:
+        self._definitions, self._mariadb, self._start = definitions, definitions.mariadb, start
         self._piece = RecordPiece()
         self._maps: dict[int, BinlogEvent] = {}
         self._readings: dict[bytes, _ImageReader] = {}
@@ -215,11 +204,7 @@ class RecordMaker:
     # -- statements --------------------------------------------------------------------------------------------------
 
     def _query(self, event: BinlogEvent) -> None:
-        body = event.body
-        if event.type is EventType.QUERY_COMPRESSED:
-            head = 13 + int.from_bytes(body[11:13], "little") + body[8] + 1
-            body = body[:head] + inflated(body[head:])
-        statement = statement_of(body, self._charsets)
+        statement = statement_in(event, self._definitions.charsets)
         kind = statement.kind
         if kind is StatementKind.XA:
             raise UnsupportedError(
@@ -294,19 +279,21 @@ class RecordMaker:
         if mapped is None:
             raise ValueError("rows of a table that no TABLE_MAP has named")
         reading = self._readings.get(mapped.body) or self._learn(mapped)
-        if not reading.wanted:
+        if reading.images is None:
             return
         op, version, compressed = _ROWS[event.type]
         start = 8 if version == 1 else 8 + int.from_bytes(body[8:10], "little")
-        self._add_rows(event, reading, op, start, compressed=compressed)
+        self._add_rows(event, reading.images, reading.names, op, start, compressed=compressed)
         if self._piece.offsets and self._piece.offsets[-1] >= last:
             raise UnsupportedError(
                 f"the compressed event at {event.place} has more rows than it has offsets",
                 do_next="turn compression off, or read this server through Debezium and Kafka",
             )
 
-    def _add_rows(self, event: BinlogEvent, reading: _ImageReader, op: str, start: int, *, compressed: bool) -> None:
-        images, body, first = reading.images, event.body, offset_of(event.file, event.start)
+    def _add_rows(
+        self, event: BinlogEvent, images: RowImages, names: str, op: str, start: int, *, compressed: bool
+    ) -> None:
+        body, first = event.body, offset_of(event.file, event.start)
         width, start = packed_number(body, start)
         if width != images.width:
             raise ValueError(f"rows of {width} columns where the table has {images.width}")
@@ -316,7 +303,7 @@ class RecordMaker:
         if compressed:  # the rows alone are
             body, start = inflated(body[start:]), 0
         size, millis, wanted = len(body), event.seconds * 1000, self._start
-        head, tail = self._ends_of(event, reading.names, op)
+        head, tail = self._ends_of(event, names, op)
         read, row = images.read, self._row
         offsets, times, values = self._piece.offsets, self._piece.millis, self._piece.values
         while start < size:
@@ -333,22 +320,18 @@ class RecordMaker:
                 times.append(millis)
                 values.append(text.encode())
             row += 1
+        if start != size:
+            raise ValueError(f"rows end at byte {start} of {size}")
         if event.packed:  # no offset within it looks like that of an event
             self._row = row + (row % (1 << ROW_BITS) == 0)
 
     def _learn(self, mapped: BinlogEvent) -> _ImageReader:
         """What reads the rows of a table; a definition that is new is noted."""
-        _, source = table_of(mapped.body)
-        wanted = source.database not in OWN_DATABASES
-        if not wanted:
-            reading = _ImageReader(RowImages(LoggedTable(source, (), ())), "", wanted=False)
+        table = self._definitions.read(mapped)
+        if table is None:
+            reading = _ImageReader(None, "")
         else:
-            table = definition_of(mapped.body, self._charsets, mapped.place, mariadb=self._mariadb)
-            if self._mariadb and any(column.may_be_opaque for column in table.columns):
-                names = self._opaque(source)
-                columns = tuple(replace(one, opaque=one.name in names) for one in table.columns)
-                table = replace(table, columns=columns)
-            reading = _ImageReader(RowImages(table), _names(source), wanted=True)
+            reading = _ImageReader(RowImages(table), _names(table.source))
             self._note_definition(table, mapped)
         self._readings[mapped.body] = reading
         return reading

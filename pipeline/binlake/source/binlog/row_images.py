@@ -8,6 +8,7 @@ of DECIMAL, TIME, DATETIME and TIMESTAMP. A row is read cell by cell, since each
 
 from __future__ import annotations
 
+import itertools
 import struct
 from base64 import b64encode
 from collections.abc import Callable
@@ -33,6 +34,8 @@ class RowImages:
             (number >> 3, 1 << (number & 7), f"{_QUOTED(column.name)}:", cell_of(column))
             for number, column in enumerate(table.columns)
         ]
+        shown = [not column.hidden for column in table.columns]
+        self._shown = None if all(shown) else shown
 
     def read(self, data: bytes, start: int) -> tuple[str, int]:
         """The JSON object of the image that begins at ``start``, and the place after it.
@@ -48,6 +51,8 @@ class RowImages:
             else:
                 text, place = read(data, place)
                 parts.append(name + text)
+        if self._shown is not None:
+            parts = list(itertools.compress(parts, self._shown))
         return "{" + ",".join(parts) + "}", place
 
 

@@ -13,11 +13,21 @@ from binlake.decode.ddl.clauses import Action
 from binlake.decode.ddl.row_statements import CHANGES_ROWS
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.source.binlog.charsets import Charset
+from binlake.source.binlog.compression import inflated
+from binlake.source.binlog.dump import BinlogEvent, EventType
 
 _HEADER_BYTES: Final = 13
 _CHARSET_VARIABLE: Final = 4
-#: The bytes of the status variables that may stand before the session's character set; -1: bytes after a length.
-_VARIABLE_BYTES: Final = {0: 4, 1: 8, 3: 4, 6: -1, 2: -2, 128: 3, 129: 8}
+_MODE_VARIABLE: Final = 1
+#: The status variables that may stand before the session's character set: the least of their bytes, and how many more
+#: there are for each unit of the first one, if there are more (names of a catalog, pairs of collations).
+_VARIABLE_BYTES: Final = {0: (4, 0), 1: (8, 0), 2: (2, 1), 3: (4, 0), 6: (1, 1), 128: (3, 0), 129: (8, 0), 131: (1, 4)}
+_REAL_AS_FLOAT: Final = 1
+_NO_BACKSLASH_ESCAPES: Final = 1 << 20
+#: Comments, names in quotes, strings and words; in strings a backslash is a sign like others, or takes the next one.
+_PLAIN_STRINGS: Final = r"""'[^']*'|"[^"]*\""""
+_ESCAPING_STRINGS: Final = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_PARTS: Final = r"/\*(?![!M]).*?\*/|--[ \t][^\n]*|\#[^\n]*|`[^`]*`|(?P<string>%s)|(?P<word>[\w$@]+)"
 _COMMENTS: Final = re.compile(r"\s*(?:/\*(?![!M]).*?\*/|--[ \t][^\n]*(?:\n|$)|#[^\n]*(?:\n|$))", re.DOTALL)
 _FIRST_WORD: Final = re.compile(r"[\s(]*(?:/\*[!M]+\d*\s*)?([A-Za-z]+)")
 #: How a server notes that it has started with empty MEMORY tables.
@@ -90,30 +100,57 @@ class LoggedStatement:
         return [effect.source for effect in effects if effect.action is Action.TRUNCATE]
 
 
+def statement_in(event: BinlogEvent, charsets: Mapping[int, Charset]) -> LoggedStatement:
+    """The statement of an event; as ``statement_of``. MariaDB compresses the text of some."""
+    body = event.body
+    if event.type is EventType.QUERY_COMPRESSED:
+        head = _HEADER_BYTES + int.from_bytes(body[11:13], "little") + body[8] + 1
+        body = body[:head] + inflated(body[head:])
+    return statement_of(body, charsets)
+
+
 def statement_of(body: bytes, charsets: Mapping[int, Charset]) -> LoggedStatement:
-    """The statement of a QUERY event. ``charsets``: by the id of the collation.
+    """The statement of a QUERY event, as a session with the default ``sql_mode`` writes it. ``charsets``: by the id of
+    the collation.
 
     Raises ValueError if the text is not of the session's character set.
     """
     database_bytes = body[8]
     variables_bytes = int.from_bytes(body[11:13], "little")
-    variables = body[_HEADER_BYTES : _HEADER_BYTES + variables_bytes]
+    collation, sql_mode = _session_of(body[_HEADER_BYTES : _HEADER_BYTES + variables_bytes])
     names = _HEADER_BYTES + variables_bytes
-    charset = charsets.get(_client_collation(variables))
-    text = body[names + database_bytes + 1 :]
+    charset = charsets.get(collation)
+    text = body[names + database_bytes + 1 :].decode((charset and charset.codec) or "utf-8")
     database = body[names : names + database_bytes].decode()
-    return LoggedStatement(database, text.decode((charset and charset.codec) or "utf-8"))
+    return LoggedStatement(database, in_default_mode(text, sql_mode))
 
 
-def _client_collation(variables: bytes) -> int:
-    """The collation of the client's statements; 0 where the event does not say it."""
-    place = 0
+def _session_of(variables: bytes) -> tuple[int, int]:
+    """The collation of the client's statements and the bits of its ``sql_mode``; 0 where the event does not say it."""
+    place = sql_mode = 0
     while place < len(variables):
         code = variables[place]
         if code == _CHARSET_VARIABLE:
-            return int.from_bytes(variables[place + 1 : place + 3], "little")
-        size = _VARIABLE_BYTES.get(code)
-        if size is None:
-            return 0
-        place += 1 + (size if size >= 0 else variables[place + 1] - 1 - size)
-    return 0
+            return int.from_bytes(variables[place + 1 : place + 3], "little"), sql_mode
+        if code == _MODE_VARIABLE:
+            sql_mode = int.from_bytes(variables[place + 1 : place + 9], "little")
+        if code not in _VARIABLE_BYTES:
+            break
+        least, more = _VARIABLE_BYTES[code]
+        place += 1 + least + more * variables[place + 1]
+    return 0, sql_mode
+
+
+def in_default_mode(text: str, sql_mode: int) -> str:
+    """A statement as a session without NO_BACKSLASH_ESCAPES and REAL_AS_FLOAT writes it."""
+    if not sql_mode & (_NO_BACKSLASH_ESCAPES | _REAL_AS_FLOAT):
+        return text
+
+    def written(match: re.Match[str]) -> str:
+        part = match[0]
+        if match.lastgroup == "string" and sql_mode & _NO_BACKSLASH_ESCAPES:
+            return part.replace("\\", "\\\\")
+        return "FLOAT" if match.lastgroup == "word" and sql_mode & _REAL_AS_FLOAT and part.upper() == "REAL" else part
+
+    strings = _PLAIN_STRINGS if sql_mode & _NO_BACKSLASH_ESCAPES else _ESCAPING_STRINGS
+    return re.sub(_PARTS % strings, written, text, flags=re.DOTALL)

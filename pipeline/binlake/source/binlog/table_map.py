@@ -7,6 +7,7 @@ signs, character sets, the members of ENUM and SET, and the primary key (invisib
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -90,6 +91,7 @@ _TEXT = frozenset(
     }
 )
 _MEMBERS = frozenset({FieldType.ENUM, FieldType.SET})
+_HASH = re.compile(r"DB_ROW_HASH_\d+")
 
 
 class _Metadata(IntEnum):
@@ -119,7 +121,8 @@ class LoggedColumn:
         unsigned: whether its numbers have no sign.
         charset: of its text; None for bytes, and for types without text.
         members: of an ENUM or SET.
-        opaque: whether it is of a type whose values look like bytes here and are none.
+        opaque: whether its values are not what they look like here.
+        hidden: whether it is the server's own, which no SELECT shows.
     """
 
     name: str
@@ -130,11 +133,29 @@ class LoggedColumn:
     charset: Charset | None = None
     members: tuple[str, ...] = ()
     opaque: bool = False
+    hidden: bool = False
 
     @property
     def may_be_opaque(self) -> bool:
         """Whether it may be MariaDB's UUID, INET4 or INET6: the binlog shows them as bytes of a fixed length."""
         return self.kind is FieldType.STRING and self.charset is None and self.size in (4, 16)
+
+    @property
+    def may_have_digits(self) -> bool:
+        """Whether it may have digits of a second in MariaDB's form before 10.1 (``mysql56_temporal_format = OFF``):
+        its values have more bytes then, and the binlog does not say how many."""
+        return self.kind in (FieldType.TIME, FieldType.DATETIME, FieldType.TIMESTAMP)
+
+    @property
+    def may_be_hidden(self) -> bool:
+        """Whether it may be the hash that MariaDB keeps of a UNIQUE key which is too long for an index."""
+        return _HASH.fullmatch(self.name) is not None
+
+    @property
+    def may_be_period(self) -> bool:
+        """Whether it may say since when, or until when, a row of MariaDB's system versioning holds."""
+        is_moment = self.kind is FieldType.TIMESTAMP2 and self.size == 6
+        return is_moment or (self.kind is FieldType.LONGLONG and self.unsigned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +165,18 @@ class LoggedTable:
     source: SourceTable
     columns: tuple[LoggedColumn, ...]
     key: tuple[str, ...]
+
+    @property
+    def open_columns(self) -> frozenset[str]:
+        """The columns, in lower case, of which the binlog of a MariaDB does not say what their values are."""
+        return frozenset(
+            one.name.lower() for one in self.columns if one.may_be_opaque or one.may_have_digits or one.may_be_hidden
+        )
+
+    @property
+    def may_be_versioned(self) -> bool:
+        """Whether it may have system versioning: the binlog of a MariaDB has former rows among the others."""
+        return sum(column.may_be_period for column in self.columns) > 1
 
 
 def table_of(body: bytes) -> tuple[int, SourceTable]:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import contextlib
 import ssl
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pymysql
 from pymysql.converters import encoders
 from pymysql.cursors import SSCursor
 
 from binlake.settings import DatabaseSettings
-from binlake.source.database.row_packets import PacketReader, RowBlock
 from hudilake.errors import ConfigError, LakeError, TransientError
+
+if TYPE_CHECKING:
+    from binlake.source.database.row_packets import PacketReader, RowBlock
 
 #: Error numbers of MySQL that another attempt does not change: access denied, unknown database, table or column,
 #: syntax, missing privilege.
@@ -167,6 +169,8 @@ class _PacketCursor(SSCursor):  # type: ignore[misc] # PyMySQL has no types
 
     def block(self, most: int, most_bytes: int) -> RowBlock | None:
         """The next rows; None at the end of the result."""
+        from binlake.source.database.row_packets import PacketReader  # needs compiled loops, seconds to import
+
         result: Any = self._result
         if not result.unbuffered_active:
             return None

@@ -13,11 +13,14 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from binlake.decode.order import binlog_order
 from binlake.settings import SourceSettings
-from binlake.source.database.connection import SourceConnection
 from hudilake.errors import ConfigError, LakeError, TransientError
+
+if TYPE_CHECKING:
+    from binlake.source.database.connection import SourceConnection  # a position alone needs no database driver
 
 #: So long after its place in the binlog a transaction is visible.
 _VISIBLE_AFTER_S = 1.0

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.types.mysql_types import MysqlType, parse_type
-from binlake.source.database.connection import SourceConnection
 from hudilake.errors import ConfigError, UnsupportedError
+
+if TYPE_CHECKING:
+    from binlake.source.database.connection import SourceConnection
 
 _FLOATS = frozenset({"float", "double"})
 _SHORT_YEAR = 2

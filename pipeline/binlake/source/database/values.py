@@ -18,7 +18,6 @@ from binlake.decode.types.mysql_types import MysqlType
 from binlake.decode.types.wires import to_lake
 from binlake.decode.types.zero_dates import with_policy
 from binlake.settings import SourceSettings
-from binlake.source.database.plain_cells import plain_values
 
 _WIRES = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "bool", "year"), "int_text"),
@@ -84,6 +83,8 @@ class ValueReader:
         """
         if pa.types.is_binary(self.lake_type):
             return texts
+        from binlake.source.database.plain_cells import plain_values  # needs compiled loops, seconds to import
+
         plain = plain_values(texts, self.column)
         if plain is None:
             return self._converted(texts, unreadable)

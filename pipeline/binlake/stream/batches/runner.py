@@ -8,7 +8,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from binlake.decode.changes import SourceTable
 from binlake.position.binlog_height import BinlogRestartedError
+from binlake.position.in_hand import WorkInHand
 from binlake.position.ledger import Ledger
+from binlake.rows.tasks.boundary import Boundary
 from binlake.settings import Settings
 from binlake.source.binlog.places import is_binlog
 from binlake.source.offsets import NO_RANGES, OffsetMap, Offsets, Ranges, topic_suffix
@@ -26,7 +28,7 @@ from binlake.stream.transactions import Transactions
 from binlake.tables.lake import Lake
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import now_ms
-from hudilake.errors import LakeError
+from hudilake.errors import LakeError, TransientError
 from hudilake.storage import Storage
 
 _log = logging.getLogger(__name__)
@@ -74,6 +76,39 @@ class BatchRunner:
         cut = self._transactions.cut(ranges) if self._transactions is not None else None
         if cut is not None:
             self.ledger.note_planned(end)
+        return self._run(batch_id, ranges, end, cut, trigger_ms, engine)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether records of a finished batch wait for the end of their transaction."""
+        return bool(self.ledger.planned.ahead_of(self.ledger.positions))
+
+    def look_again(self, engine: Engine) -> ProgressEvent | None:
+        """Apply what waits for the end of its transaction and ends with the topics, which have not grown since the last
+        call; None if there is nothing. No batch is planned for it, as nothing follows it. Raises as ``run``."""
+        if self._transactions is None or self._ends is None or not self.has_waiting:
+            return None
+        planned = self.ledger.planned
+        try:
+            ends = self._ends(planned)
+        except TransientError:  # the next call asks again
+            return None
+        if not self._transactions.has_stood(ends) or ends.ahead_of(planned):
+            return None
+        ranges = self.ledger.positions.ranges_to(planned)
+        cut = self._transactions.cut(ranges, silent=True)
+        return self._run(self.ledger.batch, ranges, planned, cut, now_ms(), engine) if cut.ranges else None
+
+    def _run(
+        self,
+        batch_id: int,
+        ranges: Ranges,
+        end: OffsetMap,
+        cut: Boundary | None,
+        trigger_ms: int,
+        engine: Engine,
+    ) -> ProgressEvent:
+        if cut is not None:
             ranges = Ranges(cut.ranges)
             end = ranges.ends()
         try:
@@ -86,6 +121,10 @@ class BatchRunner:
             raise
         return event if cut is None else dataclasses.replace(event, notices=(*event.notices, *cut.notices))
 
+    def resync_in_hand(self) -> WorkInHand | None:
+        """The resyncs that go on, for a ``WorkNotes``."""
+        return self._resyncs.progress.work()
+
     @property
     def waits(self) -> bool:
         """Whether a table is behind only because a statement had to wait for its earlier rows."""
@@ -95,6 +134,10 @@ class BatchRunner:
         """Carry out DDL that came without data. Returns its progress, None if there was none. Raises LakeError."""
         notes = self._sequence.settle(self._has_all)
         return ProgressEvent(self.ledger.batch, 0.0, ddl=ddl_progress(notes)) if notes else None
+
+    def open_statements(self) -> dict[SourceTable, LakeError]:
+        """The lake tables with a statement that is not carried out, paused ones left out -> why."""
+        return self._sequence.open_statements()
 
     def tend(self) -> None:
         """Do what people ask of single tables, and the next steps of resyncs. Call it between two batches.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -112,6 +113,11 @@ class BatchSequence:
     def held(self) -> Collection[SourceTable]:
         """The tables with a statement that waits until all rows before it are applied."""
         return self._ddl.held
+
+    def open_statements(self) -> dict[SourceTable, LakeError]:
+        """The lake tables with a statement that is not carried out, paused ones left out -> why."""
+        ledger, statements = self._policy.ledger, self._ddl.open_statements()
+        return {s: why for s, why in statements.items() if s in ledger.tables and s not in ledger.paused}
 
     def close(self) -> None:
         """Stop the threads."""
@@ -236,10 +242,10 @@ class BatchSequence:
         """Run plans until one holds all facts that the batch needs."""
         if not batch.ranges:
             return self._planner.plan(batch, shuffle=False), Outcome()
-        for attempt in range(_PASSES):
+        for attempt in itertools.count(1):
             size_bytes = batch.records * self._mean_bytes
-            shuffle = attempt == 0 and size_bytes > self._settings.batch.shuffle_above_bytes
-            append = attempt == 0 and size_bytes > _APPEND_IN_TASKS_BYTES
+            shuffle = attempt == 1 and size_bytes > self._settings.batch.shuffle_above_bytes
+            append = attempt == 1 and size_bytes > _APPEND_IN_TASKS_BYTES
             plan = self._planner.plan(batch, shuffle=shuffle, append=append)
             plan = dataclasses.replace(plan, counts_in=self._steps.counts_in)
             self._steps.stage("fetches")
@@ -250,7 +256,8 @@ class BatchSequence:
                 raise
             if outcome.report.records:
                 self._mean_bytes = outcome.report.raw_bytes / outcome.report.records
-            if attempt == _PASSES - 1 or not self._lessons.take_in(outcome, last=attempt > 0):
+            most = _PASSES + len(self._registry.ddl.events)  # each statement may wait for the rows before it
+            if attempt >= most or not self._lessons.take_in(outcome, last=attempt > 1):
                 break
             self._planner.abort(plan.writers)
         return plan, outcome
@@ -355,6 +362,7 @@ class BatchSequence:
             filtered=filtered_of_no_table(report),
             quarantined=sum(q.source is None for q in report.quarantined),
             ddl=ddl_progress(self._planner.take_notes()),
+            by_template=report.by_template,
         )
 
 

@@ -29,7 +29,7 @@ from binlake.stream.monitoring.monitor import Monitor
 from binlake.stream.monitoring.progress import OnProgress, PartitionProgress, ProgressEvent
 from binlake.stream.monitoring.steps import BatchSteps, StepTeller, say_step
 from binlake.stream.recovery import loaded_position, note_loaded, open_known, recover
-from binlake.stream.tables.between_batches import BetweenBatches, complain_of_tables
+from binlake.stream.tables.between_batches import BetweenBatches
 from binlake.tables.lake import Lake, locking
 from binlake.tables.services.table_services import TableServices
 from hudilake.clock import monotonic_s, now_ms
@@ -81,7 +81,7 @@ class BinlogStream:
         lake = Lake(root, locking(settings.locking, f"stream {settings.name}", one_run=True), self._registrar)
         ledger = Ledger.load(state, settings.name) or recover(settings, root, lake)
         _log.info("asking %s:%d for its binlog", settings.source.database.host, settings.source.database.port)
-        self._source = BinlogSource.open(settings.source.database)
+        self._source = BinlogSource.open(settings)
         self._ledger, self._server, self._asked_s = ledger, self._source.server, monotonic_s()
 
         def behind_load() -> SourcePosition | None:
@@ -145,7 +145,6 @@ class BinlogStream:
                 self._settled_s = 0.0
                 self._settle()
                 self._between.finish()
-                complain_of_tables(self._ledger)
         finally:
             feed.close()
             self._runner.close()

@@ -56,6 +56,7 @@ class StreamMetrics:
         )
         text = "From the trigger to the last table's commit."
         self.batches = Counter("binlake_batches_total", "Batches finished.", registry=r)
+        self.by_template = Counter("binlake_template_records_total", "Records read by templates.", registry=r)
         self.batch_seconds = Histogram("binlake_batch_seconds", text, buckets=_SECONDS, registry=r)
         self.stage_seconds = Children(stages)
         text = "From the trigger to a table's visible commit."

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from prometheus_client import Counter
 
@@ -17,7 +18,7 @@ from binlake.position.ledger import Ledger
 from binlake.rows.upsert.outcomes import DELIVERED_OUTCOMES
 from binlake.source.offsets import NO_OFFSETS, Offsets
 from binlake.stream.monitoring.metrics import Children, StreamMetrics
-from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
+from binlake.stream.monitoring.progress import BatchTimes, ProgressEvent, TableProgress
 from binlake.tables.lake import Lake
 from hudilake.clock import monotonic_s
 from hudilake.commit.compaction_plan import pending_compactions
@@ -31,6 +32,8 @@ NO_TABLE = "-"
 #: How long a table's sizes stay valid: they are counted between two batches.
 _SIZES_EVERY_S = 15.0
 _NAMED = 5
+#: Batches whose times are kept.
+BATCHES = 60
 
 
 @dataclass
@@ -67,6 +70,7 @@ class Monitor:
         self._known: _OpenStream | None = None
         self._at = _Moment(clock())
         self._sizes_s: dict[str, float] = {}
+        self._batches: deque[BatchTimes] = deque(maxlen=BATCHES)
         self._lock = threading.RLock()  # guards the last reading
         self.metrics = StreamMetrics()
 
@@ -80,6 +84,7 @@ class Monitor:
         """Take in a finished batch, in the thread that ran it. Raises no LakeError."""
         with self._lock:
             self._count(event)
+            self._batches.append(BatchTimes.of(event))
             ends = Offsets.of_places((p.topic, p.partition, p.end) for p in event.partitions)
             self._at.ends = self._at.ends.furthest(ends)
             self._look(finished=True)
@@ -111,6 +116,11 @@ class Monitor:
                 if tables:
                     reasons.append(f"{word}: {', '.join(tables[:_NAMED])}{more}")
             return Health(tuple(reasons))
+
+    def batches(self) -> list[dict[str, object]]:
+        """The times of the last batches as JSON types, the newest at the end: what ``/batches.json`` gives."""
+        with self._lock:
+            return [asdict(one) for one in self._batches]
 
     def render(self) -> str:
         """The present metrics in Prometheus' text format."""
@@ -153,6 +163,7 @@ class Monitor:
     def _count(self, event: ProgressEvent) -> None:
         metrics = self.metrics
         metrics.batches.inc()
+        metrics.by_template.inc(event.by_template)
         metrics.batch_seconds.observe(event.latency_ms / 1000)
         for stage, ms in event.stage_ms.items():
             metrics.stage_seconds[stage,].observe(ms / 1000)

@@ -138,6 +138,7 @@ class ProgressEvent:
         quarantined: records that could not even be assigned to a table.
         notices: further notices for people, each reported once (a topic's new partition, for example).
         ddl: statements that were judged before the batch.
+        by_template: records that templates have read, of all that its tasks have read.
     """
 
     batch_id: int
@@ -149,6 +150,7 @@ class ProgressEvent:
     quarantined: int = 0
     notices: tuple[str, ...] = ()
     ddl: tuple[DdlProgress, ...] = ()
+    by_template: int = 0
 
     @property
     def lag(self) -> int:
@@ -172,6 +174,21 @@ class ProgressEvent:
         parsed = {"tables": tables, "partitions": partitions, "notices": tuple(data.get("notices", ()))}
         parsed["ddl"] = tuple(DdlProgress(**ddl) for ddl in data.get("ddl", ()))
         return ProgressEvent(**{**data, **parsed})
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTimes:
+    """What a finished batch took. ``stage_ms``: see ``ProgressEvent``; a plain object of JSON."""
+
+    batch: int
+    records: int
+    latency_ms: float
+    stage_ms: Mapping[str, float]
+
+    @staticmethod
+    def of(event: ProgressEvent) -> BatchTimes:
+        """The times of a batch."""
+        return BatchTimes(event.batch_id, event.events_read, event.latency_ms, dict(event.stage_ms))
 
 
 #: The function that ``run_stream`` calls after every batch, in the driver's batch thread.

@@ -56,7 +56,8 @@ class RunLog(AbstractContextManager["RunLog"]):
                 fields = {"batch": event.batch_id, "table": part.table, "offsets": part.offsets, **fields}
                 self._write(level, name, f"{part.table}: {text}", **fields)
         stages = {name: round(ms, 1) for name, ms in event.stage_ms.items()}
-        counts = {"records": event.events_read, "lag": event.lag, "quarantined_without_table": event.quarantined}
+        counts = {"records": event.events_read, "by_template": event.by_template, "lag": event.lag}
+        counts["quarantined_without_table"] = event.quarantined
         text = f"batch {event.batch_id}: {event.events_read} records in {event.latency_ms:.0f} ms, lag {event.lag}"
         fields = {"batch": event.batch_id, "latency_ms": event.latency_ms, "stage_ms": stages, **counts}
         self._write(logging.INFO, "batch", text, **fields)

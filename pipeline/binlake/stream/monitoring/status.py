@@ -94,7 +94,8 @@ def wide_status(root: Storage, pair: DerivedPair) -> WideStatus | None:
 class Writer:
     """A writer: its owner, its host and process id, and the age of its last heartbeat in seconds.
 
-    ``instant``: the instant that it works on; empty for a stream's run or a lock.
+    ``instant``: the instant that it works on; empty for a stream's run or a lock. ``suspended``: whether a signal has
+    suspended its process on this machine.
     """
 
     owner: str
@@ -103,6 +104,7 @@ class Writer:
     silent_s: float
     alive: bool
     instant: str = ""
+    suspended: bool = False
 
 
 @dataclass
@@ -252,7 +254,7 @@ def table_status(
     status = TableStatus(
         place.name, place.rules.path, place.former, behind=ledger is not None and place.source in ledger.behind
     )
-    status.state = _state(place.source, ledger)
+    status.state = state_of(place.source, ledger)
     if feeds is not None:
         status.missing = "; ".join(f"{one.name}: {one.missing}" for one in feeds.of(place.source) if one.missing)
     newest = next((i for i in reversed(table.timeline.completed()) if i.action == table.state.action), None)
@@ -337,7 +339,8 @@ class StatusSources:
         return table
 
 
-def _state(source: SourceTable, ledger: Ledger | None) -> str:
+def state_of(source: SourceTable, ledger: Ledger | None) -> str:
+    """The state of a table by the ledger alone: ``ok``, ``behind``, ``paused`` or ``stopped``."""
     if ledger is None or source not in ledger.behind:
         return "ok"
     return "paused" if source in ledger.paused else "stopped" if source in ledger.stopped else "behind"
@@ -381,4 +384,5 @@ def _writer(beat: Heartbeat, timeout_s: float, instant: str = "") -> Writer:
         max(0.0, (now - beat.modified_ms) / 1000),
         beat.alive(now, timeout_s),
         instant,
+        beat.process is not None and beat.process.is_suspended(),
     )

@@ -56,7 +56,7 @@ def monitored(settings: Settings) -> Iterator[Monitor | None]:
         yield None
         return
     monitor = Monitor(wanted.stalled_seconds)
-    server = MonitoringServer(monitor, wanted.host, wanted.port)
+    server = MonitoringServer(monitor, wanted.host, wanted.port, {"/batches.json": monitor.batches})
     watch = _KafkaWatch(monitor, source_log(settings))
     try:
         yield monitor

@@ -43,9 +43,11 @@ def main() -> None:
     _drop_archives()
     import pyspark.daemon
 
-    import binlake.decode.templates.scan  # modules that tasks need, imported and compiled once before the fork
-    import binlake.rows.tasks.decode_and_route
+    import binlake.rows.tasks.decode_and_route  # modules that tasks need, imported and compiled once before the fork
     import binlake.rows.tasks.write_parcels  # noqa: F401
+    from binlake.stream.spark.ahead import import_for_tasks
+
+    import_for_tasks()
 
     gc.collect()
     gc.freeze()

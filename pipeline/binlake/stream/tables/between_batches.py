@@ -4,15 +4,16 @@ wide tables whose table of cells was written by others or has cells that expire.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
 
+from binlake.decode.changes import SourceTable
 from binlake.position.ledger import Ledger
 from binlake.stream.batches.runner import BatchRunner
 from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import ProgressEvent
 from hudilake.clock import monotonic_s
-from hudilake.errors import TableStoppedError, TransientError
+from hudilake.errors import LakeError, TableStoppedError, TransientError
 
 _CATCH_UP_EVERY_S = 30.0
 _TEND_EVERY_S = 3.0
@@ -45,7 +46,8 @@ class BetweenBatches:
         self._catch_up(0.0 if self._runner.waits else _CATCH_UP_EVERY_S, _CATCH_UP_FOR_S)
 
     def finish(self) -> None:
-        """Do all there is to do, however long it takes. Raises LakeError."""
+        """Do all there is to do, however long it takes. Raises LakeError; TransientError and TableStoppedError for what
+        is left undone."""
         self._runner.tend()
         self._derive(0.0)
         self._catch_up(0.0, inf)
@@ -55,6 +57,9 @@ class BetweenBatches:
                 break
             self._catch_up(0.0, inf)
         self._runner.tend()  # a resync ends when its table has caught up
+        if not self._stop.is_set():  # a signal leaves things undone, and nobody waits for them
+            complain_of_tables(self._runner.ledger)
+            complain_of_statements(self._runner.open_statements())
 
     def _tend(self) -> None:
         if monotonic_s() - self._tended_s < _TEND_EVERY_S:
@@ -110,4 +115,19 @@ def complain_of_tables(ledger: Ledger) -> None:
             f"{len(stopped)} tables cannot go on by themselves; the others are up to date. {causes}",
             do_next=f"{advice}; then start again, or run binlake table resume",
             tables=", ".join(map(str, stopped)),
+        )
+
+
+def complain_of_statements(left: Mapping[SourceTable, LakeError]) -> None:
+    """Raise TableStoppedError if the error of a statement that was not carried out does not pass, else TransientError
+    if there is such a statement. ``left``: the tables of these statements -> why."""
+    final = {table: error for table, error in left.items() if not isinstance(error, TransientError)}
+    shown = final or left
+    if shown:
+        causes = "; ".join(f"{table}: {error.what}" for table, error in shown.items())
+        advice = "; ".join(dict.fromkeys(error.do_next for error in shown.values() if error.do_next))
+        raise (TableStoppedError if final else TransientError)(
+            f"{len(shown)} tables have statements that were not carried out. {causes}",
+            do_next=f"{advice}; then start again" if advice else "start again: the next run carries them out",
+            tables=", ".join(map(str, shown)),
         )

@@ -21,12 +21,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from binlake.decode.changes import SourceTable
 from binlake.position.held_tables import Resync, ResyncStep
+from binlake.position.in_hand import JobProgress, WorkInHand
 from binlake.position.ledger import Ledger
 from binlake.position.table_requests import ResyncRequest
 from binlake.settings import Settings
@@ -43,6 +45,7 @@ _log = logging.getLogger(__name__)
 #: How often the connector's notifications are read while a table is fetched anew.
 _LOOK_EVERY_S = 2.0
 _KIND, _SCANNED, _ABORTED, _COMPLETED = "Incremental Snapshot", "TABLE_SCAN_COMPLETED", "ABORTED", "COMPLETED"
+_PROGRESSES = "IN_PROGRESS"
 #: Results of reading a table after which its rows are complete (Debezium's ``TableScanCompletionStatus``).
 _READ = frozenset({"SUCCEEDED", "EMPTY"})
 _PAUSE_S = 30.0
@@ -81,6 +84,60 @@ class OldRows(Protocol):
         ...
 
 
+_READING, _APPLYING = "the connector reads the table, by its key", "applies the rows that the connector has read"
+
+
+class ResyncProgress:
+    """How far the resyncs are that go on, for people who wait. The stream's thread tells; any thread may ask.
+
+    The connector names the last key that it has read, and the greatest. Keys that are whole numbers give a share; of
+    other keys only the step is known. Records to apply are counted by their offsets.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: dict[SourceTable, tuple[str, JobProgress]] = {}
+
+    def reads(self, table: SourceTable, notification: Mapping[str, Any]) -> None:
+        """The connector says how far it has read a table."""
+        keys = [notification.get(name) for name in ("last_processed_key", "maximum_key")]
+        if all(isinstance(key, str) and key.isascii() and key.isdigit() for key in keys):
+            last, greatest = (int(str(key)) for key in keys)
+            self._reach(table, "keys", _READING, last, max(last, greatest))
+
+    def applies(self, table: SourceTable, left: int) -> None:
+        """So many records are left to apply."""
+        with self._lock:
+            unit, job = self._jobs.get(table, ("", None))
+        work = job.work() if job is not None and unit == "records" else None
+        of = max(left, work.of or 0) if work is not None else left
+        self._reach(table, "records", _APPLYING, of - left, of)
+
+    def end(self, table: SourceTable) -> None:
+        """A resync has ended."""
+        with self._lock:
+            self._jobs.pop(table, None)
+
+    def work(self) -> WorkInHand | None:
+        """What is in hand, for a ``WorkNotes``: the first resync, and the steps of all if there are several."""
+        with self._lock:
+            works = {str(table): job.work() for table, (_, job) in self._jobs.items()}
+        known = {table: work for table, work in works.items() if work is not None}
+        if not known:
+            return None
+        steps = {table: f"{work.what}: {work.done:,} of {work.of:,} {work.unit}" for table, work in known.items()}
+        return dataclasses.replace(next(iter(known.values())), tables=steps if len(steps) > 1 else {})
+
+    def _reach(self, table: SourceTable, unit: str, what: str, done: int, of: int) -> None:
+        with self._lock:
+            known, job = self._jobs.get(table, ("", None))
+            if job is None or known != unit:
+                job = JobProgress("resync", unit)
+                job.begin(str(table), of, done)
+                self._jobs[table] = (unit, job)
+            job.reach(done, what)
+
+
 class Resyncs:
     """The resyncs of one stream.
 
@@ -99,6 +156,7 @@ class Resyncs:
         rows: OldRows,
     ) -> None:
         self._ledger, self._control, self._connector, self._rows = ledger, control, connector, rows
+        self.progress = ResyncProgress()
         self._restored_looked_for = False
         self._looked_s = -_LOOK_EVERY_S
         self._notifications: list[dict[str, Any]] = []
@@ -155,11 +213,16 @@ class Resyncs:
         if not self._rows.still_called(table, request.origin, request.order):
             why = f"{request.origin} was renamed, dropped or made anew at the source since it was asked for: ask again"
             self._ledger.note_resync(table, _failed(resync, table, why))
+            self.progress.end(table)
             return True
         heard = self._signalled(resync, request) if resync.step is ResyncStep.ASKED else resync
         heard = self._heard(heard, request, table)
         if heard is not resync:
             self._ledger.note_resync(table, heard)
+        if heard.step is ResyncStep.APPLYING:
+            self.progress.applies(table, heard.until.minus(self._ledger.positions.within(heard.until)).total)
+        elif heard.step is ResyncStep.FAILED:
+            self.progress.end(table)
         if heard.step is not ResyncStep.APPLYING or not self._has_applied(table, heard.until):
             return heard is not resync
         return self._finish(table, heard, request) or heard is not resync
@@ -183,6 +246,8 @@ class Resyncs:
             if notification.get("id") != resync.id:
                 continue
             more, kind = notification.get("additional_data") or {}, notification.get("type")
+            if kind == _PROGRESSES:
+                self.progress.reads(table, more)
             if kind == _SCANNED and more.get("scanned_collection", "").lower() == str(request.origin).lower():
                 if (status := more.get("status")) not in _READ:
                     return _failed(resync, table, f"the connector could not read the table: {status}")
@@ -214,6 +279,7 @@ class Resyncs:
             _log.warning("%s: the end of its resync is tried again: %s", table, error, extra=fields)
             return False
         self._ledger.note_resync(table, dataclasses.replace(resync, step=ResyncStep.DONE))
+        self.progress.end(table)
         _log.info("%s was fetched anew", table, extra={"event": "resynced", "table": str(table)})
         return True
 

@@ -42,7 +42,7 @@ class BucketRows(TableRows):
         heights: FactHeights,
     ) -> Wrote:
         """Merge the rows of every file group into it."""
-        writer, merger = self.group_writer(context), self.merger(context.arrow_schema, heights)
+        writer, merger = self.group_writer(context), self.merger(context, heights)
 
         def write(place: Place, rows: pa.Table) -> list[WrittenFile]:
             name = self.names.of(*place)

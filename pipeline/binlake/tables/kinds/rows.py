@@ -135,7 +135,7 @@ class TableRows(ABC):
 
     def task_writer(self, context: WriteContext, heights: FactHeights) -> TableWriter:
         """What tasks need to write the table. Raises CorruptDataError, UnsupportedError, StorageError."""
-        merger = self.merger(context.arrow_schema, heights)
+        merger = self.merger(context, heights)
         return TableWriter(self.group_writer(context), self.names, merger, len(self.merging.groups))
 
     def _plain_merger(self) -> Merger:
@@ -154,9 +154,9 @@ class TableRows(ABC):
 
     # -- the same for all kinds ---------------------------------------------------------------------------------------
 
-    def merger(self, schema: pa.Schema, heights: FactHeights) -> Merger:
-        """What makes rows of events, on the table's state of now, for files with the columns of ``schema``. Raises
-        CorruptDataError, UnsupportedError, StorageError.
+    def merger(self, context: WriteContext, heights: FactHeights) -> Merger:
+        """What makes rows of events, on the table's state of now, for the files of a commit. Raises CorruptDataError,
+        UnsupportedError, StorageError.
 
         ``heights``: how far facts are counted.
         """
@@ -164,9 +164,10 @@ class TableRows(ABC):
         if not merging.by_writer:
             return self._plain_merger()
         partial: Partial = "always" if self.rules.conflicts == "column" else "by_width"
+        schema = context.arrow_schema
         config, states = self.table.config, self.row_states(schema)
         shared = (*config.record_key_fields, *config.partition_fields)
-        return merger_of(MergedState(merging, schema, states, shared, partial, heights, states))
+        return merger_of(MergedState(merging, schema, states, shared, context.instant, partial, heights, states))
 
     def with_orders(self, stored: pa.Table) -> pa.Table:
         """Stored rows with orders to compare with that of a TRUNCATE: rows that the writer merged are from before every

@@ -147,4 +147,5 @@ def archive_if_long(table: HudiTable, rules: TableRules) -> int:
 
 def _tidy_tombstones(table: HudiTable, rules: TableRules) -> None:
     if table.config.merging.by_writer or table.config.kind.rewrites:
-        tidy(table, (rules.compaction or CompactionSettings()).tombstone_retention_hours)
+        hours = (rules.compaction or CompactionSettings()).tombstone_retention_hours
+        tidy(table, None if table.config.merging.keeps_versions else hours)

@@ -22,7 +22,6 @@ import pyarrow as pa
 from hudilake.errors import CorruptDataError
 from hudilake.format.definition.bucket import joined_key_values
 from hudilake.format.definition.java_hash import Int32s
-from hudilake.format.definition.xxhash32 import xxhash32
 
 #: The greatest place on the ring.
 MAX_PLACE: Final = 0x7FFFFFFF
@@ -220,6 +219,8 @@ class ConsistentBuckets:
 
 def hash_places(record_keys: pa.Array, key_fields: Sequence[str]) -> Int32s:
     """The place on the ring of each of n record keys, int32, at least 0. Arguments as ``bucket_ids``."""
+    from hudilake.format.definition.xxhash32 import xxhash32  # needs compiled loops, seconds to import
+
     hashes = xxhash32(joined_key_values(record_keys, key_fields))
     return (hashes & np.uint32(MAX_PLACE)).astype(np.int32)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from hudilake.errors import ConfigError
 from hudilake.validation import Section
@@ -15,9 +15,6 @@ from hudilake.validation import Section
 
 class FormatConfig(Section):
     """A policy with what only the table format knows. Raises ConfigError for a value that is not allowed."""
-
-    # Descriptions are for the settings file; to look for them costs time at every import.
-    model_config = ConfigDict(use_attribute_docstrings=False)
 
     def __init__(self, **values: Any) -> None:  # noqa: ANN401 - values of any field
         try:

@@ -24,7 +24,7 @@ _GROUP_ORDER = "_binlake_order_"
 #: The hidden BINARY column with what an engine must remember of a row (``binlake.rows.merging.engines.state``).
 STATE_FIELD: Final = "_binlake_state"
 
-Engine = Literal["newest", "stitched", "partial_update", "first_row", "aggregate", "scd2"]
+Engine = Literal["newest", "stitched", "partial_update", "first_row", "aggregate", "scd2", "bitemporal", "changes"]
 OnDelete = Literal["columns", "row"]
 Function = Literal["sum", "min", "max", "count", "last_non_null", "collect"]
 
@@ -75,8 +75,17 @@ class Merging:
 
     @property
     def keeps_versions(self) -> bool:
-        """Whether a row is a version of a row of the source, and the last field of the record key is its place."""
-        return self.engine == "scd2"
+        """Whether a row is a version of a row of the source, what the lake knew of one, or a change of one."""
+        return self.place_fields > 0
+
+    @property
+    def place_fields(self) -> int:
+        """How many fields at the end of the record key name the version or the change."""
+        return {"scd2": 1, "bitemporal": 2, "changes": 2}.get(self.engine, 0)
+
+    def source_key(self, key: tuple[str, ...]) -> tuple[str, ...]:
+        """The fields of a record key that name the row of the source."""
+        return key[: len(key) - self.place_fields]
 
     @property
     def state_fields(self) -> tuple[str, ...]:

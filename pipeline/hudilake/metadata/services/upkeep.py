@@ -16,9 +16,9 @@ from hudilake.errors import CorruptDataError
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.files.names import parse_base_name, parse_log_name
 from hudilake.format.timeline.history_writer import move_to_history
-from hudilake.format.timeline.instant import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, ROLLBACK, Instant
+from hudilake.format.timeline.instant import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, ROLLBACK, Instant, State
 from hudilake.format.timeline.timeline import Timeline
-from hudilake.metadata.records.layout import parse_file_group_id
+from hudilake.metadata.records.layout import LAST_INITIAL_INSTANT, parse_file_group_id
 from hudilake.metadata.services import compaction
 from hudilake.metadata.services.rollback import finish_rollback, roll_back
 from hudilake.metadata.table import MetadataTable
@@ -31,12 +31,22 @@ def recover(table: MetadataTable) -> None:
     Raises CorruptDataError for an action that completed on the data table and has no entry here, StorageError.
     """
     for pending in table.timeline.pending():
-        if pending.action == DELTA_COMMIT:
+        if pending.action == DELTA_COMMIT and pending.requested_time <= LAST_INITIAL_INSTANT:
+            _remove_leftover(table, pending)
+        elif pending.action == DELTA_COMMIT:
             _undo_unless_pending(table, pending)
         elif pending.action == ROLLBACK and table.data_timeline.find(pending.requested_time) is None:
             finish_rollback(table, pending)
     compaction.finish_pending(table)
     finish_cleans(table)
+
+
+def _remove_leftover(table: MetadataTable, initial: Instant) -> None:
+    """Remove a pending initial instant. A listed metadata table has completed its own ones; this one landed late, from
+    an initialisation that died before."""
+    for state in (State.INFLIGHT, State.REQUESTED):
+        table.storage.delete(initial.in_state(state).path)
+    table.timeline = Timeline.load(table.storage)
 
 
 def _undo_unless_pending(table: MetadataTable, recorded: Instant) -> None:

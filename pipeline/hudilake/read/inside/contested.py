@@ -68,7 +68,7 @@ class ContestedRows:
 
 
 #: No row of the log is kept back by rows of the base file.
-NOT_HELD_BACK = ContestedRows(pa.array([], pa.string()), np.zeros(0, dtype=np.int64), "")
+NOT_HELD_BACK = ContestedRows(pa.nulls(0, pa.string()), np.zeros(0, dtype=np.int64), "")
 
 
 def contested(log: MergedLog, condition: Filter, ordering_field: str) -> ContestedRows | None:

@@ -129,7 +129,7 @@ def _on_a_line(values: pa.Array) -> Doubles:
     elif pa.types.is_temporal(kind):
         numbers = values.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_numpy().astype(np.float64)
     else:
-        numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     numbers = np.clip(np.nan_to_num(numbers, nan=np.inf), -_FARTHEST, _FARTHEST)
     least, greatest = float(numbers.min()), float(numbers.max())
     return (numbers - least) / (greatest - least) if greatest > least else np.zeros(len(numbers))

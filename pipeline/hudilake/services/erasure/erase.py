@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudilake.errors import ConfigError
-from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.names import REPAIRS_PATH
 from hudilake.metadata.records.layout import METADATA_PATH
@@ -22,9 +21,10 @@ from hudilake.metadata.services.purge import purge
 from hudilake.services.cleaning import clean_slices
 from hudilake.services.erasure.record import ErasureRecord, Ledger, erasure_records
 from hudilake.services.erasure.rewrite import Rewrite
-from hudilake.services.erasure.search import ErasurePlan, Fate, plan_erasure
+from hudilake.services.erasure.search import ErasurePlan, Fate, plan_erasure, refuse_kind
 from hudilake.services.erasure.traces import ByteScan, Quarry, scan
 from hudilake.services.savepoint import delete_savepoint
+from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable
 
 
@@ -70,12 +70,12 @@ def erase(
     """
     table = rewrite.table
     table.config.check_writable()
-    table.config.kind.refuse(TableOperation.ERASURE, table.config.name)
+    refuse_kind(table)
     table.rollback_pending()
     table.refresh()
     ledger = _ledger(table, frozenset(keys))
     plan = plan_erasure(table, keys)
-    _check_savepoints(table, plan, release_savepoints=release_savepoints)
+    check_savepoints(table.config.name, plan, release_savepoints=release_savepoints)
     ledger.hold(plan, texts)
     for savepoint in plan.held_by:
         delete_savepoint(table, savepoint.instant)
@@ -96,6 +96,11 @@ def erase(
     return ErasureReport(ledger.record, left)
 
 
+def unfinished_keys(storage: Storage) -> frozenset[str]:
+    """The record keys of a table's erasures that are not done. Raises CorruptDataError, StorageError."""
+    return frozenset(key for known in erasure_records(storage) if known.ended_ms is None for key in known.keys)
+
+
 def _ledger(table: HudiTable, keys: frozenset[str]) -> Ledger:
     """That of the same keys which is not done, or a new one."""
     for known in erasure_records(table.storage):
@@ -104,13 +109,14 @@ def _ledger(table: HudiTable, keys: frozenset[str]) -> Ledger:
     return Ledger(table.storage, ErasureRecord(table.clock.next(), sorted(keys)))
 
 
-def _check_savepoints(table: HudiTable, plan: ErasurePlan, *, release_savepoints: bool) -> None:
+def check_savepoints(table: str, plan: ErasurePlan, *, release_savepoints: bool) -> None:
+    """Raise ConfigError for savepoints that hold a row and are not to be released."""
     if plan.held_by and not release_savepoints:
         names = ", ".join(f"{s.instant} ({s.comment})" if s.comment else s.instant for s in plan.held_by)
         raise ConfigError(
             f"savepoints hold the row: {names}",
             do_next="release them with --release-savepoints, or delete them yourself; nothing was changed",
-            table=table.config.name,
+            table=table,
         )
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from hudilake.commit.savepoint_record import Savepoint, savepoints
 from hudilake.errors import CorruptDataError
+from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 from hudilake.format.files.base_file import read_base_file
 from hudilake.format.files.data_block import decode_data_block
@@ -77,14 +78,21 @@ class ErasurePlan:
         return [holder for _, holder in sorted(self.holders.items()) if holder.fate is fate]
 
 
+def refuse_kind(table: HudiTable) -> None:
+    """Raise UnsupportedError for a table of a kind without erasure. Nothing is read or rolled back before it."""
+    table.config.kind.refuse(TableOperation.ERASURE, table.config.name)
+
+
 def plan_erasure(table: HudiTable, keys: Collection[str]) -> ErasurePlan:
     """Look for record keys in all files of a table, as of its last refresh. Of base files the keys are read first, and
     the rows of those that hold one; all other files are read whole.
 
     ``keys``: record keys, as ``_hoodie_record_key`` has them.
 
-    Raises CorruptDataError for a timeline or a metadata table that cannot be read, StorageError.
+    Raises UnsupportedError for a table of a kind without erasure, CorruptDataError for a timeline or a metadata table
+    that cannot be read, StorageError.
     """
+    refuse_kind(table)
     plan = ErasurePlan(frozenset(keys))
     newest = _newest_files(table)
     listed = {info.path for infos in listing(table).values() for info in infos}

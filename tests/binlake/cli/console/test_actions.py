@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from binlake.cli.console.access import COOKIE, ENVIRONMENT, Access
 from binlake.cli.console.action_routes import ActionRoutes
-from binlake.cli.console.actions import KINDS, ActionLog, command_of
+from binlake.cli.console.actions import KINDS, ActionLog, command_of, kind_of
 from binlake.cli.console.page import Site
 from binlake.cli.console.site import application
 from binlake.position.table_requests import load_requests
+from binlake.settings import Settings
+from binlake.settings.sections import DebeziumSettings
 from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
+from tests.binlake.cli.console.signed_in import TOKEN
 from tests.binlake.cli.console.watched_lake import HOST, Watched, words_of
 from tests.binlake.cli.fed_lake import FedLake
 
-TOKEN = "0123456789abcdef0123"
 TABLE = {"stream": "shop", "table": "shop.a"}
 
 
@@ -90,6 +94,10 @@ def test_a_wrong_token_a_form_without_its_key_and_another_site_do_nothing(lake: 
     for site in ("cross-site", "same-site"):
         fields, headers = {**TABLE, "action": "pause", "key": key}, {"sec-fetch-site": site}
         assert acting.client.post("/action", data=fields, headers=headers).status_code == 404
+    for named in ("http://evil.example", f"http://evil.{HOST}"):
+        fields, headers = {**TABLE, "action": "pause", "key": key}, {"origin": named}
+        assert acting.client.post("/action", data=fields, headers=headers).status_code == 403
+        assert acting.client.post("/sign-in", data={"token": TOKEN}, headers=headers).status_code == 403
     assert acting.client.post("/action", content=b"{}", headers={"content-type": "application/json"}).status_code == 415
     assert acting.client.post("/action", data={"key": "x" * 20_000}).status_code == 413
     assert acting.client.get("/action", params={**TABLE, "action": "drop"}).status_code == 404
@@ -117,6 +125,39 @@ def test_an_action_runs_as_it_was_shown_and_is_kept(lake: FedLake) -> None:
     assert acting.post("/action", **TABLE, action="resume", key=key) == 403
 
 
+def test_a_form_is_taken_once(lake: FedLake) -> None:
+    acting = Acting(lake)
+    own = {"origin": f"http://{HOST}:8765"}
+    assert acting.client.post("/sign-in", data={"token": TOKEN}, headers=own).status_code == 303
+    form = {**TABLE, "action": "savepoint", "key": acting.key()}
+    assert acting.client.post("/action", data=form, headers={"origin": "null"}).status_code == 303
+    acting.ended()
+    answer = acting.client.post("/action", data=form)
+    assert answer.status_code == 403
+    assert "this form was sent before" in answer.text
+    assert len(acting.log().newest()) == 1
+    assert acting.key() != form["key"]
+
+
+def test_a_form_that_is_not_sent_whole_is_no_error_of_the_console(lake: FedLake) -> None:
+    app, sent = Acting(lake).client.app, []
+    headers = [(b"host", HOST.encode()), (b"content-type", b"application/x-www-form-urlencoded")]
+    scope = {"type": "http", "method": "POST", "path": "/sign-in", "query_string": b"", "headers": headers}
+    parts = iter([{"type": "http.request", "body": b"tok", "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive() -> Any:  # noqa: ANN401 - a message
+        return next(parts)
+
+    async def send(message: Any) -> None:  # noqa: ANN401 - a message
+        sent.append(message)
+
+    async def ask() -> None:
+        await app(scope | {"scheme": "http", "server": (HOST, 80), "client": None}, receive, send)
+
+    asyncio.run(ask())
+    assert sent[0]["status"] == 400
+
+
 def test_one_action_of_a_stream_at_a_time(lake: FedLake) -> None:
     log = Acting(lake).log()
     first = log.begin("savepoint", "shop.a", "test")
@@ -129,11 +170,21 @@ def test_one_action_of_a_stream_at_a_time(lake: FedLake) -> None:
 
 
 def test_every_action_is_a_command_that_takes_a_table_as_a_name(lake: FedLake) -> None:
-    for action in KINDS:
-        words = command_of(action, "shop.yaml", "--help")
+    settings = Settings.load(lake.conf)
+    for kind in (*KINDS.values(), kind_of("resync", settings)):
+        words = command_of(kind, "shop.yaml", "--help")
         assert "--help" not in words[: words.index("--")]
         for dry in (False, True):
-            assert isinstance(command_of(action, "c", "t", dry=dry), list)
+            assert isinstance(command_of(kind, "c", "t", dry=dry), list)
+
+
+def test_a_table_is_read_anew_the_way_that_its_stream_has(lake: FedLake) -> None:
+    settings = Settings.load(lake.conf)
+    assert "--from-source" in kind_of("resync", settings).words
+    with_signals = settings.model_copy(
+        update={"source": settings.source.model_copy(update={"debezium": DebeziumSettings(signal_topic="signals")})}
+    )
+    assert kind_of("resync", with_signals) is KINDS["resync"]
 
 
 def test_a_short_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +17,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from binlake.cli.commands.reads.console import served, watched
+from binlake.position.lease import StreamLease
 from binlake.settings import Settings
+from binlake.stream.monitoring.watched import monitored
+from hudilake.storage import open_storage
 from tests.binlake.cli.console.test_watch import RUN
 from tests.binlake.cli.fed_lake import FedLake
 from tests.paths import DATA
@@ -28,7 +33,8 @@ VIOLATIONS = "axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => 
 TABLE = "/table?stream=shop&table=shop.a"
 PAGES = ["/", TABLE, "/stream", "/query?table=shop.a&key=4", "/query?run=1&sql=select+*+from+shop.a", "/quarantine"]
 PAGES += ["/quarantine?reason=malformed_json&table=-", "/lineage?table=shop.a", "/none", "/actions"]
-PAGES += ["/action?table=shop.a&action=compact"]
+PAGES += ["/action?table=shop.a&action=compact", f"{TABLE}&where=id+%3D+3", f"{TABLE}&where=none+%3D+3"]
+PAGES += [f"{TABLE}&shade=log+ratio", "/query?run=1&sql=select+count(*)+from+shop.a+a+join+shop.b+b+using+(id)"]
 
 
 @dataclass
@@ -47,6 +53,11 @@ class Visit:
     def press(self, *keys: str) -> None:
         for key in keys:
             self.page.keyboard.press(key)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("binlake.cli.console.query_page.SECONDS", 600.0)  # no test judges by the clock
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +119,157 @@ def test_keys_alone_lead_to_every_page(visit: Visit) -> None:
     visit.press("Tab")
     assert page.evaluate("document.activeElement !== document.body")
     assert visit.troubles == []
+
+
+def test_completion_by_keys_writes_a_query(visit: Visit) -> None:
+    page = visit.page
+    visit.go("/query")
+    expect(page.locator("#signal")).to_have_text("live")
+    visit.press("/")
+    field, proposals = page.locator("#sql"), page.locator("#sql-proposals [role=option]")
+    page.keyboard.type("sel")
+    expect(proposals.first).to_contain_text("select")
+    visit.press("Tab")
+    page.keyboard.type(" * from ")
+    expect(proposals).to_have_count(2)
+    assert field.get_attribute("aria-activedescendant") is None
+    visit.press("ArrowDown", "ArrowDown")
+    expect(proposals.nth(1)).to_have_attribute("aria-selected", "true")
+    expect(field).to_have_attribute("aria-activedescendant", "sql-proposals-1")
+    _no_violation(page)
+    visit.press("Enter")
+    page.keyboard.type(" where ow")
+    expect(proposals.first).to_contain_text("owner")
+    expect(proposals.first).to_contain_text("string")
+    visit.press("Escape")
+    expect(page.locator("#sql-proposals")).to_be_hidden()
+    expect(field).to_be_focused()
+    visit.press("Control+Space")
+    expect(proposals.first).to_contain_text("owner")
+    visit.press("Tab")
+    page.keyboard.type(" = 'fro")  # within a string nothing is proposed
+    page.wait_for_timeout(400)
+    expect(page.locator("#sql-proposals")).to_be_hidden()
+    page.keyboard.type("'")
+    expect(field).to_have_value("select * from shop.b where owner = 'fro'")
+    page.keyboard.press("Tab")  # nothing is open, so Tab leads on
+    expect(field).not_to_be_focused()
+    assert visit.troubles == []
+
+
+def test_a_condition_colours_the_map_by_keys(visit: Visit) -> None:
+    page = visit.page
+    visit.go("/")
+    expect(page.locator("a.row")).to_have_count(2)
+    visit.go(TABLE)
+    expect(page.locator("#signal")).to_have_text("live")
+    squares = page.locator("svg.drawing g").count()
+    assert squares >= 2
+    where = page.locator("#where")
+    where.focus()
+    expect(where).to_have_attribute("role", "combobox")
+    page.keyboard.type("i")
+    expect(where).to_have_attribute("aria-expanded", "true")
+    expect(page.locator("#where-proposals [role=option]").first).to_contain_text("id")
+    _no_violation(page)
+    visit.press("ArrowDown", "Enter")
+    expect(where).to_have_value("id")
+    expect(where).to_have_attribute("aria-expanded", "false")
+    page.keyboard.type(" = 3")
+    visit.press("Escape") if page.locator("#where-proposals").is_visible() else None
+    visit.press("Enter")
+    expect(page.locator(".legend li")).to_have_text(["read: 1", f"skipped: {squares - 1}"])
+    expect(page.locator("svg.drawing path.cross")).to_have_count(squares - 1)
+    expect(page.get_by_role("region", name="steps of a")).to_contain_text("bucket")
+    _no_violation(page)
+    assert visit.troubles == []
+
+
+def test_an_answer_has_its_plan_beside_it_and_time_travel_keeps_the_query(visit: Visit) -> None:
+    page = visit.page
+    visit.go("/query?run=1&sql=select+count(*)+as+n+from+shop.a+where+id+%3C+100")
+    answer, plan = page.locator("section[aria-label=answer]"), page.locator("section[aria-label='plan of a']")
+    expect(answer.locator("td")).to_have_text("4")
+    boxes = [one.bounding_box() for one in (answer, plan)]
+    assert boxes[0] is not None
+    assert boxes[1] is not None
+    assert boxes[1]["x"] >= boxes[0]["x"] + boxes[0]["width"]
+    assert plan.locator("svg.bar").count() >= 3
+    _bar_holds_its_parts(page)
+    page.locator("#slider").focus()
+    visit.press("End")
+    moment = visit.lake.commits("a")[-2]
+    while page.locator("#as_of").input_value() != moment:
+        visit.press("ArrowLeft")
+    visit.press("Tab", "Enter")
+    expect(answer.locator("td")).to_have_text("3", timeout=120_000)
+    expect(page.locator("#since")).to_have_value(moment)
+    page.locator("#until").focus()
+    visit.press("Tab", "Enter")
+    expect(page.locator("#changes")).to_contain_text("insert")
+    expect(page.locator("#as_of")).to_have_value(moment)
+    expect(page.locator("#sql")).to_have_value("select count(*) as n from shop.a where id < 100")
+    assert visit.troubles == []
+
+
+def _bar_holds_its_parts(page: Page) -> None:
+    bar = page.locator("header.bar").bounding_box()
+    assert bar is not None
+    for part in page.locator("header.bar > *").all():
+        box = part.bounding_box()
+        assert box is not None
+        assert bar["y"] <= box["y"] <= box["y"] + box["height"] <= bar["y"] + bar["height"], part.inner_html()
+
+
+def test_sql_that_is_too_long_for_an_address_is_run_by_keys(visit: Visit) -> None:
+    visit.go("/query")
+    visit.page.locator("#sql").fill(f"select count(*) as n from shop.a where id = 3 {' ' * 70_000}")
+    visit.page.locator("#sql").focus()
+    visit.press("Control+Enter")
+    expect(visit.page.locator("section[aria-label=answer] td")).to_have_text("1", timeout=120_000)
+    assert "sql" not in visit.page.url
+    assert visit.troubles == []
+
+
+def test_the_stages_of_the_last_batches_are_small_charts(chrome: Browser, tmp_path: Path) -> None:
+    lake = FedLake(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    lake.conf.write_text(json.dumps({**json.loads(lake.conf.read_text()), "monitoring": {"port": port}}))
+    settings = Settings.load(lake.conf)
+    lease = StreamLease(open_storage(f"{lake.path}/.binlake/shop"), "shop")
+    with monitored(settings) as monitor:
+        assert monitor is not None
+        events = [lake.batch() for _ in range(7)]
+        for event in events:
+            monitor.update(event)
+        lease.take()
+        try:
+            with watched({str(lake.conf): settings}, ask_kafka=False) as site, served(site, "127.0.0.1", 0) as address:
+                page = chrome.new_context(bypass_csp=True).new_page()
+                page.set_default_navigation_timeout(120_000)
+                page.goto(f"{address}stream")
+                charts = page.locator(".small figure")
+                expect(charts.first).to_be_visible(timeout=60_000)
+                page.locator("#signal[data-state=live]").wait_for()
+                stages = {name for event in events for name in event.stage_ms}
+                assert charts.count() == len(stages)
+                for chart in charts.all():
+                    assert chart.locator("rect").count() == len(events)
+                tallest = max(float(r.get_attribute("height") or 0) for r in page.locator(".small rect").all())
+                assert tallest == pytest.approx(36.0)  # one scale, which the longest stage reaches
+                rows = page.locator("details tbody tr th").all_text_contents()
+                assert rows == [str(event.batch_id) for event in reversed(events)]
+                _no_violation(page)
+                page.context.close()
+        finally:
+            lease.give_back()
+
+
+def _no_violation(page: Page) -> None:
+    if not page.evaluate("typeof axe !== 'undefined'"):
+        page.evaluate(AXE.read_text())
+    assert page.evaluate(VIOLATIONS) == []
 
 
 def test_a_refresh_keeps_the_focus_and_shows_a_new_commit(visit: Visit) -> None:

@@ -30,7 +30,7 @@ def test_a_stream_serves_the_console_if_it_is_asked_to(
 
     def streams(*_: object, **__: object) -> None:
         for address in re.findall(r"the console is at (\S+)", caplog.text):
-            with urllib.request.urlopen(f"{address}state.json", timeout=30) as answer:
+            with urllib.request.urlopen(f"{address}state.json", timeout=600) as answer:
                 answers.extend([address, json.loads(answer.read())[0]["stream"]])
 
     monkeypatch.setattr(run, "run_stream", streams)

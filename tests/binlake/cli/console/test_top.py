@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.widgets import Input, Static
+from textual.widgets import DataTable, Input, Static
 
 from binlake.cli.console.lake_page import ORDERS, WORST_FIRST
 from binlake.cli.console.terminal import LakeTop
 from binlake.cli.console.watch import StreamWatch
+from hudilake.clock import now_ms
 from tests.binlake.cli.console.watched_lake import Watched
 from tests.binlake.cli.fed_lake import FedLake
 from tests.whole.security.hostile import HostileTopic
@@ -96,3 +98,42 @@ def test_a_hostile_name_is_text_without_markup_or_escapes(tmp_path: Path) -> Non
         assert set(names(app)) == {"shop.[bold]x[/]", "shop.a\\x1b[2Jb", "shop.[/nothing]"}
 
     driven(Watched.of(topic.conf).watch, steps)
+
+
+def test_a_thousand_tables_are_drawn_once_and_a_further_look_draws_what_changed(
+    watch: StreamWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [one] = [table for table in watch.view.tables.values() if table.name == "shop.a"]
+    many = {f"shop/t{n:04}": replace(one, name=f"shop.t{n:04}") for n in range(1000)}
+    monkeypatch.setattr(watch, "view", replace(watch.view, tables=many))
+    drawn: list[str] = []
+    for method in ("add_row", "update_cell_at"):
+        real = getattr(DataTable, method)
+
+        def counted(self: Any, *given: Any, _name: str = method, _real: Any = real, **more: Any) -> Any:  # noqa: ANN401
+            drawn.append(_name)
+            return _real(self, *given, **more)
+
+        monkeypatch.setattr(DataTable, method, counted)
+    monkeypatch.setattr("binlake.cli.console.terminal._EVERY_S", 1e6)
+    frozen = {name: now_ms() for name in ("looked", "lake_page")}
+    for name, moment in frozen.items():
+        monkeypatch.setattr(f"binlake.cli.console.{name}.now_ms", lambda moment=moment: moment)
+
+    async def steps(app: LakeTop, pilot: Pilot) -> None:
+        assert len(names(app)) == 1000
+        assert drawn == ["add_row"] * 1000
+        drawn.clear()
+        app.show()
+        assert drawn == []
+        assert one.status is not None
+        app.stream_watch.view = replace(
+            app.stream_watch.view,
+            tables={**many, "shop/t0007": replace(many["shop/t0007"], status=replace(one.status, rows=123_456))},
+        )
+        app.show()
+        assert drawn == ["update_cell_at"]
+        shown = {row[0].plain: row[5].plain for row in map(app.table.get_row_at, range(1000))}
+        assert shown["shop.t0007"] == "123,456"
+
+    driven(watch, steps)

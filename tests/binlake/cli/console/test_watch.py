@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from binlake.cli.console import watch
+from binlake.cli.console.lake_page import lake_rows
 from binlake.cli.console.looked import waits_for
+from binlake.cli.console.metrics import rendered_metrics
 from binlake.cli.console.watch import LISTED_A_LOOK, StreamWatch
 from binlake.decode.changes import SourceTable
 from binlake.position.last_words import LastWords, leaving_last_words
@@ -135,3 +137,34 @@ def test_what_waits_for_a_table_is_counted_in_its_own_topics(lake: FedLake) -> N
     assert [waits_for(SourceTable("shop", name), ledger, facts) for name in ("a", "b")] == [7, 0]
     assert waits_for(A, ledger, None) is None
     assert waits_for(SourceTable("shop", "none"), ledger, facts) is None
+
+
+def test_all_tables_of_the_ledger_are_shown_before_the_first_is_read_and_the_worst_is_read_first(
+    lake: FedLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_request(open_storage(f"{lake.path}/.binlake/shop"), SourceTable("shop", "b"), paused)
+    lake.runner.tend()
+    lake.feed(1)
+    monkeypatch.setattr(watch, "TABLES_A_LOOK", 1)
+    seen = StreamWatch(Settings.load(lake.conf), "conf", ask_kafka=False)
+    views, taken = [], StreamWatch._take_in
+
+    def take_in(self: StreamWatch, paths: list[str], ledger: object) -> None:
+        views.append(self.view)
+        taken(self, paths, ledger)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(StreamWatch, "_take_in", take_in)
+    assert seen.look().unseen == 1
+    [view] = views
+    assert {one.name: one.state for one in view.tables.values()} == {"shop.a": "unread", "shop.b": "paused"}
+    assert view.unseen == 2
+    rows = {row.table: row for row in lake_rows(view, seen.settings)}
+    assert {rows["shop.a"].cells()[name] for name in ("rows", "size", "verified")} == {"-"}
+    b, a = seen.view.table("shop.b"), seen.view.table("shop.a")
+    assert b is not None
+    assert a is not None
+    assert b.status is not None
+    assert a.status is None
+    assert 'binlake_console_unreadable{stream="shop",table="shop.a"} 0.0' in rendered_metrics([seen.view])
+    assert seen.look().unseen == 0
+    assert {one.state for one in seen.view.tables.values()} == {"ok", "paused"}

@@ -13,6 +13,7 @@ import pytest
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import (
+    Action,
     AddColumn,
     ChangeKey,
     Clause,
@@ -271,3 +272,58 @@ def test_an_exchange_changes_both_tables() -> None:
         (ChangePartitions(PartitionAction.EXCHANGE, ("a",)),),
         (ChangePartitions(PartitionAction.EXCHANGE),),
     ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "below"),
+    [
+        ("CREATE TABLE m (a INT) ENGINE=MRG_MyISAM UNION=(t1,`e`.t2) INSERT_METHOD=LAST", ["d.t1", "e.t2"]),
+        ("CREATE TABLE m LIKE t1; ", []),
+        ("ALTER TABLE m INSERT_METHOD=FIRST UNION (t3), ADD c INT", ["d.t3"]),
+        ("CREATE TEMPORARY TABLE m (a INT) ENGINE=MERGE UNION=(t1)", []),
+        ("CREATE TABLE x (a INT) SELECT 1 UNION (SELECT 2)", []),
+        ("CREATE TABLE x AS (SELECT a FROM b) UNION (SELECT 2 FROM c)", []),
+        ("CREATE TABLE x (`union` INT, a INT)", []),
+    ],
+)
+def test_the_tables_below_one_of_the_engine_merge_are_named(statement: str, below: list[str]) -> None:
+    unlogged = [
+        str(one.source)
+        for one in parse_ddl(statement, "d")
+        for clause in one.clauses
+        if isinstance(clause, UnloggedChange) and "the engine MERGE" in clause.why
+    ]
+    assert unlogged == below
+
+
+@pytest.mark.parametrize(
+    ("statement", "open_to"),
+    [
+        ("CREATE TABLE t (a INT) ENGINE=MERGE UNION=(u)", ["rows may come"]),
+        ("CREATE TABLE t (a INT) ENGINE = connect TABLE_TYPE=CSV", ["rows may come"]),
+        ("CREATE TABLE t (a INT) ENGINE=BLACKHOLE", []),
+        ("CREATE TABLE t (a INT COMMENT 'ENGINE=MERGE') ENGINE=InnoDB COMMENT='ENGINE=MERGE'", []),
+        ("CREATE TABLE t ENGINE=InnoDB SELECT engine merge FROM u", []),
+        ("ALTER TABLE t ENGINE=Federated", ["rows may come"]),
+        ("ALTER TABLE t ENGINE=BLACKHOLE", ["rows may go"]),
+        ("ALTER TABLE t ENGINE=MyISAM", []),
+    ],
+)
+def test_a_table_whose_engine_keeps_rows_elsewhere(statement: str, open_to: list[str]) -> None:
+    """A new BLACKHOLE has no rows that could go."""
+    done = [clause for one in parse_ddl(statement, "d") if one.source.table == "t" for clause in one.clauses]
+    elsewhere = [one for one in done if isinstance(one, UnloggedChange) and "nowhere or elsewhere" in one.why]
+    assert ["rows may come" if one.brings else "rows may go" for one in elsewhere] == open_to
+
+
+def test_a_partition_that_becomes_a_table_and_a_table_that_becomes_one() -> None:
+    done = parse_ddl("alter table t convert partition a to table `e`.u without validation", "d")
+    assert [(one.action, str(one.source), str(one.like)) for one in done] == [
+        (Action.ALTER, "d.t", "None"),
+        (Action.CREATE, "e.u", "d.t"),
+        (Action.ALTER, "e.u", "None"),
+    ]
+    assert done[2].clauses == (ChangePartitions(PartitionAction.EXCHANGE),)
+    done = parse_ddl("ALTER TABLE t CONVERT TABLE u TO PARTITION a VALUES LESS THAN (10)", "d")
+    assert [(one.action, str(one.source)) for one in done] == [(Action.ALTER, "d.t"), (Action.DROP, "d.u")]
+    assert done[0].clauses == (ChangePartitions(PartitionAction.EXCHANGE),)

@@ -37,3 +37,14 @@ def test_text_that_looks_like_a_member_is_none(note: str, shift: int) -> None:
     messages = [_message("x" * shift + note) for _ in range(5)]
     assert _found(messages) == []
     assert _found([*messages, _message(note, ',"op":"c"')]) == [5]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"after":', '"after" :'), ('"after":', '"after"\n:'), ('"after"', '"\\u0061fter"')]
+)
+def test_a_member_that_is_spelled_otherwise_hides_none(old: str, new: str) -> None:
+    """Counted together, a message with an odd spelling and one with a member twice have the right number of members."""
+    odd = _message("x").replace(old.encode(), new.encode())
+    assert _found([_message("x"), odd]) == []  # the control
+    assert _found([odd, _message("x", ',"after":null')]) == [1]
+    assert _found([_message("x"), odd[:-1] + b',"after":null}']) == [1]

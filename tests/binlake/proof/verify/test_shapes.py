@@ -212,6 +212,18 @@ def test_a_table_that_the_source_has_no_more_is_said(server: EmbeddedMariaDB, tm
     assert "no such table" in result.skipped
 
 
+def test_versions_are_not_compared(server: EmbeddedMariaDB, tmp_path: Path, database: str) -> None:
+    """A history table beside the table of its rows changes no exit code: the rows are compared."""
+    history = [{"table": f"{database}.t", "to": f"{database}.h"}]
+    sent = filled(server, tmp_path, database, rules={"history": history})
+    done = CliRunner().invoke(app, ["verify", str(sent.conf), "--no-wait"])
+    assert done.exit_code == 0, done.output
+    assert f"{database}.t: equal" in done.output
+    assert f"{database}.h: not compared: the source has no versions to compare with" in done.output
+    server.execute(f"DELETE FROM {database}.t WHERE id = 1")
+    assert CliRunner().invoke(app, ["verify", str(sent.conf), "--no-wait"]).exit_code == 66
+
+
 def check_of(verifier: Verifier, settings: Settings, name: str) -> TableCheck:
     table = catalog_table(settings, open_storage(settings.lake.uri), name)
     assert isinstance(table, CatalogTable)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from binlake.settings import Settings
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.start import run_stream
 from embedded.database import EmbeddedDatabase
+from embedded.mariadb import EmbeddedMariaDB
 from tests.binlake.proof.verify.source import verified
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same, read_ourselves
@@ -24,6 +27,15 @@ USER_SQL = (
     f"ON *.* TO '{USER}'@'%';"
 )
 _SESSION = "SET sql_mode = '', time_zone = '+00:00';"
+
+
+@contextmanager
+def binlog_server() -> Iterator[EmbeddedMariaDB]:
+    """A server whose binlog the user of the settings may read."""
+    # a short path: sockets do not take a long one
+    with tempfile.TemporaryDirectory(prefix="db") as place, EmbeddedMariaDB(Path(place)) as server:
+        server.execute(USER_SQL)
+        yield server
 
 
 @dataclass

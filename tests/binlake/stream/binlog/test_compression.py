@@ -11,9 +11,11 @@ import pytest
 
 from binlake.source.binlog.charsets import charsets_of
 from binlake.source.binlog.compression import events_of
+from binlake.source.binlog.definitions import DefinitionReader
 from binlake.source.binlog.dump import BinlogEvent, EventType
 from binlake.source.binlog.places import ROW_BITS, offset_of
 from binlake.source.binlog.records import RecordMaker, RecordPiece
+from binlake.source.binlog.tables_then import TableThen
 from hudilake.errors import CorruptDataError, LakeError, UnsupportedError
 
 FILE, SECONDS, SERVER = "mysql-bin.000002", 1_795_529_860, 4712
@@ -39,7 +41,10 @@ CHANGES = [
 
 def pieces(events: Sequence[BinlogEvent], start: int = 0) -> list[RecordPiece]:
     charsets = charsets_of(dict.fromkeys((45, 255), ("utf8mb4", 4)))
-    maker = RecordMaker(charsets, mariadb=False, start=start, opaque=lambda table: ())
+    definitions = DefinitionReader(
+        charsets, mariadb=False, then=lambda *asked: TableThen({}), selects=lambda table: True
+    )
+    maker = RecordMaker(definitions, start)
     return [piece for piece in maker.pieces(events) if piece is not None]
 
 

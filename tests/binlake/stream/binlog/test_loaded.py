@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 import binlake.stream.binlog.run as stream
 from binlake.cli.app import app
-from binlake.cli.commands.stream.check_binlog import binlog_steps
+from binlake.cli.commands.stream.check_binlog import binlog_behind_topics, binlog_steps
 from binlake.cli.commands.stream.check_load import unread_rows
+from binlake.cli.commands.stream.check_result import CheckOutcome
 from binlake.decode.changes import SourceTable
 from binlake.load.first.run import FirstLoad
 from binlake.position.ledger import Ledger
@@ -108,6 +109,34 @@ def test_check_passes_for_a_user_who_may_not_list_replicas(server: EmbeddedMaria
     steps["server"]()
 
 
+def test_check_asks_the_server_behind_the_topics_how_it_writes_its_binlog(
+    server: EmbeddedMariaDB, tmp_path: Path
+) -> None:
+    follows = FollowedDatabase(server, tmp_path, "behind").settings()
+    config = follows.model_copy(update={"source": follows.source.model_copy(update={"mysql": None})})
+    [good] = binlog_behind_topics(config)
+    assert (good.verdict, good.error) == (CheckOutcome.OK, None)
+    assert "binlog_format is ROW" in good.detail
+    for name, usual, bad, verdict in (
+        ("binlog_format", "ROW", "MIXED", CheckOutcome.FAILED),
+        ("binlog_row_image", "FULL", "MINIMAL", CheckOutcome.WARNING),
+    ):
+        server.execute(f"SET GLOBAL {name} = '{bad}'")
+        try:
+            [found] = binlog_behind_topics(config)
+        finally:
+            server.execute(f"SET GLOBAL {name} = '{usual}'")
+        assert found.verdict is verdict
+        assert f"{name} is {bad}: " in found.detail
+        assert found.error is None or f"SET GLOBAL {name} = " in found.error.do_next
+    away = config.source.database.model_copy(update={"port": 1})
+    [unasked] = binlog_behind_topics(
+        config.model_copy(update={"source": config.source.model_copy(update={"database": away})})
+    )
+    assert unasked.verdict is CheckOutcome.WARNING
+    assert "binlog_format is not compared: " in unasked.detail
+
+
 def test_what_came_between_the_load_and_the_stream_is_there(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed, later = loaded(server, tmp_path, "loaded")
     followed.execute(*later[:6])  # nobody reads the binlog now
@@ -160,7 +189,7 @@ def test_without_the_position_of_the_load_changes_are_missing(
 
 def test_another_server_and_a_purged_file_are_refused(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     settings = FollowedDatabase(server, tmp_path, "elsewhere").settings()
-    source = BinlogSource.open(settings.source.database)
+    source = BinlogSource.open(settings)
     here = SourcePosition(next(reversed(source.server.files)), 4, int(source.topic.rpartition("/")[2]))
     assert begin(source, Ledger("s"), "now", lambda: here) > 0
     for position, why in (

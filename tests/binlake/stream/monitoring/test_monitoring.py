@@ -103,6 +103,7 @@ def test_records_are_counted_by_fate_and_table(lake: Watched) -> None:
     assert value(m, "binlake_records_total", table="shop.a", fate="quarantined") == 1
     assert value(m, "binlake_records_total", table="-", fate="quarantined") == 1
     assert (value(m, "binlake_batches_total"), value(m, "binlake_commits_total", table="shop.b")) == (4, 4)
+    assert value(m, "binlake_template_records_total") == 29, "all but the one that is broken"
     assert value(m, "binlake_written_bytes_total", table="shop.a")
     assert value(m, "binlake_batch_seconds_count") == 4
     assert value(m, "binlake_stage_seconds_count", stage="decode") == 4
@@ -209,6 +210,7 @@ METRICS = {
     "binlake_base_bytes": ("gauge", {"table"}),
     "binlake_batch_seconds": ("histogram", set()),
     "binlake_batches_total": ("counter", set()),
+    "binlake_template_records_total": ("counter", set()),
     "binlake_commit_seconds": ("histogram", set()),
     "binlake_commits_total": ("counter", {"table"}),
     "binlake_derived_rows_total": ("counter", {"table", "outcome"}),
@@ -326,7 +328,7 @@ def asked(port: int, path: str) -> tuple[int, str, str]:
 
 @pytest.fixture
 def server(lake: Watched) -> Iterator[MonitoringServer]:
-    made = MonitoringServer(lake.monitor, "127.0.0.1", 0)
+    made = MonitoringServer(lake.monitor, "127.0.0.1", 0, {"/batches.json": lake.monitor.batches})
     yield made
     made.close()
 
@@ -337,7 +339,12 @@ def test_it_is_served(lake: Watched, server: MonitoringServer) -> None:
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
     assert ("binlake_batches_total", ()) in read(text)
     assert asked(server.port, "/health?verbose=1")[0] == 200
-    assert asked(server.port, "/")[0] == 404
+    status, kind, text = asked(server.port, "/batches.json")
+    [batch] = json.loads(text)
+    assert (status, kind, batch["batch"]) == (200, "application/json", 0)
+    assert batch["stage_ms"].keys() >= {"tasks", "commit"}
+    assert batch["records"] > 0 < batch["latency_ms"]
+    assert asked(server.port, "/") == (404, "text/plain", "there are /metrics, /health, /batches.json\n")
     lake.runner.ledger.note_behind(SourceTable("shop", "b"), {"s.shop.b": {0: 0}})
     lake.monitor.attach(lake.runner._lake, lake.runner.ledger)
     status, _, text = asked(server.port, "/health")
@@ -466,7 +473,7 @@ FIELDS = {
     "warning": [*OF_TABLE, "instant", "warning"],
     "no_commit": [*OF_TABLE, *COUNTS],
     "table_failed": [*OF_TABLE, "error", *COUNTS],
-    "batch": ["batch", "latency_ms", "stage_ms", "records", "lag", "quarantined_without_table"],
+    "batch": ["batch", "latency_ms", "stage_ms", "records", "by_template", "lag", "quarantined_without_table"],
     "failed": ["error", "where", "next"],
 }
 

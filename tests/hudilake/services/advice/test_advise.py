@@ -166,3 +166,12 @@ def test_distinct_values_are_estimated() -> None:
     keys = pa.chunked_array([pa.array(np.arange(10_000))])
     assert distinct_values(keys, 1_000_000) == 100_000
     assert distinct_values(pa.chunked_array([pa.nulls(10, pa.int64())]), 100) == 0
+
+
+def test_integers_that_no_double_holds(tmp_path: Path) -> None:
+    """As the ordering values of a table merged by its writer."""
+    far = pa.array((1 << 62) + np.arange(ROWS))
+    file_table(tmp_path, {"far": far}, FILES)
+    overlaps = {one.column: one.overlap for one in told(tmp_path).columns}
+    assert overlaps["far"] is not None
+    assert overlaps["far"].depth == 1

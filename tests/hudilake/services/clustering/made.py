@@ -85,7 +85,7 @@ class Made:
         changes = list(changes)
         instant = self.table.begin()
         results = (
-            self._append(instant, changes) if self.table.config.kind.appends else self._write(instant, changes, group)
+            self._append(instant, changes) if self.table.config.kind.appends else self.written(instant, changes, group)
         )
         publish(self.table, instant, results, self.index)
         self.model.apply(changes)
@@ -99,7 +99,8 @@ class Made:
         parts = writer.keyed(0, {path: _rows(mine) for path, mine in self._by_path(changes).items()})
         return [result for part in parts for result in writer.write(self.table.storage, part)]
 
-    def _write(self, instant: str, changes: Sequence[Change], group: str) -> list[WriteResult]:
+    def written(self, instant: str, changes: Sequence[Change], group: str = "a") -> list[WriteResult]:
+        """The files of a commit to a table with an index, not committed."""
         by_group: dict[tuple[str, str], list[Change]] = {}
         base_anew: set[tuple[str, str]] = set()
         for path, mine in self._by_path(changes).items():

@@ -15,7 +15,7 @@ from hudilake import Table
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.services.cleaning import clean_slices
 from hudilake.services.erasure.record import erasure_records
-from hudilake.services.erasure.search import Fate
+from hudilake.services.erasure.search import Fate, plan_erasure
 from hudilake.services.erasure.traces import Quarry, plain_pages, scan
 from tests.hudilake.api.tables import KEYED, SCHEMA, Row, assert_holds, keyed, row
 from tests.hudilake.lake import data_files
@@ -167,6 +167,8 @@ def test_what_is_not_a_table_for_it_is_refused(tmp_path: Path) -> None:
     table.append([row(1, 1)])
     with pytest.raises(UnsupportedError, match="no key"):
         table.erase([{"name": "a"}])
+    with pytest.raises(UnsupportedError, match="no key"):
+        plan_erasure(table._table, ["1"])  # as binlake erase --dry-run asks it
 
 
 def test_nothing_to_erase_writes_nothing(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from tests.programs.proofs.model.case import Case
 
 _TWO = {"w1": "writer", "w2": "writer"}
 _BESIDE = {"w1": (1,), "w2": (2,)}
+_TURNED = {"w1": "writer", "l": "clusterer"}
 
 CASES = (
     Case("plain", "two writers, clocks apart", _TWO, apart=True),
@@ -107,6 +108,45 @@ CASES = (
         mortal=("w1",),
         late_calls=("file",),
     ),
+    Case("clustering", "a clustering beside a writer", _TURNED, rounds={"w1": 2}, apart=True),
+    Case(
+        "clustering_dies",
+        "a clustering that dies, whose completed file may land late",
+        _TURNED,
+        rounds={"w1": 2},
+        crashes=1,
+        lates=1,
+        mortal=("l",),
+        late_calls=("done",),
+    ),
+    Case("hudis", "a clustering of Hudi, which gives way to nobody", _TURNED, rounds={"w1": 2}, foreign=("l",)),
+    Case(
+        "moving",
+        "a move to other buckets, which takes in what is committed, beside a writer; it may die",
+        {"w1": "writer", "m": "mover"},
+        rounds={"w1": 2},
+        apart=True,
+        crashes=1,
+        lates=1,
+        mortal=("m",),
+        late_calls=("done",),
+    ),
+    Case(
+        "turned",
+        "a clustering beside a compaction",
+        {**_TURNED, "k": "compactor"},
+        rounds={"w1": 2},
+        policy="row",
+        max_time=10,
+    ),
+    Case(
+        "replaced",
+        "clean and archival after a clustering",
+        {**_TURNED, "c": "cleaner", "a": "archiver"},
+        rounds={"w1": 2},
+        max_time=12,
+    ),
+    Case("turned_back", "a restore after a clustering", {**_TURNED, "x": "restorer"}, rounds={"w1": 2}, max_time=12),
     Case(
         "restore", "a restore that dies", {"w1": "writer", "x": "restorer"}, rounds={"w1": 3}, crashes=1, mortal=("x",)
     ),
@@ -144,6 +184,11 @@ GUARDS: Mapping[str, Case] = {
         "uncommitted-files": "halves",
         "create-if-absent": "plain",
         "dedupe": "answers",
+        "give-way": "clustering",
+        "dead-clustering": "clustering_dies",
+        "planned-by-hudi": "hudis",
+        "times-apart": "moving",
+        "replaced-files": "replaced",
     }.items()
 }
 #: The same cases with more of everything: minutes to hours.

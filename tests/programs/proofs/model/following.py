@@ -11,11 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from hudilake.commit.commit import OvertakenError
 from hudilake.errors import UnsupportedError
+from hudilake.format.definition.config import TableConfig
+from hudilake.format.definition.kind import TableKind
 from hudilake.format.timeline.instant import DELTA_COMMIT
+from hudilake.index.open import open_index
 from hudilake.locking.file_lock import LOCK_PATH
 from hudilake.metadata.config import MetadataConfig
 from hudilake.services.archival import ArchivalConfig
+from hudilake.services.clustering.completion import complete
+from hudilake.services.clustering.job import execute, prepare, waiting
+from hudilake.services.clustering.scheduling import schedule
 from hudilake.services.restore import finish_pending_restores, restore
 from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable
@@ -23,7 +30,9 @@ from tests.hudilake.actors.actors import Part, archiver, cleaner, compactor, wri
 from tests.hudilake.actors.calls import run_by_calls, without_pools
 from tests.hudilake.actors.orders import Actor
 from tests.hudilake.actors.world import World
-from tests.hudilake.lake import SCHEMA, config, storage_at, upserts
+from tests.hudilake.lake import ORDER, SCHEMA, config, storage_at, upserts
+from tests.hudilake.services.clustering.made import Made, clustering
+from tests.programs.crash_points.works import serially
 from tests.programs.proofs.model.case import Case
 from tests.programs.proofs.model.checking import ModelError, said
 from tests.programs.proofs.model.traces import Killed, Life, Observer, Trace, Watched
@@ -35,6 +44,7 @@ _SERVICES = 3
 _INDEX = MetadataConfig(compact_after=1000, compact_at_most=1000, archive_after=2000, archive_keep=1000)
 #: Of archivals.
 _LEAVES_ONE = ArchivalConfig(1, 2)
+_LOOKED_UP = TableConfig("t1", ("id",), ORDER, 0, kind=TableKind("merge_on_read", "bloom"))
 _REACHED = re.compile(r'<<"reached", (\d+), (\d+)>>')
 
 
@@ -58,11 +68,58 @@ def _restorer(world: World, name: str, rounds: int) -> Actor:
                 break
 
 
+def _looking_up(world: World, name: str, rounds: int) -> Actor:
+    """A writer of a table whose keys are looked up."""
+    yield "start"
+    table = world.opened(name)
+    table.rollback_pending()
+    order = 100 * (1 + sorted(ROLES).index(name.removeprefix("next ")))
+    for number in range(rounds):
+        done = False
+        while not done:
+            yield "refresh"
+            table.refresh()
+            yield "begin"
+            instant = table.begin()
+            yield "write"
+            made = Made(world.path, table, index=open_index(table))
+            results = made.written(instant, upserts([1, 2], order + number, name))
+            yield "commit"
+            try:
+                table.commit(instant, results)
+                done = True
+            except OvertakenError:
+                yield "abort"
+                table.abort(instant)
+
+
+def _clusterer(world: World, name: str, rounds: int) -> Actor:
+    """Clusterings; first those that the dead have planned."""
+    yield "start"
+    table, config = world.opened(name), clustering("id")
+    table.rollback_pending()
+    for _ in range(rounds):
+        yield "schedule"
+        table.refresh()
+        requested = next(iter(waiting(table, of_hudi=False)), None) or schedule(table, config)
+        if requested is None:
+            continue
+        yield "prepare"
+        job = prepare(table, requested, config)
+        if job is None:
+            continue
+        yield "execute"
+        made = execute(job, serially)
+        yield "complete"
+        complete(table, job, made)
+
+
 #: Process of the model -> its role there, and what it does here.
 ROLES: Mapping[str, tuple[str, Part]] = {
     "w1": ("writer", _writer),
     "w2": ("writer", _writer),
     "k": ("compactor", compactor),
+    "l": ("clusterer", _clusterer),
     "c": ("cleaner", cleaner),
     "a": ("archiver", partial(archiver, config=_LEAVES_ONE)),
     "x": ("restorer", _restorer),
@@ -104,12 +161,14 @@ class Cast:
         dying: the process that dies at one of its calls; None if nobody does.
         then: by process the rounds that begin when all those before have ended.
         indexed: whether the table has a metadata table.
+        looks_up: whether its keys are looked up, so that rows may go to any file group.
     """
 
     rounds: Mapping[str, int]
     dying: str | None = None
     then: Sequence[Mapping[str, int]] = ()
     indexed: bool = True
+    looks_up: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -123,7 +182,7 @@ class Cast:
             "-".join(self.names),
             "traces",
             {name: ROLES[name][0] for name in self.names},
-            rounds={name: _SERVICES if name in ("c", "a", "x") else 9 for name in self.names},
+            rounds={name: _SERVICES if name in ("c", "a", "x", "l") else 9 for name in self.names},
             indexed=self.indexed,
             apart=True,
             crashes=int(self.dying is not None),
@@ -133,21 +192,25 @@ class Cast:
 
     def trace(self, place: Path, seed: int) -> Trace:
         """One run, whose turns change at single storage calls by chance; a dead process has a successor."""
-        HudiTable.create(storage_at(place), config(buckets=1), SCHEMA, _INDEX if self.indexed else None)
-        world = TracedWorld(place, indexed=self.indexed)
+        kind = _LOOKED_UP if self.looks_up else config(buckets=1)
+        HudiTable.create(storage_at(place), kind, SCHEMA, _INDEX if self.indexed else None)
+        world = TracedWorld(place, indexed=self.indexed, observer=Observer(looks_up=self.looks_up))
         if self.dying is not None:
             world.dying[self.dying] = (3 + 7 * seed % 37, seed % 2 == 0)
         for together in (self.rounds, *self.then):
-            failures = run_by_calls(world, _parts(together), seed).failures
+            failures = run_by_calls(world, self._parts(together), seed).failures
             for name in [name for name, failure in failures.items() if isinstance(failure, Killed)]:
                 del failures[name]
-                failures |= run_by_calls(world, _parts({f"next {name}": 1}), seed).failures
+                failures |= run_by_calls(world, self._parts({f"next {name}": 1}), seed).failures
             assert not failures, failures
         return world.observer.seen
 
-
-def _parts(rounds: Mapping[str, int]) -> dict[str, tuple[Part, int]]:
-    return {name: (ROLES[name.removeprefix("next ")][1], number) for name, number in rounds.items()}
+    def _parts(self, rounds: Mapping[str, int]) -> dict[str, tuple[Part, int]]:
+        parts: dict[str, tuple[Part, int]] = {}
+        for name, number in rounds.items():
+            role, part = ROLES[name.removeprefix("next ")]
+            parts[name] = (_looking_up if self.looks_up and role == "writer" else part, number)
+        return parts
 
 
 def module(case: Case, traces: Sequence[Trace]) -> str:
@@ -180,6 +243,7 @@ CASTS: Mapping[str, tuple[Cast, int]] = {
     "a writer, a compactor and a cleaner that dies": (Cast({"w1": 3, "k": 3, "c": 30}, "c"), 4),
     "a compactor and a writer that dies": (Cast({"w1": 2, "k": 2}, "w1"), 40),
     "archival": (Cast({"w1": 2}, then=({"k": 1}, {"next w1": 2}, {"a": 1}, {"next w1": 1}), indexed=False), 2),
+    "a writer and a clustering": (Cast({"w1": 3, "l": 2}, looks_up=True), 12),
     "a restore": (Cast({"w1": 3, "k": 1}, then=({"x": 1}, {"next w1": 1})), 8),
     "a restore that dies": (Cast({"w1": 3}, "x", then=({"x": 1}, {"next w1": 1})), 12),
 }

@@ -14,15 +14,7 @@ from tests.selection import first
 
 PAGE = ROOT / "docs" / "model" / "README.md"
 #: Guards of the table that are no step of the model, and why: the page says it too.
-NOT_MODELLED = {
-    "planned-by-hudi",
-    "give-way",
-    "dead-clustering",
-    "clock",
-    "config-check",
-    "ranges-out-of-turn",
-    "times-apart",
-}
+NOT_MODELLED = {"clock", "config-check", "ranges-out-of-turn"}
 #: A guard of the model that no mutant removes.
 OWN = {"renewal-margin"}
 _FAST = ("row", "halves")

@@ -19,6 +19,8 @@ _ACTIONS = {
     "deltacommit": "write",
     "compaction": "comp",
     "commit": "comp",
+    "clustering": "clus",
+    "replacecommit": "clus",
     "rollback": "roll",
     "clean": "clean",
     "restore": "rest",
@@ -76,10 +78,17 @@ Trace = Sequence[Seen]
 
 @dataclass
 class Observer:
-    """Follows the calls on one table. ``seen``: what changed; ``holder``: who has the lock, or ""."""
+    """Follows the calls on one table.
+
+    Args:
+        seen: what changed.
+        holder: who has the lock, or "".
+        looks_up: whether a base file that a commit writes has its rows, as in a table whose keys are looked up.
+    """
 
     seen: list[Seen] = field(default_factory=list)
     holder: str = ""
+    looks_up: bool = False
     _files: set[str] = field(default_factory=set)
     _groups: dict[str, int] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
@@ -139,8 +148,8 @@ class Observer:
                 _ACTIONS[instant.action],
                 _shown_state(instant),
                 frozenset(logs.get(time, ())),
-                frozenset(bases.get(time, ()) if _ACTIONS[instant.action] == "comp" else ()),
-                time in told and _ACTIONS[instant.action] in ("write", "comp", "clean"),
+                frozenset(bases.get(time, ()) if _ACTIONS[instant.action] in ("comp", "clus") else ()),
+                time in told and _ACTIONS[instant.action] in ("write", "comp", "clus", "clean"),
             )
             for time, instant in sorted(instants.items())
         )
@@ -173,11 +182,19 @@ class Observer:
                 logs.setdefault(log.instant, set()).add(self._group(log.file_id))
                 stray += log.instant not in instants and log.instant not in self._archived
             elif (base := parse_base_name(name)) is not None:
-                bases.setdefault(base.instant, set()).add(self._group(base.file_id))
+                known = instants.get(base.instant)
+                act = _ACTIONS[known.action] if known is not None else ""
+                group = self._group(base.file_id, self._turn(instants) if act == "clus" else 0)
+                (logs if self.looks_up and act == "write" else bases).setdefault(base.instant, set()).add(group)
         return logs, bases, stray
 
-    def _group(self, file_id: str) -> int:
-        return self._groups.setdefault(file_id, len(self._groups) + 1)
+    @staticmethod
+    def _turn(instants: dict[str, Instant]) -> int:
+        """How often the only group of rows has a new file group, with the one that is being written."""
+        return 1 + sum(one.completed and _ACTIONS[one.action] == "clus" for one in instants.values())
+
+    def _group(self, file_id: str, turn: int = 0) -> int:
+        return self._groups.setdefault(file_id, 10 * turn + 1 if turn else len(self._groups) + 1)
 
 
 def _shown_state(instant: Instant) -> str:

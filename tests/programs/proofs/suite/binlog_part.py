@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from embedded.mariadb import EmbeddedMariaDB
@@ -23,7 +24,7 @@ from tests.programs.proofs.verdicts import load
 
 #: After how many files the server starts anew.
 _FILES = 200
-_BOTH = f"{KEYED}, judged through Debezium too"
+BOTH = f"{KEYED}, judged through Debezium too"
 
 
 class BinlogPart:
@@ -35,7 +36,7 @@ class BinlogPart:
     about = """The files of [suite](#suite), without Kafka and a connector: while a file runs, `source.mysql` brings the
 lake to each stop, in one process after the other, and hudi-rs must show the server's rows. A segment is followed from a
 backlog, live or with a storage that dies; `source.zero_dates` is `null` or `text`. At most five stops of a segment are
-judged. The last rows of the table compare both ways: what became through Debezium of the files below."""
+judged. Where files were judged there too, the last rows of the table say what became of them here."""
 
     def run(self, task: Task) -> Iterator[Verdict]:
         """Judge files. The option ``drawn`` takes a sample; an absolute path is another home of files, other words are
@@ -44,20 +45,25 @@ judged. The last rows of the table compare both ways: what became through Debezi
         Raises ConfigError, TransientError, UnsupportedError.
         """
         home = checkout_of(task.options) or suite_home()
-        through_debezium = {one.source: one for one in load(task.place.parent / f"{SUITE.name}.jsonl")}
         with _RunningServer(home) as server:
             for name in chosen(task, home)[: task.limit]:
-                verdict = server.judged(name)
-                there = through_debezium.get(name)
-                tags = _tags(verdict.outcome, there) if there is not None and KEYED in there.tags else ()
-                yield Verdict(name, verdict.outcome, verdict.reason, verdict.detail, (*verdict.tags, *tags))
+                yield server.judged(name)
+
+    def compared(self, verdicts: Sequence[Verdict], place: Path) -> list[Verdict]:
+        """With tags of what became of each file through Debezium, as far as it has been judged that way."""
+        there = {one.source: one for one in load(place / f"{SUITE.name}.jsonl")}
+        return [
+            replace(here, tags=(*here.tags, *_tags(here, there[here.source]))) if here.source in there else here
+            for here in verdicts
+        ]
 
 
-def _tags(outcome: Outcome, there: Verdict) -> Iterator[str]:
-    yield _BOTH
-    yield f"{_BOTH}: {there.outcome.value}"
-    if Outcome.EQUAL in (outcome, there.outcome):
-        yield f"{_BOTH}: equal there or here"
+def _tags(here: Verdict, there: Verdict) -> Iterator[str]:
+    if KEYED in (*here.tags, *there.tags):
+        yield BOTH
+        yield f"{BOTH}: {there.outcome.value} there"
+        if Outcome.EQUAL in (here.outcome, there.outcome):
+            yield f"{BOTH}: equal there or here"
 
 
 class _RunningServer(contextlib.AbstractContextManager["_RunningServer"]):

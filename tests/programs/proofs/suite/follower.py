@@ -23,6 +23,8 @@ from tests.programs.proofs.suite.server import MARKS, SuiteServer
 
 #: So many stops of a segment are judged, and its last one.
 _STOPS = 4
+#: A batch takes an event at least for so much of the log: a long one is not read in batches of three events.
+_SHARE_BYTES = 20_000
 _WAYS = ("backlog", "live", "live", "kills")
 
 
@@ -70,7 +72,16 @@ class FileFollower:
             self._places.close()
             place = self._places.enter_context(tempfile.TemporaryDirectory(prefix="suite-lake-"))
             zero_dates = "text" if _has_zero_dates(truth) else "null"
-            lake = BinlogLake(self.database, Path(place), ["*"], self._start, self._draw, [f"{MARKS}.*"], zero_dates)
+            lake = BinlogLake(
+                self.database,
+                Path(place),
+                ["*"],
+                self._start,
+                self._draw,
+                excluded=[f"{MARKS}.*"],
+                zero_dates=zero_dates,
+                least=(self.server.position() - int(self._start.rpartition(":")[2])) // _SHARE_BYTES,
+            )
             self._live = Follower(lake, self._way)
         segment = _judged(f"{self.name}#{len(self.segments)}", self._live, truth, statements)
         if self._worst is None or SEVERITY.index(segment.outcome) > SEVERITY.index(self._worst.outcome):
@@ -88,7 +99,7 @@ class FileFollower:
 def _judged(name: str, follower: Follower, truth: tuple[TruthTable, ...], statements: Sequence[str]) -> Segment:
     lake, excuses = follower.lake, Excuses(by_connector=False)
     lake.read, lake.statements = truth, tuple(statements)
-    if follower.way != "backlog":
+    if follower.way == "kills":
         follower.go_on()
     failures = follower.end(excuses)
     keyed = any(table.key and table.rows for table in truth)
@@ -98,7 +109,7 @@ def _judged(name: str, follower: Follower, truth: tuple[TruthTable, ...], statem
     if excused is not None:
         worst = Segment(name, excused[0], excused[1], str(dict(excuses.used)), keyed)
     for failure in failures:
-        outcome, reason = reason_without_connector(failure, failures, words)
+        outcome, reason = reason_without_connector(failure, failures, words, statements)
         if SEVERITY.index(outcome) > SEVERITY.index(worst.outcome):
             detail = f"{follower.way}: {failure.kind} | {failure.table} | {failure.detail}"
             worst = Segment(name, outcome, reason, detail, keyed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from binlake.decode.changes import SourceTable
@@ -14,14 +14,14 @@ from binlake.schema.rules.judged import ClauseVerdict
 from binlake.schema.rules.undetermined import WHOLE_ROWS
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
-from tests.programs.oracle.comparison import Failure, StreamLake, home_of, undetermined
+from tests.programs.oracle.comparison import Failure, StreamLake, general, home_of, undetermined
 from tests.programs.oracle.exceptions import CASCADED, CHARSET, UNDETERMINED, ZERO_DATES
 from tests.programs.oracle.recording import Recording
 from tests.programs.proofs.part import Outcome
 from tests.programs.proofs.rules import rule_of
 from tests.programs.proofs.suite.delivered import ALTERED_DATES, logged_alone, newest_otherwise, replaced_in
 
-_NOT_TAKEN = "a statement that is refused, with its reason in the lake's commits"
+_NOT_TAKEN = "a statement is refused"
 _UNPARSED = "the connector cannot parse a statement and says so in its log"
 _ROLLED_BACK = (
     "a transaction that the server rolled back comes as if it were committed, and then ROLLBACK as a statement"
@@ -35,6 +35,8 @@ _NO_ENUM = "an ENUM or SET column that is declared BINARY comes as null"
 _BINARY = "texts of the character set binary come as text, and no message says so"
 _FORMER = "the connector does not take in CREATE OR REPLACE TABLE, and names columns by the former definition"
 _MERGED = "rows that are written through a table of the engine MERGE come under its name, or not at all"
+_MERGED_TEMPORARY = "rows that are written through a temporary table of the engine MERGE are in no log"
+_NO_SUCH_ROW = "deletes of a table without a key that find no row: counted and named"
 _ZERO_DATES = "dates with zeros are null, as source.zero_dates says"
 _ZONE = "a statement converts TIMESTAMP values in its session's time zone, which the topic does not have"
 _AS_STATEMENT = (
@@ -59,6 +61,7 @@ _TOLD = (
 _XA_ROLLBACK = re.compile(r"\s*XA\s+ROLLBACK\b", re.IGNORECASE)
 _SETS_ZONE = re.compile(r"\s*SET\b.*\btime_zone\b", re.IGNORECASE | re.DOTALL)
 _REPLACED = re.compile(r"\s*CREATE\s+OR\s+REPLACE\s+TABLE\s+`?(\w+)`?", re.IGNORECASE)
+_TEMPORARY = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?TEMPORARY\b", re.IGNORECASE)
 _UNION = re.compile(r"\bUNION\s*=\s*\(([^)]*)\)", re.IGNORECASE)
 _UNMATCHED = "found no row of their content"
 
@@ -77,11 +80,9 @@ def named(stream: StreamLake) -> dict[str, dict[str, str]]:
         if home is not None and (home / ".hoodie" / "hoodie.properties").exists():
             recorded = RecordReader.newest_of(HudiTable.open(open_storage(str(home))))
             rulings = [ruling for entry in recorded.ddl or () for ruling in entry.rulings]
-            if any(ruling.verdict is ClauseVerdict.REFUSE for ruling in rulings):
-                words[str(truth)][WHOLE_ROWS] = _NOT_TAKEN
-            for other in stream.truth:  # EXCHANGE PARTITION is about two tables
-                exchanged = [e for e in recorded.ddl or () if e.is_refusal and f"TABLE {other.table}" in e.statement]
-                words[str(other)] |= {WHOLE_ROWS: _NOT_TAKEN} if exchanged and other != truth else {}
+            for ruling in rulings:
+                if ruling.verdict is ClauseVerdict.REFUSE:
+                    words[str(truth)][WHOLE_ROWS] = f"{_NOT_TAKEN}: {general(ruling.text)}"
             for columns, excuse in zip(undetermined(stream, home), (UNDETERMINED, CASCADED), strict=True):
                 words[str(truth)] |= dict.fromkeys(columns, excuse.reason)
                 key = {column.lower() for column in truth.key}
@@ -90,10 +91,14 @@ def named(stream: StreamLake) -> dict[str, dict[str, str]]:
     for event in stream.told:
         for table in event.tables:
             if _UNMATCHED in (table.warning or ""):
-                words[table.table][WHOLE_ROWS] = "deletes of a table without a key that find no row: counted and named"
+                words[table.table].setdefault(WHOLE_ROWS, _NO_SUCH_ROW)
         for ddl in event.ddl:
             if ddl.instant is None and ddl.undetermined:  # there was no lake table
-                words[ddl.table].setdefault(WHOLE_ROWS, _AS_STATEMENT)
+                told = any("as a statement" in one for one in ddl.undetermined)
+                words[ddl.table].setdefault(WHOLE_ROWS, _AS_STATEMENT if told else UNDETERMINED.reason)
+            for verdict in ddl.verdicts if ddl.instant is None else ():
+                if verdict.startswith(refuses := f"{ClauseVerdict.REFUSE}: "):
+                    words[ddl.table].setdefault(WHOLE_ROWS, f"{_NOT_TAKEN}: {general(verdict.removeprefix(refuses))}")
     return words
 
 
@@ -123,10 +128,18 @@ def reason_of(
 
 
 def reason_without_connector(
-    failure: Failure, failures: Sequence[Failure], words: Mapping[str, Mapping[str, str]]
+    failure: Failure,
+    failures: Sequence[Failure],
+    words: Mapping[str, Mapping[str, str]],
+    statements: Iterable[str] = (),
 ) -> tuple[Outcome, str]:
-    """As ``reason_of``, of a stream that reads the server's binlog itself: nothing is lost on the way."""
+    """As ``reason_of``, of a stream that reads the server's binlog itself: nothing is lost on the way.
+
+    ``statements``: those that were run.
+    """
     reason = _said(failure, words)
+    if reason is None and failure.table.rpartition(".")[2] in _merged(filter(_TEMPORARY.match, statements)):
+        reason = _MERGED_TEMPORARY
     told = [other for other in failures if other.kind.startswith(_TOLD) and other.table in ("", failure.table)]
     if reason is None and told:
         reason = told[0].kind
@@ -164,7 +177,7 @@ def _reason(
         return Outcome.LOST, _ROLLED_BACK
     if any(_XA_ROLLBACK.match(statement.sql) for statement in recording.script.after):
         return Outcome.LOST, _XA
-    if failure.table.rpartition(".")[2] in _merged(recording):
+    if failure.table.rpartition(".")[2] in _merged(statement.sql for statement in recording.script.after):
         return Outcome.LOST, _MERGED
     if failure.kind.startswith("rows missing and extra") and failure.table in replaced_in(recording):
         return Outcome.LOST, CHARSET.reason
@@ -277,9 +290,9 @@ def _definitions(recording: Recording) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield change["id"].replace('"', ""), column
 
 
-def _merged(recording: Recording) -> set[str]:
+def _merged(statements: Iterable[str]) -> set[str]:
     """The names of the tables below those of the engine MERGE."""
-    unions = (_UNION.search(statement.sql) for statement in recording.script.after)
+    unions = map(_UNION.search, statements)
     return {name for union in unions if union is not None for name in re.findall(r"\w+", union[1])}
 
 

@@ -58,6 +58,7 @@ class Session:
                 conv={},
                 use_unicode=False,
                 read_timeout=patience_s,
+                ssl_disabled=True,
                 client_flag=pymysql.constants.CLIENT.MULTI_STATEMENTS,
             )
         except pymysql.MySQLError as error:

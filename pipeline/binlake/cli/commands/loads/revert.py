@@ -20,7 +20,7 @@ from binlake.proof.history.selection import ChangeSelection
 from binlake.settings import Settings
 from binlake.source.source_log import source_log
 from binlake.tables.catalog import CatalogTable
-from binlake.tables.store_tables import without_stores
+from binlake.tables.other_rows import having
 from hudilake.errors import ConfigError
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.table.directory import BrokenTable
@@ -114,7 +114,7 @@ def revert(
 
 def _places(settings: Settings, names: list[str] | None) -> list[CatalogTable]:
     places = []
-    for place in without_stores(chosen(settings, names), TableOperation.REVERT, named=bool(names)):
+    for place in having(chosen(settings, names), TableOperation.REVERT, named=bool(names)):
         if isinstance(place, BrokenTable):
             raise place.error
         places.append(place)

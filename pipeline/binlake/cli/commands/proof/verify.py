@@ -16,7 +16,7 @@ from binlake.proof.verify.run import Verifier, VerifyOptions
 from binlake.settings import Settings
 from binlake.settings.database import ReplicaSettings
 from binlake.tables.catalog import CatalogTable
-from binlake.tables.store_tables import without_stores
+from binlake.tables.other_rows import having
 from hudilake.errors import CorruptDataError, TransientError
 from hudilake.format.definition.kind_support import TableOperation
 
@@ -58,11 +58,12 @@ def verify(
     """Compare tables with the live source at one position of its binlog, and repair them on demand.
 
     Exit code 0: every table was compared, and is equal or repaired. 66: something differs. 75: rows are not settled.
-    81: nothing of that, but tables could not be compared; the output says which and why.
+    81: nothing of that, but tables could not be compared; the output says which and why. A history table beside the
+    table of its rows, and a wide table, are named and do not count: the table that they follow from is compared.
     """
     settings = Settings.load(conf)
     places = chosen(settings, tables)
-    without_stores(places, TableOperation.VERIFY, named=bool(tables))
+    having(places, TableOperation.VERIFY, named=bool(tables))
     with Verifier(settings, options) as verifier:
         results: list[TableResult] = []
 
@@ -74,7 +75,7 @@ def verify(
                 code = code or exit_code(result)
             return code
 
-        code = each(places, act) or (NOT_COMPARED if any(result.skipped for result in results) else 0)
+        code = each(places, act) or (NOT_COMPARED if any(map(_counts, results)) else 0)
     if not places and not as_json:
         say("the lake holds no tables")
     raise typer.Exit(code)
@@ -85,6 +86,11 @@ def exit_code(result: TableResult) -> int:
     if result.different:
         return CorruptDataError.exit_code
     return TransientError.exit_code if result.open else 0
+
+
+def _counts(result: TableResult) -> bool:
+    """Whether somebody expected a comparison that there was not."""
+    return bool(result.skipped) and not result.derived
 
 
 def _replica(text: str | None) -> ReplicaSettings | None:

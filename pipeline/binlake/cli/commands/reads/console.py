@@ -1,11 +1,19 @@
-"""``binlake console``: the streams, their tables and their lake in a browser."""
+"""``binlake console``: the streams, their tables and their lake in a browser; and the console that a stream starts.
+
+That one is a process of its own, so that its pages take no time of the stream's driver. It takes the processor where
+the stream leaves it, and ends when the stream's process does, however that ends: then the pipe from there is closed.
+"""
 
 # ruff: noqa: E402 - the check for the extra comes before the imports that need it
 
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,7 +37,9 @@ from lakemetastore.service.http_server import HttpServer
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared with, not listened on
-_DRAIN_S = 1.0
+_DRAIN_S, _END_S = 1.0, 10.0
+#: How far the console of a running stream stands back for it; its queries and actions are processes that do as well.
+NICE = 5
 Confs = Annotated[list[Path], typer.Argument(help="The settings file of each stream (YAML).", metavar="CONF")]
 
 
@@ -87,7 +97,14 @@ def watched(settings: Mapping[str, Settings], *, ask_kafka: bool = True) -> Iter
 
 
 @contextlib.contextmanager
-def served(site: Site, host: str, port: int, *names: str, access: Access | None = None) -> Iterator[str]:
+def served(
+    site: Site,
+    host: str,
+    port: int,
+    *names: str,
+    access: Access | None = None,
+    listener: socket.socket | None = None,
+) -> Iterator[str]:
     """Serve the console until the end; yields its address.
 
     Args:
@@ -95,22 +112,29 @@ def served(site: Site, host: str, port: int, *names: str, access: Access | None 
         host, port: where it listens; port 0 takes a free one.
         names: host names by which browsers may call it, beside those of this machine.
         access: who may act; None lets nobody.
+        listener: a socket that listens there already; None to make one.
 
     Raises ConfigError if it cannot listen.
     """
-    listener = _listening(host, port)
-    shown = "localhost" if host in _ANY else f"[{host}]" if ":" in host else host
+    listener = listener or listening(host, port)
     hosts = [*_LOOPBACK, *(name for name in (host, *names) if name not in _ANY)]
     server = HttpServer(application(site, hosts, access), listener, None, _DRAIN_S)
     server.start()
     try:
-        yield f"http://{shown}:{listener.getsockname()[1]}/"
+        yield address_of(listener, host)
     finally:
         site.ended.set()  # else each open page would hold the server
         server.stop()
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def address_of(listener: socket.socket, host: str) -> str:
+    """The address of the pages, for people. ``host``: on which it listens, as it was asked for."""
+    shown = "localhost" if host in _ANY else f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}/"
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes a free one. Raises ConfigError."""
     try:
         server = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
@@ -119,3 +143,49 @@ def _listening(host: str, port: int) -> socket.socket:
         ) from error
     server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits for an acknowledgement
     return server
+
+
+@contextlib.contextmanager
+def console_beside(settings: Settings, conf: Path) -> Iterator[tuple[str, int]]:
+    """Serve the console of a stream until the end, as its ``monitoring`` says; yields its address and its process id.
+
+    The address answers as soon as the process has started, and takes connections at once. Raises ConfigError if it
+    cannot listen, or the token is too short.
+    """
+    host = settings.monitoring.host
+    Access.of(None)
+    with contextlib.closing(listening(host, settings.monitoring.console_port)) as listener:
+        address = address_of(listener, host)
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(conf), host, str(listener.fileno())],
+            stdin=subprocess.PIPE,
+            pass_fds=[listener.fileno()],
+        )
+    assert process.stdin is not None
+    try:
+        yield address, process.pid
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def main() -> None:
+    """Serve on a socket that was handed over, until standard input ends: arguments CONF HOST DESCRIPTOR."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C asks the stream to finish its batch, which is worth seeing
+    os.nice(NICE)
+    conf, host, descriptor = sys.argv[1:]
+    listener = socket.socket(fileno=int(descriptor))
+    with (
+        watched({conf: Settings.load(Path(conf))}) as site,
+        served(site, host, 0, access=Access.of(None), listener=listener),
+    ):
+        sys.stdin.buffer.read()
+        os._exit(0)  # nothing of it is worth waiting for, and threads may be in the middle of a read
+
+
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -12,11 +13,13 @@ from binlake.cli.options import LakeConf
 from binlake.cli.table_options import chosen
 from binlake.cli.text import number, say, say_json, terminal
 from binlake.position.cuts import Cut, declared_cuts
+from binlake.position.ledger import Ledger
 from binlake.position.tags import Tags
 from binlake.settings import Settings
 from binlake.source.offsets import NO_OFFSETS
 from hudilake import Table
 from hudilake.errors import ConfigError
+from hudilake.format.timeline.instant import RESTORE
 from hudilake.read import instant_of
 from hudilake.storage import open_storage
 from hudilake.table.directory import BrokenTable
@@ -55,12 +58,25 @@ def stream_cuts(settings: Settings) -> list[Cut]:
 
     Raises the error of a table that cannot be opened: nobody knows whether it was there; StorageError.
     """
-    histories = {}
+    newest = _newest(settings)  # before the histories: what a commit adds meanwhile lies beyond it
+    histories, restores = {}, {}
     for table in chosen(settings, None):
         if isinstance(table, BrokenTable):
             raise table.error
-        histories[table.storage.uri] = Table(HudiTable.open(table.storage)).history()
-    return declared_cuts(settings.name, histories)
+        opened = HudiTable.open(table.storage)
+        histories[table.storage.uri] = Table(opened).history()
+        restores[table.storage.uri] = [
+            one.completion_time or "" for one in opened.timeline.completed_actions({RESTORE})
+        ]
+    return declared_cuts(settings.name, histories, restores, newest)
+
+
+def _newest(settings: Settings) -> Mapping[int, int] | None:
+    """Where the transaction topic stands in all tables, by the ledger of the stream."""
+    ledger = Ledger.load(open_storage(settings.state_uri, settings.state_options()), settings.name)
+    if not settings.batch.transaction_consistent or ledger is None or not ledger.batch or ledger.behind:
+        return None
+    return dict(ledger.positions.get(settings.kafka.transaction_topic or "", {})) or None
 
 
 def chosen_cut(settings: Settings, at: str) -> Cut:
@@ -99,4 +115,4 @@ def chosen_cut(settings: Settings, at: str) -> Cut:
 def _why_none(settings: Settings) -> str:
     if not settings.batch.transaction_consistent:
         return "the stream has no cuts: batch.transaction_consistent is off"
-    return "the stream has no cut yet: the newest state becomes one when the next batch begins"
+    return "the stream has no cut yet: one comes with a whole batch"

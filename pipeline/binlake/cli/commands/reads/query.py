@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -325,10 +325,19 @@ def _print_csv(result: pa.RecordBatchReader) -> None:
 
 
 def _print_json(result: pa.RecordBatchReader) -> None:
-    names: Sequence[str] = result.schema.names
+    names = _distinct(result.schema.names)
     for row in _rows(result):
         fields = dict(zip(names, row, strict=True))
         sys.stdout.write(json.dumps(fields, ensure_ascii=False, default=text) + "\n")
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, where one that came before gets a number as DuckDB gives it: an object has each name once."""
+    distinct: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}_{number}" for number in count(1))
+        distinct[name if name not in distinct else next(one for one in numbered if one not in distinct)] = None
+    return list(distinct)
 
 
 def text(value: object) -> str:

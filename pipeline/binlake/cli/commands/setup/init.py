@@ -16,7 +16,6 @@ from binlake.cli.commands.setup.proposal import CONNECTOR_REASONS, Proposal, con
 from binlake.cli.commands.setup.server import Provider, SourceColumns, findings
 from binlake.cli.commands.setup.server import tables as tables_of
 from binlake.cli.commands.setup.topics import TopicGroup, choose, survey
-from binlake.cli.commands.stream.check import run_checks
 from binlake.cli.commands.stream.check_result import exit_code, print_checks, write_checks
 from binlake.cli.text import number, say, say_json, size, terminal
 from binlake.settings import DatabaseSettings, KafkaSettings, Settings
@@ -26,6 +25,8 @@ from hudilake.errors import ConfigError
 #: Where the database's password is; it never stands in a file or on a command line.
 PASSWORD = "BINLAKE_MYSQL_PASSWORD"  # noqa: S105 - the name of a variable
 _TIMEOUT_S = 10.0
+#: MySQL's number of a wrong user or password.
+_DENIED = 1045
 _PLACE = re.compile(r"(?:(?P<user>[^@]+)@)?(?P<host>\[[^]]+\]|[^:/@]+)(?::(?P<port>\d+))?(?:/(?P<name>[^/]*))?")
 
 
@@ -101,6 +102,8 @@ def init(
         say(f"set {PASSWORD} before you run a command with {file}")
         if reads_binlog:
             return
+    from binlake.cli.commands.stream.check import run_checks  # needs what the stream needs
+
     checks = run_checks(Settings.load(file))
     if as_json:
         with contextlib.redirect_stdout(output):
@@ -188,13 +191,26 @@ def _database(text: str | None, provider: Provider) -> tuple[_Database | None, t
     if text is None:
         return None, (), False
     database = _Database(text)
-    with connect(database.settings) as connection:
+    with _connected(database) as connection:
         version = str(connection.rows("SELECT VERSION()")[0][0])
         _print_server(connection, version, provider)
         held = tuple(tables_of(connection, database.name))
     keyless = sum(not table.keyed for table in held)
     say(f"{len(held)} tables, {size(sum(table.bytes for table in held))}; {keyless} without a primary key")
     return database, held, "mariadb" in version.lower()
+
+
+def _connected(database: _Database) -> SourceConnection:
+    """A connection to the database. Errors as ``connect``; that of a wrong password says which variable has it."""
+    try:
+        return connect(database.settings)
+    except ConfigError as error:
+        if error.where.get("error") != _DENIED:
+            raise
+        do_next = f"correct the user of --mysql, or the password in the variable {PASSWORD}"
+        if PASSWORD not in os.environ:
+            do_next = f"put the user's password into the variable {PASSWORD}"
+        raise ConfigError(error.what, do_next=do_next, **error.where) from None
 
 
 def _print_server(connection: SourceConnection, version: str, provider: Provider) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 import yaml
 
-from binlake.cli.commands.stream.check_binlog import binlog_steps
+from binlake.cli.commands.stream.check_binlog import binlog_behind_topics, binlog_steps
 from binlake.cli.commands.stream.check_ddl import policies, statements
 from binlake.cli.commands.stream.check_kafka import KafkaProbe
 from binlake.cli.commands.stream.check_load import late_topics, unfinished, unread_rows
@@ -44,7 +44,7 @@ from binlake.rows.merging.reader_limits import reader_limits
 from binlake.rows.upsert.fanout import destination, part_of
 from binlake.rows.upsert.target import first_bucketing, kind_of, merging_of
 from binlake.settings import KafkaSettings, Settings, TableRules, TablesSettings
-from binlake.source.positions import retention_ms
+from binlake.source.positions import compacted_topics, retention_ms
 from binlake.source.registry import schema_registry
 from binlake.stream.definitions.ddl_topics import with_ddl_topics
 from binlake.tables.bucket_sizes import bucket_advice, proposed
@@ -92,6 +92,7 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
         checks += [run_check(*step) for step in (probe.steps() if mysql is None else binlog_steps(settings, mysql))]
     finally:
         probe.close()
+    checks += binlog_behind_topics(settings) if mysql is None else ()
     lake = run_check("lake", partial(lake_is_writable, settings))
     checks += [lake, run_check("state", partial(state_is_writable, settings))]
     if probe.topics and lake.verdict is CheckOutcome.OK:
@@ -108,6 +109,7 @@ def run_checks(settings: Settings, *, kafka_timeout_s: float = 10.0) -> list[Che
         checks += (_nothing(one) for one in unmatched_tables(settings, named_tables(settings, probe.topics)))
     if lake.verdict is CheckOutcome.OK:
         checks += _check_columns(settings)
+    checks += _check_compacted(settings.kafka, sorted(probe.topics)) if probe.topics else ()
     checks += _check_carried(settings, probe)
     if probe.topics and lake.verdict is CheckOutcome.OK:
         checks += [run_check(*step) for step in position_steps(settings)]
@@ -129,6 +131,21 @@ def _short_lived(kafka: KafkaSettings) -> Iterator[Check]:
             f"topic {topic} keeps its records for {lasting / 86_400_000:g} days, and a stream that starts later lacks"
         )
         yield Check("schema changes", CheckOutcome.WARNING, f"{detail} columns' types: set its retention.ms to -1")
+
+
+def _check_compacted(kafka: KafkaSettings, topics: Sequence[str]) -> Iterator[Check]:
+    """The topics from which Kafka takes changes away that a stream may not have read."""
+    try:
+        compacted = compacted_topics(kafka.client_properties(), topics)
+    except LakeError as error:
+        yield failed_check("compacted topics", error)
+        return
+    for topic in compacted:
+        detail = (
+            f"Kafka keeps the newest change of each row of {topic} alone: a delete, and a move to another partition, "
+            "that goes before the stream has read it is lost. Set its cleanup.policy to delete"
+        )
+        yield Check("compacted topics", CheckOutcome.WARNING, detail)
 
 
 def _check_schemas(settings: Settings) -> str:

@@ -1,5 +1,5 @@
-"""What ``binlake check`` says of a stream that reads a server's binlog itself: the server's settings, the user's
-rights, and whether the server still has what the stream would read next."""
+"""What ``binlake check`` says of the server whose binlog is streamed: by binlake itself, the server's settings, the
+user's rights, and whether it still has what the stream would read next; by a connector, how it writes its binlog."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from binlake.cli.commands.setup.server import Provider, ServerFinding, findings
+from binlake.cli.commands.stream.check_result import Check, CheckOutcome, check_of_finding, failed_check
 from binlake.cli.text import number, size
 from binlake.position.ledger import Ledger
 from binlake.settings import MysqlSettings, Settings
@@ -16,7 +17,7 @@ from binlake.source.database.connection import SourceConnection, TextRow, connec
 from binlake.stream.binlog.beginning import begin
 from binlake.stream.recovery import loaded_position, recover
 from binlake.tables.lake import Lake
-from hudilake.errors import ConfigError
+from hudilake.errors import ConfigError, LakeError
 from hudilake.storage import open_storage
 
 #: What reading needs. Debezium, or only ``binlake verify``, needs the rest of the findings.
@@ -31,6 +32,9 @@ _NEEDED = frozenset(
         "right REPLICATION CLIENT",
     }
 )
+#: What a connector needs, too, and does not look at again once it runs.
+_FOR_CONNECTORS = frozenset({"log_bin", "binlog_format", "binlog_row_image"})
+_OF_BINLOGS = frozenset({"auto", "debezium", "debezium_avro", "canal", "maxwell"})
 _NO_RIGHT, _NO_STATEMENT = 1227, 1064
 _OFF = ("", "OFF", "0")
 #: Variables that make events which are refused -> their value must be off.
@@ -60,6 +64,32 @@ def _server(settings: Settings) -> str:
             server=connection.place,
         )
     return f"{version} at {connection.place} writes whole rows, and says what their columns are"
+
+
+def binlog_behind_topics(settings: Settings) -> Iterator[Check]:
+    """How the server writes the binlog that a connector brings to Kafka; nothing for events of another kind of
+    source. What cannot be asked is not compared."""
+    name, database = "source", settings.source.database
+    if settings.source.format not in _OF_BINLOGS or settings.source.plain:
+        return
+    if database.host is None or database.user is None:
+        why = "the settings do not name the server (source.database)"
+        yield Check(name, CheckOutcome.OK, f"binlog_format is not compared: {why}")
+        return
+    try:
+        with connect(database.model_copy(update={"replica": None})) as connection:
+            asked = [one for one in findings(connection, Provider.SELF) if one.name in _FOR_CONNECTORS]
+            place = connection.place
+    except LakeError as error:  # the stream itself does not need the server
+        yield check_of_finding(name, f"binlog_format is not compared: {error}", doubtful=True)
+        return
+    lacking = [one for one in asked if not one.ok]
+    words = "; ".join(f"{one.name} is {one.value}: {one.why}" for one in lacking)
+    if any(one.name != "binlog_row_image" for one in lacking):
+        yield failed_check(name, ConfigError(words, do_next="; ".join(one.mend for one in lacking), server=place))
+    else:
+        seen = words or ", ".join(f"{one.name} is {one.value}" for one in asked)
+        yield check_of_finding(name, f"{seen} at {place}", doubtful=bool(lacking))
 
 
 def _unreadable(connection: SourceConnection) -> Iterator[ServerFinding]:
@@ -104,7 +134,7 @@ def _position(settings: Settings, mysql: MysqlSettings) -> str:
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
     lake = Lake(root)
     ledger = saved or recover(settings, root, lake)
-    source = BinlogSource.open(settings.source.database)
+    source = BinlogSource.open(settings)
     is_new = not ledger.positions.knows(source.topic, PARTITION)
     offset = begin(source, ledger, mysql.start, lambda: loaded_position(settings, root, lake))
     if is_new:

@@ -49,19 +49,14 @@ def run_command(
 
 @contextlib.contextmanager
 def _console(settings: Settings, conf: Path) -> Iterator[None]:
-    """Within, the console is served from this process, where ``monitoring.console`` asks for it. Raises ConfigError if
+    """Within, the console is served beside the stream, where ``monitoring.console`` asks for it. Raises ConfigError if
     it cannot listen or its packages are missing."""
-    wanted = settings.monitoring
-    if not wanted.console:
+    if not settings.monitoring.console:
         yield
         return
-    from binlake.cli.commands.reads.console import served, watched  # of the extra, which other streams do not need
-    from binlake.cli.console.access import Access
+    from binlake.cli.commands.reads.console import console_beside  # of the extra, which other streams lack
 
-    with (
-        watched({str(conf): settings}) as site,
-        served(site, wanted.host, wanted.console_port, access=Access.of(None)) as address,
-    ):
+    with console_beside(settings, conf) as (address, _):
         _log.info("the console is at %s", address, extra={"event": "console", "address": address})
         yield
 

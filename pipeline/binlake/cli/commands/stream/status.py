@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Annotated, Any
 
@@ -30,6 +31,7 @@ from binlake.tables.catalog import CatalogTable
 from binlake.tables.unmatched import UnmatchedName, known_columns, unmatched_columns, unmatched_tables
 from hudilake.clock import now_ms
 from hudilake.storage import open_storage
+from hudilake.table.directory import BrokenTable
 
 
 def status(
@@ -45,20 +47,23 @@ def status(
     settings = Settings.load(conf)
     stream = stream_status(settings, kafka_timeout_s if ask_kafka else None)
     unmatched = _unmatched(settings)
+    sources, places = StatusSources.load(settings, stream.ledger), chosen(settings, tables)
     if as_json:
         names = [dataclasses.asdict(one) for one in unmatched]
-        say_json({**_stream_fields(stream, str(conf)), "unmatched": names})
+        fields = {**_stream_fields(stream, str(conf)), "quarantined": dict(sources.waiting), "unmatched": names}
+        say_json(fields)
     else:
         _print_stream(stream, each=partitions, conf=str(conf))
         for one in unmatched:
             say(f"  matches nothing so far: {one}")
+        for line in [] if tables else _quarantined(sources, places, str(conf)):
+            say(f"  {line}")
     statuses: list[TableStatus] = []
-    sources = StatusSources.load(settings, stream.ledger)
 
     def act(place: CatalogTable) -> None:
         statuses.append(sources.of(place, inf if count else COUNT_BYTES))
 
-    code = each(chosen(settings, tables), act)
+    code = each(places, act)
     if as_json:
         for table in statuses:
             say_json({"table": table.name, **dataclasses.asdict(table)})
@@ -71,6 +76,15 @@ def _unmatched(settings: Settings) -> list[UnmatchedName]:
     """The names of the settings that match nothing that the stream has met; none before it has met anything."""
     columns = known_columns(settings, open_storage(settings.lake.uri, settings.lake.storage_options()))
     return [*unmatched_tables(settings, columns), *unmatched_columns(settings, columns)] if columns else []
+
+
+def _quarantined(sources: StatusSources, places: Sequence[CatalogTable | BrokenTable], conf: str) -> Iterator[str]:
+    """A line for each table that has waiting records in the quarantine and is not among those of the lake."""
+    there = {str(place.source) for place in places if isinstance(place, CatalogTable)}
+    for name, count in sorted(sources.waiting.items()):
+        if name not in there:
+            whose = f"{name}, which the lake does not have" if name else "no known table"
+            yield f"quarantined: {number(count)} of {whose}; binlake quarantine list {conf} says why"
 
 
 def _print_stream(stream: StreamStatus, *, each: bool, conf: str) -> None:

@@ -25,8 +25,8 @@ from binlake.position.table_requests import (
 from binlake.settings import Settings
 from binlake.tables.catalog import did_you_mean
 from binlake.tables.names import TableNames, source_of
+from binlake.tables.other_rows import refuse_lacking
 from binlake.tables.presence import is_used
-from binlake.tables.store_tables import refuse_of_store
 from hudilake.errors import ConfigError
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.storage import Storage, open_storage
@@ -135,7 +135,7 @@ def _resync_from_source(settings: Settings, name: str, *, as_json: bool) -> None
     from binlake.proof.verify.run import Verifier  # needs the database's client and compiled loops
 
     place = chosen_one(settings, name)
-    refuse_of_store(place.rules, TableOperation.RESYNC, name)
+    refuse_lacking(place.rules, TableOperation.RESYNC, name)
     with Verifier(settings) as verifier:
         for done in verifier.resync(place):
             if as_json:

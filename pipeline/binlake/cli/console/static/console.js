@@ -37,6 +37,11 @@
   if (slider) slider.addEventListener("input", () => {
     document.getElementById("as_of").value = slider.dataset.moments.split(" ")[Number(slider.value)] || "";
   });
+  // SQL that is too long for an address goes as the body of a form.
+  document.addEventListener("submit", (e) => {
+    const sql = new FormData(e.target).get("sql");
+    if (sql && sql.length > 4000) e.target.method = "post";
+  }, true);
   let going = false;
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey && e.key === "Enter" && e.target.id === "sql") { e.preventDefault(); e.target.form.requestSubmit(e.target.form.querySelector("button")); return; }

@@ -88,6 +88,8 @@ _ENGINES: Final[Mapping[Engine, NewestEvent]] = {
     "first_row": OldestEvent(),
     "aggregate": EveryFact(),
     "scd2": NewestEvent(),
+    "bitemporal": NewestEvent(),
+    "changes": NewestEvent(),
 }
 
 

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.engines.contributions import check_functions, contributions, without_values
-from binlake.rows.upsert.engines.hashing import hashes
 from binlake.rows.upsert.place import Images, PlacedRows
 from binlake.rows.upsert.route import KEY, ORDER_COLUMNS, RoutedRows, counted, former, fresh_rows, pack_by_place
 from hudilake.errors import UnsupportedError
@@ -73,6 +72,8 @@ def _halves(rows: PlacedRows, half: pa.Table, placed: Images, functions: Mapping
         placed: the images at whose places they are.
         functions: by lake column.
     """
+    from binlake.rows.upsert.engines.hashing import hashes  # needs compiled loops, seconds to import
+
     key = [rows.names[column] for column in rows.schema.key]
     texts = [record_keys(half, key), placed.keys, placed.paths]
     facts = hashes(pc.binary_join_element_wise(*[pc.fill_null(t, "") for t in texts], "\0"))

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from hudilake.format.files.pages.compact import LIST, STRUCT, Struct, read_struct
-from hudilake.format.files.pages.skim import Longs, end_of, fields_of, items_of
 from hudilake.format.files.varint import read_varint
+
+if TYPE_CHECKING:
+    from hudilake.format.files.pages.skim import Longs
 
 MAGIC = b"PAR1"
 #: The bytes after the footer: its length and the magic.
@@ -84,6 +87,8 @@ class Footer:
     @cached_property
     def head(self) -> Struct:
         """Version and writer, as another FileMetaData of the same writer has them."""
+        from hudilake.format.files.pages.skim import end_of  # needs compiled loops, seconds to import
+
         head_fields = {}
         for field, kind, start in self._fields(0):
             if field in (FileFields.VERSION, FileFields.CREATED_BY):
@@ -103,6 +108,8 @@ class Footer:
         return read_struct(self._data, int(self._chunks[group][leaf]))[0]
 
     def _fields(self, at: int) -> list[tuple[int, int, int]]:
+        from hudilake.format.files.pages.skim import fields_of  # needs compiled loops
+
         out = np.empty((64, 3), dtype=np.int64)
         count = fields_of(self._array, at, out)
         if count < 0:
@@ -116,6 +123,8 @@ class Footer:
         raise ValueError(f"its footer lacks field {wanted}")
 
     def _items(self, at: int) -> Longs:
+        from hudilake.format.files.pages.skim import items_of  # needs compiled loops
+
         head = self._data[at]
         count, at = (head >> 4, at + 1) if head >> 4 < 15 else read_varint(self._data, at + 1)
         if head & 15 != STRUCT or count > len(self._data):

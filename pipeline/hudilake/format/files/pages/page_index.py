@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from hudilake.format.files.column_stats import ColumnRange
 from hudilake.format.files.pages.compact import Items, Struct, read_struct
-from hudilake.format.files.pages.skim import Longs
 from hudilake.format.files.pages.statistics import page_ranges
+
+if TYPE_CHECKING:
+    from hudilake.format.files.pages.skim import Longs
 
 #: Rows of a row group, from (inclusive) and to (exclusive), ascending and apart.
 RowRanges = list[tuple[int, int]]

@@ -1,4 +1,5 @@
-"""What tables of cells and wide tables do not have: they repeat a store that has no binlog and no SQL."""
+"""What tables do not have whose rows are not those of a table of the source: cells and wide rows of a store that has no
+binlog and no SQL, and the versions of a history table."""
 
 from __future__ import annotations
 
@@ -12,20 +13,22 @@ from hudilake.format.definition.kind_support import KindRefusal, TableOperation
 from hudilake.table.directory import BrokenTable
 
 
-def store_refusal(rules: TableRules, operation: TableOperation) -> KindRefusal | None:
-    """Why a table of cells or a wide table does not have an operation; None if it has it, and for any other table."""
+def lacks(rules: TableRules, operation: TableOperation) -> KindRefusal | None:
+    """Why such a table does not have an operation; None if it has it, and for any other table."""
     if rules.cells is not None:
         return _OF_CELLS.get(operation)
+    if rules.merge.keeps_versions:
+        return _OF_VERSIONS.get(operation)
     return _OF_WIDE.get(operation) if rules.wide is not None else None
 
 
-def refuse_of_store(rules: TableRules, operation: TableOperation, table: str) -> None:
-    """Raise UnsupportedError if a table of cells or a wide table does not have an operation. ``table``: its name."""
-    if (refusal := store_refusal(rules, operation)) is not None:
+def refuse_lacking(rules: TableRules, operation: TableOperation, table: str) -> None:
+    """Raise UnsupportedError if such a table does not have an operation. ``table``: its name."""
+    if (refusal := lacks(rules, operation)) is not None:
         raise UnsupportedError(refusal.why, do_next=refusal.do_next, table=table)
 
 
-def without_stores(
+def having(
     found: Sequence[CatalogTable | BrokenTable], operation: TableOperation, *, named: bool
 ) -> list[CatalogTable | BrokenTable]:
     """The tables that have an operation.
@@ -36,12 +39,12 @@ def without_stores(
     left: list[CatalogTable | BrokenTable] = []
     lacking: list[CatalogTable] = []
     for table in found:
-        if isinstance(table, CatalogTable) and store_refusal(table.rules, operation) is not None:
+        if isinstance(table, CatalogTable) and lacks(table.rules, operation) is not None:
             lacking.append(table)
         else:
             left.append(table)
     if lacking and (named or not left):
-        refuse_of_store(lacking[0].rules, operation, lacking[0].name)
+        refuse_lacking(lacking[0].rules, operation, lacking[0].name)
     return left
 
 
@@ -78,5 +81,23 @@ _OF_WIDE: Final = {
     ),
     TableOperation.RESYNC: KindRefusal(
         "a wide table is derived from its table of cells and not fetched", "derive all rows anew: binlake derive --all"
+    ),
+}
+_OF_VERSIONS: Final = {
+    TableOperation.BACKFILL: KindRefusal(
+        "a version is what the row was at the source, and a backfill would change what was",
+        "backfill the table of the rows",
+    ),
+    TableOperation.REVERT: KindRefusal(
+        "a history table has the versions that the source's log says, and a revert is not in it",
+        "revert the table of the rows; the history table stays as it is",
+    ),
+    TableOperation.VERIFY: KindRefusal(
+        "the source has no versions to compare with",
+        "compare the table of the rows, which are those of the current versions",
+    ),
+    TableOperation.RESYNC: KindRefusal(
+        "the source has no versions to fetch",
+        "fetch the table of the rows anew: each row that is read becomes a version",
     ),
 }

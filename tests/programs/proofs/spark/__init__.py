@@ -1,0 +1,1 @@
+"""Tables of Hudi's Spark writer, drawn by a seed, as binlake and Hudi's Spark reader read them."""
