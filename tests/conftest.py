@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from types import FrameType
@@ -32,6 +34,8 @@ SERVICES = frozenset(
 )
 #: What the services of pytest-xdist's workers ran in.
 worker_services: list[str] = []
+#: When no further test begins.
+END = pytest.StashKey[float]()
 
 
 @pytest.hookimpl(trylast=True)
@@ -78,25 +82,33 @@ def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsClust
         yield cluster
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the tests with services first, the shared Spark session's before all; keep those of ``BINLAKE_TEST_PART``.
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests with services first, the shared Spark session's before all.
 
     With two workers the first begins with these and the second with the others; who is through takes from the end of
     the other's. So a second Spark session starts late or never, and no worker waits long for the last test.
+    ``BINLAKE_TEST_ORDER`` draws the order of the modules among their like: a run that may end early leaves out others
+    each time.
     """
     # What tests start, other runs of pytest among it, is whole.
-    if part := os.environ.pop("BINLAKE_TEST_PART", None):
-        number, parts = map(int, part.split("/"))
-        chosen = {item for item in items if crc32(item.nodeid.encode()) % parts == number - 1}
-        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-        items[:] = [item for item in items if item in chosen]
-    items.sort(key=_rank)
+    drawn = os.environ.pop("BINLAKE_TEST_ORDER", None)
+    end = os.environ.pop("BINLAKE_TEST_END", None)
+    items.sort(key=lambda item: (_rank(item), 0 if drawn is None else crc32(f"{drawn} {item.path}".encode())))
+    for item in items if end else ():
+        item.stash[END] = float(end)
 
 
 def _rank(item: pytest.Item) -> int:
     if "spark" in getattr(item, "fixturenames", ()):
         return 0
     return 1 if any(mark.name in SERVICES for mark in item.iter_markers()) else 2
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out what would begin after ``BINLAKE_TEST_END``, in seconds of Unix time."""
+    if time.time() > item.stash.get(END, math.inf):
+        pytest.skip("not run: the time of BINLAKE_TEST_END is over")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -102,3 +102,16 @@ def test_what_else_fails_fails(tmp_path: Path, cases: dict[str, list[str]], agai
     assert outcome.code != 0
     assert outcome.unsteady == []
     assert ("once more, alone" in outcome.text) == again
+
+
+@pytest.mark.parametrize(("end", "closing"), [("1", "1 skipped"), ("9999999999", "1 passed")])
+def test_what_would_begin_after_the_end_is_left_out_and_said(end: str, closing: str) -> None:
+    test = f"{Path(__file__).relative_to(ROOT)}::{test_a_suite_that_passes_runs_once.__name__}"
+    command = [sys.executable, "-m", "pytest", "-n", "0", test]
+    environment = os.environ | {"BINLAKE_TEST_ORDER": "a commit", "BINLAKE_TEST_END": end}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert closing in done.stdout.splitlines()[-1]
+    # What .ci/run looks for.
+    assert ("SKIPPED [1] tests/conftest.py" in done.stdout) == (end == "1")
+    assert ("not run: " in done.stdout) == (end == "1")
