@@ -7,8 +7,9 @@ PYTEST_ARGS ?=
 # The lines of Spark that make test-lines tries; 3.5 is the main one, which the other suites run on.
 LINES ?= 3.5 4.0 4.1 4.2 4.3
 TEST_PYTHON ?= 3.14
-# Processes that the tests run in; each may start a Spark session (1 GB of heap), a broker and an HDFS of its own.
-WORKERS ?= 2
+# Processes that the tests run in; each may start a Spark session (2 GB of heap), a broker and an HDFS of its own. Two leave
+# half of two cores idle: tests wait for services, locks and files.
+WORKERS ?= 3
 SOAK_ARGS ?=
 FUZZ_ARGS ?=
 MUTANTS_ARGS ?=

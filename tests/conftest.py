@@ -6,7 +6,7 @@ import math
 import os
 import signal
 import threading
-import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from types import FrameType
@@ -15,6 +15,7 @@ from zlib import crc32
 
 import pytest
 
+from hudilake.clock import now_ms
 from tests import hypothesis_profile  # noqa: F401 - loads the profile
 from tests.binlake.stream.dying_store import silent_threads
 from tests.json_lines import held_lines  # noqa: F401 - a fixture
@@ -90,12 +91,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ``BINLAKE_TEST_ORDER`` draws the order of the modules among their like: a run that may end early leaves out others
     each time.
     """
+    _leave_out_all_but_the_first(items)
     # What tests start, other runs of pytest among it, is whole.
     drawn = os.environ.pop("BINLAKE_TEST_ORDER", None)
-    end = os.environ.pop("BINLAKE_TEST_END", None)
+    end = float(os.environ.pop("BINLAKE_TEST_END", math.inf))
     items.sort(key=lambda item: (_rank(item), 0 if drawn is None else crc32(f"{drawn} {item.path}".encode())))
-    for item in items if end else ():
-        item.stash[END] = float(end)
+    for item in items:
+        item.stash[END] = end
+
+
+def _leave_out_all_but_the_first(items: list[pytest.Item]) -> None:
+    """Of the cases of a test with ``first(n)`` all but n take the mark ``full``."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        if mark := item.get_closest_marker("first"):
+            test = item.nodeid.partition("[")[0]
+            cases[test] += 1
+            if cases[test] > mark.args[0]:
+                item.add_marker("full")
 
 
 def _rank(item: pytest.Item) -> int:
@@ -107,7 +120,7 @@ def _rank(item: pytest.Item) -> int:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Leave out what would begin after ``BINLAKE_TEST_END``, in seconds of Unix time."""
-    if time.time() > item.stash.get(END, math.inf):
+    if now_ms() / 1000 > item.stash[END]:
         pytest.skip("not run: the time of BINLAKE_TEST_END is over")
 
 

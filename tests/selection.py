@@ -1,8 +1,8 @@
 """Which tests ``make test`` takes, and how a matrix becomes small enough for it.
 
 ``pytest.mark.full`` leaves a test to ``make test-rest``: it takes long, and ``make test`` proves the same promise with
-less. Only test modules set this mark (``tests/docs/test_guarantees.py`` looks for it there), by hand or by
-``covered`` and ``first``.
+less. ``pytest.mark.first(n)`` leaves all cases of a test but the first ones. Only test modules set these marks
+(``tests/docs/test_guarantees.py`` looks for them there), by hand or by ``covered`` and ``first``.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _TEST = re.compile(r"`(tests/[\w./]+)(?:::(\w+))?`")
 _NUMBERED = re.compile(r"^\| (\d+) \|", re.MULTILINE)
 CASES = 44
 #: How a test module sets the mark that leaves a test out of ``make test``.
-_LEAVES_OUT = re.compile(r"\bmark\.full\b|from tests\.selection import|\bmark\.trino\b")
+_LEAVES_OUT = re.compile(r"\bmark\.(?:full|first)\b|from tests\.selection import|\bmark\.trino\b")
 
 
 def rows(page: str) -> list[list[str]]:

@@ -98,6 +98,7 @@ def too_much(cost: Cost, modules: Collection[str]) -> Mapping[str, object]:
     return {**dict.fromkeys(heavy, "imported"), **({"modules": len(modules)} if len(modules) > cost.most else {})}
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("cost", COSTS, ids=lambda cost: cost.words.split()[0])
 def test_a_command_imports_what_it_needs(cost: Cost, conf: Path) -> None:
     modules = modules_of(cost.words, conf)

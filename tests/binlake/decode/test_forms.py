@@ -74,6 +74,7 @@ def test_good_values(form: str, case: Case) -> None:
     assert sum(batch.rows.num_rows for batch in found.changes) == 60
 
 
+@pytest.mark.first(20)
 @pytest.mark.parametrize(("form", "case"), in_turns(JSON_FORMATS))
 def test_every_other_value(form: str, case: Case) -> None:
     """Alone in its message, beside good values and among good messages."""

@@ -157,6 +157,7 @@ def test_commit_counts_what_it_drops(tmp_path: Path) -> None:
     assert here.cells("orders").column("timestamp").to_pylist() == [6, 7]
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 def test_judges_read_what_is_kept(tmp_path: Path, hudi_spark: HudiSpark) -> None:

@@ -36,6 +36,7 @@ def server() -> Iterator[EmbeddedMariaDB]:
         yield started
 
 
+@pytest.mark.first(2)
 @pytest.mark.database
 @pytest.mark.parametrize("old", TYPES if is_nightly() else USUAL)
 def test_stored_values_become_what_the_server_makes_of_them(server: EmbeddedMariaDB, old: str) -> None:
@@ -76,6 +77,7 @@ def test_pairs_that_are_not_determined_are_few() -> None:
     assert {pair for pair in open_ones if "uuid" not in pair} == {("float", "time"), ("double", "time")}
 
 
+@pytest.mark.first(5)
 @pytest.mark.database
 @pytest.mark.parametrize("new", ["datetime(3)", "timestamp(3)", "time(3)", "date"])
 @pytest.mark.parametrize("old", ["datetime(6)", "decimal(38,10)", "varchar(40)", "double"])

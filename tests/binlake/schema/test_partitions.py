@@ -96,6 +96,7 @@ def filled(server: EmbeddedMariaDB, definition: str) -> tuple[pa.Table, Partitio
     return pa.table(arrays, names=list(COLUMNS)), clause.defined
 
 
+@pytest.mark.first(3)
 @pytest.mark.database
 @pytest.mark.parametrize("definition", first(8, DEFINITIONS))
 def test_rows_are_found_in_the_partition_where_the_server_has_them(server: EmbeddedMariaDB, definition: str) -> None:

@@ -317,6 +317,7 @@ class Jobs:
         return len(found), sum(stage.numTasks for stage in stages if stage is not None)
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.kafka
 def test_spark_jobs_and_tasks_of_a_batch(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def randomly(stream: Stream, rng: random.Random, count: int) -> None:
         stream.put(op, key, rng.choice("abc"), rng.choice([None, 150, -225, 99]), rng.choice([None, "eu", "us"]))
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("seed", range(scaled(15)))
 def test_sums_are_those_of_the_source(tmp_path: Path, seed: int) -> None:
     """Redelivery after redelivery, a new process for each batch, with compactions."""
@@ -320,6 +321,7 @@ def test_a_quarantined_fact_that_comes_back_counts_once(tmp_path: Path) -> None:
     assert stream.lake("owner", "balance", "id") == stream.sums()
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("seed", range(scaled(10)))
 @pytest.mark.parametrize("engine", ["partial_update", "first_row"])
 def test_rows_of_several_partitions_come_together(tmp_path: Path, engine: str, seed: int) -> None:

@@ -38,6 +38,7 @@ def compact(session: SparkSession, path: Path, key: str) -> None:
             session.conf.unset(name)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(scaled(2, least=1)))
 def test_sums_at_every_instant(tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark, seed: int) -> None:
     rng = random.Random(seed)

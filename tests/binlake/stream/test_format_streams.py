@@ -21,6 +21,7 @@ def insert(*rows: tuple[str | None, str, str]) -> dict[str, Any]:
     return canal("t", "INSERT", data, types=TYPES, key=["id"])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("form", ["canal", "maxwell"])
 def test_a_recording_becomes_the_source(tmp_path: Path, form: str) -> None:
     feed = Feed(tmp_path, source={"format": form})

@@ -188,7 +188,7 @@ def delivered(feed: Feed, rng: random.Random) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     "seed",
-    [pytest.param(seed, marks=pytest.mark.full if seed >= 10 else ()) for seed in range(1000 if is_nightly() else 30)],
+    [pytest.param(seed, marks=pytest.mark.full if seed >= 4 else ()) for seed in range(1000 if is_nightly() else 30)],
 )
 def test_any_delivery_gives_the_versions_of_the_log(tmp_path: Path, seed: int) -> None:
     """Late, doubled and disordered events, a new process for each batch, deaths, and compactions."""

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.judge]
 COLUMNS = ("id", "owner", "start_at", "end_at", "is_current")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("type_", ["merge_on_read", "copy_on_write"])
 @pytest.mark.parametrize("compact", [False, True])
 def test_judges_read_the_versions(hudi_spark: HudiSpark, tmp_path: Path, type_: str, compact: bool) -> None:

@@ -64,6 +64,7 @@ def gone_properties(table: Path) -> None:
 LOSSES: tuple[Callable[[Path], None], ...] = (gone_directory, gone_definition, gone_timeline, gone_properties)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("lose", "running"),
     [*((one, False) for one in LOSSES), (gone_directory, True), (gone_timeline, True)],
@@ -218,6 +219,7 @@ def test_exchanged_directories_stop_both_tables(tmp_path: Path) -> None:
     assert "holds shop.b, not shop.a" in lake.runner.ledger.stopped[A].what
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", range(scaled(2)))
 def test_random_losses_and_older_copies(tmp_path: Path, seed: int) -> None:
     """Whatever becomes of directories between two batches: a table has all its rows afterwards, or it is stopped."""

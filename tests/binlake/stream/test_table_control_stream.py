@@ -79,6 +79,7 @@ class Shop:
         return found
 
 
+@pytest.mark.full
 def test_pause_and_resume_while_the_stream_runs(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:
     shop, stop, errors = Shop(tmp_path, kafka_broker), threading.Event(), list[BaseException]()
     for table in "ab":
@@ -133,6 +134,7 @@ def test_once_ends_with_the_code_of_a_stopped_table(spark: SparkSession, kafka_b
     assert shop.ledger().behind == {}
 
 
+@pytest.mark.full
 def test_records_that_kafka_deletes_during_a_pause_stop_that_table_alone(
     spark: SparkSession, kafka_broker: Broker, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from tests.binlake.tables.clustered import KEYED, WAIT_S, ClusteredLake, Gate, d
 from tests.binlake.tables.clusterer import Clusterer
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", drawn("append", "cow_bloom", "mor_record_index"))
 def test_inline(tmp_path: Path, kind: str) -> None:
     here = ClusteredLake(tmp_path, kind, "inline")

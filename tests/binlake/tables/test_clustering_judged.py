@@ -62,6 +62,7 @@ def changed_since(here: ClusteredLake, spark: HudiSpark, completion: str) -> set
     return mine
 
 
+@pytest.mark.full
 def test_hudi_beside_our_clustering(tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark) -> None:
     here = ClusteredLake(tmp_path, "cow_bloom", "process")
     for _ in range(2):

@@ -179,6 +179,7 @@ def test_one_that_fails_is_told_and_tried_again(tmp_path: Path, monkeypatch: pyt
     assert all(t.warning is None for t in done)
 
 
+@pytest.mark.full
 def test_files_and_timeline_stay_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old slices go, old instants move to the history, and what the commits said is still known after a restart."""
     monkeypatch.setattr("binlake.tables.services.policy._SPARE_COMMITS", 2)

@@ -86,6 +86,7 @@ class Columns(Runs):
             self.wrong.append(f"{order}: lacks {missing}")
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("cast", "policy", "waits"), first(4, PAIRS), ids=[f"{p}-{'-'.join(c)}" for c, p, _ in PAIRS])
 def test_every_order(made: World, tmp_path: Path, cast: Cast, policy: Conflicts, waits: bool) -> None:
     runs = Runs(replace(made, policy=policy), tmp_path, cast).every()

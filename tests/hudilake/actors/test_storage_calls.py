@@ -32,6 +32,7 @@ def _in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     without_pools(monkeypatch)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("cast", "count"), first(3, CASTS), ids=["-".join(cast) for cast, _ in CASTS])
 def test_turns_by_chance(made: World, tmp_path: Path, cast: Cast, count: int) -> None:
     assert Runs(made, tmp_path, cast).by_calls(count).wrong == []

@@ -166,6 +166,7 @@ def test_it_is_not_renewed_in_the_last_moment(tmp_path: Path, monkeypatch: pytes
             assert has_lost(lock) is not renewed
 
 
+@pytest.mark.full
 def test_a_renewal_that_fails_for_too_long_loses_it(tmp_path: Path) -> None:
     down = threading.Event()
 

@@ -241,6 +241,7 @@ def test_a_renewal_that_meets_another_owner_loses_it(store: Answering) -> None:
     assert content(store) == {"expired": False, "validUntil": content(store)["validUntil"], "owner": "thief"}
 
 
+@pytest.mark.first(1)
 def test_renewals_without_any_answer_lose_it_with_the_validity(
     store: Answering, caplog: pytest.LogCaptureFixture
 ) -> None:

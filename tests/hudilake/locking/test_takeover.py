@@ -86,6 +86,7 @@ def _attempt(make: Callable[[Storage], FileLock], leases: list[Lease], storage: 
         leases.append(got)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("prepare", [_gone, _silent, _foreign])
 def test_one_gets_it(tmp_path: Path, prepare: Callable[[Path], None]) -> None:
     found = _outcomes(tmp_path, prepare, _lock)
@@ -99,6 +100,7 @@ def test_looking_and_deleting_is_not_enough(tmp_path: Path) -> None:
     assert {count for count, _ in _outcomes(tmp_path, _gone, _naive)} == {1, 2}
 
 
+@pytest.mark.full
 def test_one_gets_it_though_another_died_over_it(tmp_path: Path) -> None:
     """A third found the lock dead before, claimed it, and was killed."""
     claim = _claim_of(tmp_path / "claim")

@@ -85,6 +85,7 @@ def _fresh_reader(table: IndexedTable) -> MetadataReader:
     return MetadataReader.open(table.storage, opened.config.metadata_partitions, opened.timeline)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("part", ["day", None])
 @pytest.mark.parametrize("seed", range(3))
 def test_truth_after_every_action(tmp_path: Path, part: str | None, seed: int) -> None:

@@ -36,6 +36,7 @@ def names(table: hudilake.Table, columns: list[str] | None) -> list[str]:
     return sorted(table.scan(columns).to_arrow().column("name").to_pylist())
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("kind", VALUES, ids=str)
 @pytest.mark.parametrize("compacted", [False, True])
 def test_an_older_row_that_comes_late(kind: pa.DataType, compacted: bool, tmp_path: Path) -> None:

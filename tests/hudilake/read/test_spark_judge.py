@@ -46,6 +46,7 @@ def theirs(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
     return sorted((r["id"], r["name"], r["day"]) for r in rows)
 
 
+@pytest.mark.full
 def test_incremental(lake: Path, hudi_spark: HudiSpark) -> None:
     commits = [c.completion_time or "" for c in TableReader.open(str(lake)).table.timeline.completed()]
     seen = []

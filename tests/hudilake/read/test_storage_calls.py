@@ -36,6 +36,7 @@ def test_the_calls_do_not_grow_with_files_and_partitions(tmp_path: Path, keys: i
     }
 
 
+@pytest.mark.full
 def test_the_calls_do_not_grow_with_the_age(tmp_path: Path) -> None:
     """The metadata table is compacted every three or four commits: its seven file groups have at most that many log
     files each, and a base file. The control is the same table by listing, which is given ever more files."""

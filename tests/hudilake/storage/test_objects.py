@@ -180,6 +180,7 @@ def test_refused_credentials_and_missing_bucket_are_mistakes_in_the_settings(
         assert "bucket" in refused.value.do_next
 
 
+@pytest.mark.full
 def test_directory_of_more_than_a_page(proxy: HttpProxy, faulty: Storage, direct: Storage) -> None:
     """Its tail costs one request, and as a subdirectory it is jumped over; one delete takes it all."""
     names = [f"{i:04}" for i in range(1_100)]

@@ -93,6 +93,7 @@ def test_a_plan_of_the_service_asks_storage_for_nothing(tmp_path: Path, address:
     assert len(alone.calls) > 10
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("kind", sorted(path.name.removesuffix(".tar.gz") for path in (GOLDEN / "kinds").glob("*.gz")))
 def test_tables_of_hudi_of_every_kind(tmp_path: Path, address: str, kind: str) -> None:
     """The same plans and rows of the tables that Hudi Spark wrote."""

@@ -130,6 +130,7 @@ def test_spark_makes_changes_and_drops_tables(spark: SparkSql, place: Path) -> N
         spark.sql("SELECT * FROM d.q")
 
 
+@pytest.mark.full
 def test_hive_sync_writes_the_tables_of_a_lake(spark: SparkSql, services: list[Service], place: Path) -> None:
     (place / "synced").mkdir()
     other = ShopLake(place / "synced").fill()

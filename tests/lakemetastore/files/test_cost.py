@@ -50,6 +50,7 @@ def _partitions_of_another(side: Side, count: int) -> Callable[[], object]:
     return lambda: side.client.exchange_partitions({"p": "1"}, MARK, "t", MARK, "u")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("prepared", [_database_of_tables, _table_of_partitions, _partitions_of_another])
 def test_the_catalog_is_read_as_often_for_many_as_for_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared: Callable[[Side, int], Callable[[], object]]

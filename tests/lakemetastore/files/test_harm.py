@@ -132,6 +132,7 @@ def _first_harm(seed: int, place: Path) -> str | None:
     return None
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("seed", range(scaled(200, divisor=20)))
 def test_no_statement_takes_files_that_somebody_else_has(seed: int, tmp_path: Path) -> None:
     assert _first_harm(seed, tmp_path) is None

@@ -112,6 +112,7 @@ def test_kept_cases_end_equal(source: Services) -> None:
     assert report.trials == len(files) * CASE_WAYS
 
 
+@pytest.mark.full
 @pytest.mark.kafka
 @pytest.mark.database
 def test_a_record_that_is_lost_or_altered_is_noticed(source: Services, tmp_path: Path) -> None:

@@ -226,6 +226,7 @@ def test_a_form_holds_what_was_given(seen: Watched, control: str) -> None:
     assert unescape(found[1] or found[2]) == given[control]
 
 
+@pytest.mark.full
 def test_a_query_that_is_too_long_for_an_address_is_taken_as_a_form(seen: Watched) -> None:
     sql = f"select count(*) as n from shop.a where id in ({', '.join(map(str, range(1000, 13_000)))}) or id = 3"
     assert len(sql) > 65_536

@@ -82,6 +82,7 @@ def _microseconds(clock: str) -> int:
     return -whole if clock.startswith("-") else whole
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("form", ["canal", "maxwell"])
 @pytest.mark.parametrize("size", [ALL, 13])
 def test_the_table_without_a_key_as_a_multiset(form: str, size: int) -> None:
@@ -206,6 +207,7 @@ def row_counts(*found: DecodedRecords) -> Counter[str]:
     return Counter(b.schema.source.table for d in found for b in d.changes for _ in range(b.rows.num_rows))
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("first", range(6))
 def test_formats_in_one_partition_are_told_apart(first: int) -> None:
     whole, schemas = mixed(first), formats.history("shop", DecodeOptions())

@@ -108,6 +108,7 @@ def mixed(dice: random.Random, n: int) -> bytes | None:
     return dice.choice(kinds if dice.random() < 0.5 else kinds[:6])
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_messages_of_all_kinds(seed: int) -> None:
     dice = random.Random(seed)

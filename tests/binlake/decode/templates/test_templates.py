@@ -102,6 +102,7 @@ def test_most_of_a_recording_is_read_by_templates() -> None:
     assert min(shares.values()) > 0.95, shares
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("column", first(5, [name for name in COLUMNS if name != "id"]))
 def test_every_value_in_every_column(column: str) -> None:
     """Also such as are no JSON, and alone among good ones of both kinds."""

@@ -46,6 +46,7 @@ def changing(server: EmbeddedMariaDB, place: Path, database: str, kind: str, see
         tables.close()
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("kind", first(3, KINDS))
 def test_the_stream_goes_on_from_a_load(server: EmbeddedMariaDB, tmp_path: Path, database: str, kind: str) -> None:
     with changing(server, tmp_path, database, kind, 1) as tables:
@@ -60,6 +61,7 @@ def test_the_stream_goes_on_from_a_load(server: EmbeddedMariaDB, tmp_path: Path,
         tables.check()
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", first(2, range(scaled(200, 4))))
 def test_a_load_that_dies_goes_on(server: EmbeddedMariaDB, tmp_path: Path, database: str, seed: int) -> None:
     draw = random.Random(seed)

@@ -174,6 +174,7 @@ def test_a_table_that_is_renamed_while_it_is_read_is_not_written(moves: AtServer
     check(moves, follower)
 
 
+@pytest.mark.first(1)
 @pytest.mark.kafka
 @pytest.mark.parametrize("wait_s", [None, 0.5], ids=["no wait", "wait"])
 def test_nothing_is_written_while_the_stream_may_not_know_the_name(

@@ -75,6 +75,7 @@ def _told(versions: Iterable[tuple[Any, Any, bool, tuple[str, ...]]]) -> list[Ve
     return told
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("seed", range(scaled(20)))
 def test_the_versions_are_those_of_the_server(server: EmbeddedMariaDB, tmp_path: Path, seed: int) -> None:
     """The server writes each statement twice: into a plain table that the stream follows, and into a system-versioned

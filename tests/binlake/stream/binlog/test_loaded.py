@@ -75,6 +75,7 @@ def test_check_and_load_name_tables_whose_changes_the_binlog_does_not_tell(
     assert [one.table for one in results if one.error is None] == ["opaque.of_binary"]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("policy", ["null", "text", "epoch"])
 def test_zero_dates_are_loaded_as_they_are_streamed(server: EmbeddedMariaDB, tmp_path: Path, policy: str) -> None:
     """And a column that a statement adds has the type of the rows: none of them goes to quarantine."""
@@ -200,6 +201,7 @@ def test_another_server_and_a_purged_file_are_refused(server: EmbeddedMariaDB, t
             begin(source, Ledger("s"), "now", lambda position=position: position)  # type: ignore[misc]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("keeps_copy", [True, False])
 def test_a_statement_that_waits_outlives_the_state(
     server: EmbeddedMariaDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeps_copy: bool

@@ -40,6 +40,7 @@ def imported_by_batches(before: str, place: Path) -> set[str]:
     return set(done.stdout.split())
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("before", "imported"),
     [("import_for_tasks(); import_for_driver()", False), ("", True)],

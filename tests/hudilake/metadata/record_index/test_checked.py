@@ -47,6 +47,7 @@ def test_a_sound_table(tmp_path: Path, index: IndexType) -> None:
     assert fsck(_table(tmp_path / "t", index).storage).findings == ()
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("index", ["record_index", "partitioned_record_index"])
 @pytest.mark.parametrize(
     ("inserted", "deleted", "message"),

@@ -31,6 +31,7 @@ def _ids(reader: TableReader, plan: ScanPlan) -> list[int]:
     return sorted(value for part in reader.batches(plan) for value in part.column("id").to_pylist())
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("index", ["record_index", "partitioned_record_index"])
 @pytest.mark.parametrize(
     ("condition", "ids", "slices"),

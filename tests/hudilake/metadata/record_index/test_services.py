@@ -106,6 +106,7 @@ def _dies_well(path: Path, index: IndexType, at: int, before: bool) -> bool:
     return died
 
 
+@pytest.mark.first(1)
 @FORMS
 def test_death_at_every_call(tmp_path: Path, index: IndexType) -> None:
     """The metadata table is compacted after this commit; in a usual run every few calls."""

@@ -41,6 +41,7 @@ def archived(path: Path) -> list[str]:
     return sorted(t for e in history.entries for t in history.read(e)["instantTime"].to_pylist())
 
 
+@pytest.mark.full
 @indexed
 def test_bounded_over_hundreds_of_commits(tmp_path: Path, indexed: bool) -> None:
     """Commits, compactions, cleans, rollbacks and archivals; the index holds archival back to its own compactions."""

@@ -108,6 +108,7 @@ def calls_of(made: Aged, path: Path, step: Step) -> int:
     return len(storage.calls)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_death_at_every_call(tmp_path: Path, indexed: bool) -> None:
     made = build(tmp_path / "made", indexed)
@@ -143,6 +144,7 @@ def _dies(*_: object) -> None:
     raise Killed
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_control_deletions_before_the_plan_are_seen(tmp_path: Path, indexed: bool) -> None:
     made = build(tmp_path / "made", indexed)

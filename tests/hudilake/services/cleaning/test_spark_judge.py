@@ -80,6 +80,7 @@ ARCHIVES = {
 }
 
 
+@pytest.mark.full
 @indexed
 def test_all_reads_of_a_cleaned_and_archived_table(tmp_path: Path, hudi_spark: HudiSpark, indexed: bool) -> None:
     """Snapshot, time travel within the retention, increments: after the clean, and after the archival."""

@@ -156,6 +156,7 @@ def test_a_task_that_runs_again_writes_the_same_bytes(tmp_path: Path) -> None:
     assert made.storage.read(first.base.name) == data
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("curve", ["linear", "hilbert"])
 def test_memory_is_bounded_with_an_order(tmp_path: Path, curve: Curve) -> None:
     """As without one: the log, and a few row groups; what sorts the rows is a few bytes a row."""

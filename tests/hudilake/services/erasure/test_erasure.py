@@ -50,6 +50,7 @@ def quarry(table: Table) -> Quarry:
     return Quarry(frozenset(keys), frozenset(name_of(ERASED, version).encode() for version in range(6)))
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("kind", [name for name in KEYED if name != "two keys"])
 def test_every_byte_is_gone_and_the_other_rows_stay(tmp_path: Path, kind: str) -> None:
     table = keyed(tmp_path / "t", **KEYED[kind])

@@ -116,6 +116,7 @@ def test_a_plain_table(plain: Path, number: int) -> None:
     assert (rows(plain), rs_rows(plain)) == (before, before_rs)
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("number", range(len(INDEXED)))
 def test_an_indexed_table(indexed: Path, number: int) -> None:
     before, before_rs = rows(indexed), rs_rows(indexed)
@@ -225,6 +226,7 @@ def test_a_living_writer_is_left_alone(plain: Path, indexed: Path) -> None:
     assert (indexed / METADATA_PATH / "files").exists()
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("damage", [indexed_begin, dead_and_damaged])
 def test_a_repair_that_dies_at_any_call_is_done_again(indexed: Path, tmp_path: Path, damage: Damage) -> None:
     before = rows(indexed)

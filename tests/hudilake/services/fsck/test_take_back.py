@@ -50,6 +50,7 @@ def test_a_repair_of_a_plain_table_is_taken_back(plain: Path, number: int) -> No
     _taken_back(plain, PLAIN[number])
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("number", range(len(INDEXED)))
 def test_a_repair_of_an_indexed_table_is_taken_back(indexed: Path, number: int) -> None:
     _taken_back(indexed, INDEXED[number])

@@ -98,6 +98,7 @@ def is_restored(past: Past, wanted: str) -> None:
     past.check()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_death_at_every_change(tmp_path: Path, indexed: bool) -> None:
     made, wanted = build(tmp_path / "made", indexed)
@@ -147,6 +148,7 @@ def data_first() -> Iterator[None]:
         yield
 
 
+@pytest.mark.full
 def test_control_data_files_before_their_commits_are_seen(tmp_path: Path) -> None:
     made, wanted = build(tmp_path / "made", indexed=False)
     step = step_to(wanted, indexed=False)

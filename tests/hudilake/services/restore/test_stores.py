@@ -33,6 +33,7 @@ ON_HDFS = [
 ELSEWHERE = itertools.product(["memory", "s3"], [False, True])
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("storage", "dead"), [*ELSEWHERE, *ON_HDFS], indirect=["storage"])
 def test_there_and_back(storage: Storage, dead: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     table, model = HudiTable.create(storage, config(), SCHEMA, MetadataConfig()), Model()

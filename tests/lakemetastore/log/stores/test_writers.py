@@ -22,6 +22,7 @@ starving_in = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.first(1)
 def test_no_version_is_lost_or_doubled_when_writers_are_killed(place: Place) -> None:
     slow = place.kind == "hdfs"
     with Crew(place, 3 if slow else WRITERS) as crew:

@@ -46,6 +46,7 @@ def test_more_seeds_end_equal_in_all_ways(server: EmbeddedMariaDB) -> None:
     assert report.trials == 20 * len(WAYS)
 
 
+@pytest.mark.first(2)
 @pytest.mark.database
 @pytest.mark.parametrize("way", WAYS)
 def test_own_cases_end_equal(server: EmbeddedMariaDB, way: str) -> None:
