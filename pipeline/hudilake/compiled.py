@@ -39,7 +39,7 @@ def _tell_once(hits: Mapping[object, int]) -> None:
     """Say that functions are compiled, when the first one was not in the cache: some dozen follow."""
     if not hits and not _said:
         _said.append(True)
-        _log.info("compiling functions for this machine, once: this takes some seconds")
+        _log.info("compiling functions for this machine: this takes some seconds, and they are kept")
 
 
 def compiled(signature: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:  # noqa: ANN401 - numba's type

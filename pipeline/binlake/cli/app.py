@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import sys
 import traceback
 from typing import Annotated
@@ -248,6 +249,7 @@ app = typer.Typer(
     name="binlake",
     cls=lazy_group(COMMANDS),
     help="Keep Apache Hudi tables in step with MySQL, by its change events.",
+    context_settings={"help_option_names": ["--help", "-h"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=MARKUP,
@@ -312,8 +314,23 @@ def _usage(error: Exception) -> ConfigError | None:
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(message())
         return ConfigError("no command is given", do_next="name one of these commands")
-    text = " ".join(message().split()).rstrip(".")
-    return ConfigError(text, do_next=f"`{path} --help` prints what there is")
+    text, near = _split_guess(" ".join(message().split()).rstrip("."))
+    do_next = f"`{path} --help` prints what there is"
+    of_option, commands = hasattr(error, "option_name"), getattr(getattr(context, "command", None), "commands", ())
+    if path == "binlake" and of_option:
+        do_next = f"write an option of a command behind its name{near and f', or {near}'}; {do_next}"
+    elif near:
+        do_next = f"did you mean {near}? {do_next}"
+    elif path != "binlake" and commands and not of_option:
+        do_next = f"name one of {', '.join(commands)}; {do_next}"
+    return ConfigError(text, do_next=do_next)
+
+
+def _split_guess(text: str) -> tuple[str, str]:
+    """An error of click without its guess at what was meant, and the guess: "" if it has none."""
+    parts = re.fullmatch(r"(.*?)(?:\. Did you mean (.*)\?| \(Possible options: (.*)\))?", text)
+    assert parts is not None  # the first part takes every text
+    return parts[1], parts[2] or parts[3] or ""
 
 
 def _disk_full(error: Exception) -> TransientError | None:

@@ -10,14 +10,14 @@ import typer
 
 from binlake.position.ledger import Ledger
 from binlake.settings import LockingSettings, Settings
-from binlake.tables.catalog import CatalogTable, catalog_tables, no_such_table, table_path
+from binlake.tables.catalog import CatalogTable, catalog_tables, did_you_mean, no_such_table, table_path
 from binlake.tables.lake import locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import check_known
 from hudilake.errors import ConfigError, LakeError
 from hudilake.locking.ownership import Locking
-from hudilake.storage import Storage, open_storage
-from hudilake.table.directory import BrokenTable
+from hudilake.storage import Storage, has_scheme, open_storage
+from hudilake.table.directory import BrokenTable, paths_of_tables
 from hudilake.table.table import HudiTable
 
 
@@ -98,11 +98,22 @@ def table_storage(name: str, settings: Settings | None) -> Storage:
     StorageError.
     """
     if settings is None:
-        if "://" in name or Path(name).is_dir():
-            return open_storage(name)
-        raise ConfigError("no such directory", do_next="give a path or URI, or --conf with database.table", path=name)
+        return _at(name)
     lake = open_storage(settings.lake.uri, settings.lake.storage_options())
     storage = lake.sub(table_path(settings, lake, name))
     if not HudiTable.exists(storage):
         raise no_such_table(settings, lake, name)
+    return storage
+
+
+def _at(name: str) -> Storage:
+    """The storage of a table that is named by its path or URI. Raises ConfigError if there is none, StorageError."""
+    if not has_scheme(name) and not Path(name).is_dir():
+        what = "this is a file, and no table" if Path(name).exists() else "no such directory"
+        raise ConfigError(what, do_next="give a path or URI, or --conf with database.table", path=name)
+    storage = open_storage(name)
+    if not HudiTable.exists(storage):
+        below = (f"{name.rstrip('/')}/{path}" for path in paths_of_tables(storage, 2))
+        do_next = did_you_mean("", below) or "check the path"
+        raise ConfigError("there is no Hudi table at this path", do_next=do_next, path=storage.uri)
     return storage

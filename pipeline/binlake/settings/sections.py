@@ -14,9 +14,14 @@ from binlake.settings.plain import PlainTopicsSettings, plain_problem
 from binlake.settings.registry import RegistrySettings
 from binlake.settings.templates import check_relative, placeholders
 from binlake.settings.types import Regex
+from hudilake.storage import has_scheme
 from hudilake.validation import Amount, Count, Fraction, Section, Text, mistake
 from lakemetastore.settings.options import Options, plain
 
+#: A broker as both clients take it: librdkafka knows these protocols alone, and Spark's asks for the port.
+_BROKER = re.compile(
+    r"(?:(?:plaintext|ssl|sasl_plaintext|sasl_ssl)://)?(?:\[[0-9a-f:.%]+\]|[\w.-]+):(?P<port>\d{1,5})", re.IGNORECASE
+)
 _MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|(spark|k8s)://.+|yarn")
 
 #: librdkafka properties that exactly-once depends on, so users cannot set them.
@@ -45,7 +50,7 @@ class LakeSettings(Section):
     @field_validator("uri")
     @classmethod
     def _the_same_from_everywhere(cls, uri: str) -> str:
-        if ":" not in uri and not uri.startswith("/"):
+        if not has_scheme(uri) and not uri.startswith("/"):
             raise mistake("must not be relative, or it is another lake from another directory: write file:///path")
         return uri
 
@@ -110,6 +115,16 @@ class KafkaSettings(Section):
     connector makes them with its first records. Then it ends with an error. With ``--once`` it never waits."""
     properties: Options = Field(default_factory=dict)
     """Further client properties by librdkafka's names (``security.protocol``, ``sasl.password``...)."""
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _each_with_its_port(cls, servers: str) -> str:
+        several = servers.split(",")
+        for number, one in enumerate(several, 1):
+            parts = _BROKER.fullmatch(one.strip())
+            if parts is None or int(parts["port"]) not in range(1, 1 << 16):
+                raise mistake(f"broker {number} of {len(several)} is not host:port; write commas between several")
+        return servers
 
     @field_validator("topic_pattern")
     @classmethod

@@ -9,7 +9,7 @@ from hudilake.storage.base import (
     StorageNotFoundError,
 )
 from hudilake.storage.exclusive import check_exclusive_create
-from hudilake.storage.opening import open_storage
+from hudilake.storage.opening import has_scheme, open_storage
 
 __all__ = [
     "AlreadyExistsError",
@@ -19,5 +19,6 @@ __all__ = [
     "StorageError",
     "StorageNotFoundError",
     "check_exclusive_create",
+    "has_scheme",
     "open_storage",
 ]

@@ -38,9 +38,9 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """
     options = dict(options or {})
     parts = _URI.fullmatch(uri)
-    scheme = parts["scheme"].lower() if parts else ""
-    if not parts or not (parts["slashes"] or scheme in _SCHEMES):
+    if not parts or not has_scheme(uri):
         return open_local(uri, options)
+    scheme = parts["scheme"].lower()
     authority, path = parts["authority"] or "", parts["path"]
     _refuse_credentials(scheme, authority)
     if scheme == "file":
@@ -53,6 +53,12 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     if scheme in OBJECT_SCHEMES:
         return open_objects(scheme, authority, path, options)
     raise ConfigError("no storage has this scheme", do_next=f"use one of {', '.join(_SCHEMES)}", scheme=scheme)
+
+
+def has_scheme(uri: str) -> bool:
+    """Whether this is a URI, and not the path of a directory, which may have a colon in its name."""
+    parts = _URI.fullmatch(uri)
+    return parts is not None and bool(parts["slashes"] or parts["scheme"].lower() in _SCHEMES)
 
 
 def _file_path(authority: str, path: str) -> str:

@@ -6,6 +6,7 @@ line break is not part of the secret; a relative path starts at the directory of
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -78,7 +79,16 @@ def read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the settings file: {error}", do_next="give the path of a YAML file") from error
+        why = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
+        do_next = _like(file) or "give the path of a YAML file"
+        raise ConfigError(f"cannot read the settings file: {why}", do_next=do_next, path=file) from error
+
+
+def _like(file: Path) -> str:
+    """A question with the settings file of the same folder whose name is like this one; "" if there is none."""
+    names = [other.name for end in ("yaml", "yml") for other in file.parent.glob(f"*.{end}") if other != file]
+    near = difflib.get_close_matches(file.name, names, n=1)
+    return f"did you mean {file.with_name(near[0])}?" if near else ""
 
 
 def document_of(text: str, origin: str, directory: Path, environ: Mapping[str, str] | None = None) -> Document:

@@ -22,6 +22,10 @@ def _lake(uri: str) -> str:
     return HEAD.replace("{uri: '{dir}/lake'}", uri)
 
 
+def _kafka(servers: str) -> str:
+    return HEAD.replace("127.0.0.1:1", servers)
+
+
 SETTINGS: tuple[SettingsMistake, ...] = (
     SettingsMistake("syntax", "name: shop\nkafka: {topics: [a\n", "is not YAML: expected ',' or ']'"),
     SettingsMistake("tabs", "name: shop\nlake:\n\turi: x\n", r"is not YAML: found character '\t'"),
@@ -67,6 +71,12 @@ SETTINGS += (
     SettingsMistake("a binlog of no server", BINLOG.replace("host: 127.0.0.1, ", ""), "source: mysql needs"),
     SettingsMistake("start", BINLOG.replace("start: now", "start: yesterday"), "source.mysql.start: must"),
     SettingsMistake("server id", BINLOG.replace("start: now", "server_id: 0"), "source.mysql.server_id: must be ≥ 1"),
+    SettingsMistake("a broker's port", _kafka("broker-1"), "kafka.bootstrap_servers: broker 1 of 1 is not host:port"),
+    SettingsMistake("an address of the web", _kafka("http://b:9092"), "broker 1 of 1 is not host:port"),
+    SettingsMistake("port", _kafka("b:99092"), "broker 1 of 1 is not host:port"),
+    SettingsMistake("a comma at the end", _kafka("a:9092, b:9092,"), "broker 3 of 3 is not host:port"),
+    SettingsMistake("semicolons", _kafka("a:9092;b:9092"), "write commas between several"),
+    SettingsMistake("a colon in a relative lake", _lake("{uri: 'my:lake'}"), "lake.uri: must not be relative"),
     SettingsMistake("waiting", HEAD.replace("topics:", "wait_seconds: long, topics:"), "kafka.wait_seconds: must be"),
 )
 
@@ -92,15 +102,24 @@ _ON_COMMAND_LINE = "a password does not belong on a command line, which others c
 _NO_DATABASE = "the settings do not name the source's database"
 
 COMMANDS = (
-    Mistake("runn {conf}", 2, "No such command 'runn'. Did you mean 'run'?. Next: `binlake --help`"),
-    Mistake("run {conf} --onec", 2, "No such option: --onec"),
+    Mistake("runn {conf}", 2, "No such command 'runn'. Next: did you mean 'run'? `binlake --help`"),
+    Mistake("run {conf} --onec", 2, "No such option: --onec. Next: did you mean --once? `binlake run --help`"),
     Mistake("run", 2, "Missing argument 'CONF'. Next: `binlake run --help`"),
     Mistake("table", 2, "no command is given"),
+    Mistake("--json tables {conf}", 2, "No such option: --json. Next: write an option of a command behind its name"),
+    Mistake("status {conf} --jsn", 2, "No such option: --jsn. Next: did you mean --json?"),
+    Mistake("table drop {conf} shop.a", 2, "No such command 'drop'. Next: name one of pause, resume, "),
+    Mistake("run {dir}/conf.yml", 2, "Next: did you mean {dir}/conf.yaml?"),
+    Mistake("query {conf} 'SELECT 1 FROM t'", 2, "this is a file, and no table"),
+    Mistake("query {dir}/lake 'SELECT 1 FROM t'", 2, "Next: did you mean {dir}/lake/shop/a or {dir}/lake/shop/b?"),
+    Mistake("inspect {dir}/lake/shop", 2, "Next: did you mean {dir}/lake/shop/a or {dir}/lake/shop/b?"),
+    Mistake("quarantine {conf}", 2, "Next: name one of list, show, replay; `binlake quarantine --help`"),
+    Mistake("why {conf} shop.a 1 2", 2, "unexpected extra argument"),
     Mistake("-v -q tables {conf}", 2, "--verbose and --quiet exclude each other"),
-    Mistake("run {dir}/none.yaml", 2, "cannot read the settings file: [Errno 2]"),
-    Mistake("run {dir}", 2, "cannot read the settings file: [Errno 21] Is a directory"),
-    Mistake("compact {dir}/empty", 2, "cannot read the settings file: [Errno 21] Is a directory"),
-    Mistake("run {dir}/binary", 2, "cannot read the settings file: 'utf-8' codec"),
+    Mistake("run {dir}/none.yaml", 2, "cannot read the settings file: No such file or directory"),
+    Mistake("run {dir}", 2, "cannot read the settings file: Is a directory"),
+    Mistake("compact {dir}/empty", 2, "cannot read the settings file: Is a directory"),
+    Mistake("run {dir}/binary", 2, "cannot read the settings file: it is not text in UTF-8"),
     Mistake("run {conf} --log-json {dir}/none/log", 2, "cannot write the log"),
     *(
         Mistake(f"{words} {{conf}} shop.aa{more}", 2, _UNKNOWN)
@@ -198,6 +217,18 @@ COMMANDS = (
     ),
     Mistake("init {dir}/new.yaml --kafka 127.0.0.1:1 --property acks", 2, "this is no property [property=acks]"),
     Mistake("init {dir}/new.yaml --kafka 127.0.0.1:1 --provider aws", 2, "'aws' is not one of 'self', 'rds'"),
+    Mistake("init {dir} --kafka 127.0.0.1:1 --force", 2, "this is a directory [path={dir}]"),
+    Mistake("init {dir}/x.yaml --kafka 127.0.0.1:1 --connector {dir}/x.yaml", 2, "are the same file"),
+    Mistake(
+        "init {dir}/x.yaml --kafka http://h:1 --lake l",
+        2,
+        "the options make wrong settings: kafka.bootstrap_servers: broker 1 of 1",
+    ),
+    Mistake("init {dir}/x.yaml --kafka h --lake l", 2, "Next: correct the options"),
+    Mistake("init {dir}/x.yaml --kafka h:1 --lake ftp://l", 2, "no storage has this scheme [scheme=ftp]"),
+    Mistake("init {dir}/x.yaml --kafka h:1 --lake s3:/b/lake", 2, "Next: write s3://bucket/path"),
+    Mistake("init {dir}/x.yaml --kafka h:1 --lake l --name 'my shop'", 2, "name: must match"),
+    Mistake("init {dir}/x.yaml --kafka h:1 --lake l --prefix 'my shop'", 2, "no topic has such a prefix"),
     Mistake("init {dir}/no/new.yaml --kafka 127.0.0.1:1", 2, "there is no such directory [path={dir}/no]"),
     Mistake("init {dir}/new.yaml --mysql root@127.0.0.1:1/shop --lake l", 75, "Next: see that a server listens there"),
     Mistake("init {dir}/new.yaml --mysql root@:3306/shop --lake l", 2, "names no database [mysql=root@:3306/shop]"),

@@ -21,6 +21,7 @@ from binlake.settings.database import LoadSettings
 from binlake.source.database.connection import SourceConnection
 from binlake.source.database.pace import Pace
 from binlake.source.database.source_table import OWN_DATABASES, describe, tables_of
+from binlake.tables.catalog import did_you_mean
 from binlake.tables.lake import Lake, locking
 from binlake.tables.presence import check_free
 from binlake.tables.services.table_services import TableServices
@@ -144,13 +145,14 @@ class FirstLoad:
         if not names:
             tables = tables_of(connection)
             return [t for t in tables if t.database.lower() not in OWN_DATABASES and self.settings.tables.selects(t)]
-        return [self._named(name) for name in names]
+        return [self._named(connection, name) for name in names]
 
-    def _named(self, name: str) -> SourceTable:
+    def _named(self, connection: SourceConnection, name: str) -> SourceTable:
         database, dot, table = name.partition(".")
         source = SourceTable.named(database, table) if dot else None
         if source is None:
-            raise ConfigError("this is no name of a table", do_next="write database.table", table=name)
+            do_next = did_you_mean(name, map(str, self._chosen(connection, ()))) or "write database.table"
+            raise ConfigError("this is no name of a table", do_next=do_next, table=name)
         if not self.settings.tables.selects(source):
             raise ConfigError(
                 "the settings leave this table out, so the stream would not go on with it",

@@ -10,6 +10,7 @@ step alone: the end of the binlog is behind the position.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from binlake.tables.names import TableNames
 from hudilake.clock import monotonic_s
 from hudilake.storage import open_storage
 
+_log = logging.getLogger(__name__)
 _POLL_S = 0.25
 
 
@@ -70,11 +72,13 @@ class StreamCoverage:
         settings: of the stream.
         wait_s: the longest wait, in seconds.
         quiet_s: so long nothing from behind the position must have come for it to count as passed.
+        silent_s: a wait that is longer is told, once.
     """
 
     settings: Settings
     wait_s: float = 120.0
     quiet_s: float = 10.0
+    silent_s: float = 2.0
     _passed: int = -1
     _late: bool = False
 
@@ -109,10 +113,19 @@ class StreamCoverage:
         return reached
 
     def _wait(self, condition: Callable[[], bool], most_s: float) -> bool:
-        deadline_s = monotonic_s() + most_s
+        begun_s, told = monotonic_s(), False
         while not condition():
-            if monotonic_s() >= deadline_s:
+            waited_s = monotonic_s() - begun_s
+            if waited_s >= most_s:
                 return False
+            if waited_s >= self.silent_s and not told:
+                told = True
+                _log.info(
+                    "waiting for the stream to reach the source's position, at most %g s; --no-wait takes the lake as "
+                    "it is",
+                    most_s,
+                    extra={"event": "verify_waits"},
+                )
             time.sleep(_POLL_S)
         return True
 

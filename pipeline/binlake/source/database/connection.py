@@ -36,7 +36,11 @@ _NO_LIMITS = (
     "SET SESSION max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0",
     "SET SESSION max_execution_time = 0",
 )
-_UNKNOWN_VARIABLE, _UNREACHED = 1193, 2003
+_UNKNOWN_VARIABLE = 1193
+#: Errors of the server itself have smaller numbers.
+_OF_CLIENT = 2000
+#: What to do where no server of this kind answers.
+_LOOK = "see that a server listens there, or correct the host and the port; then try again"
 _COM_BINLOG_DUMP = 0x12
 #: No less than the buffer of PyMySQL's socket.
 _BUFFERED = 1 << 17
@@ -67,7 +71,7 @@ class SourceConnection:
                 autocommit=True,
             )
         except (pymysql.err.Error, OSError) as error:
-            raise _failure(error, "the source's database cannot be reached", self.place) from None
+            raise _failure(error, "the source's database cannot be reached", self.place, _LOOK) from None
         self._begin_session()
 
     def _begin_session(self) -> None:
@@ -215,11 +219,12 @@ def _tls(settings: DatabaseSettings) -> ssl.SSLContext | None:
         ) from error
 
 
-def _failure(error: Exception, what: str, place: str) -> LakeError:
+def _failure(error: Exception, what: str, place: str, otherwise: str = "try again") -> LakeError:
+    """``otherwise``: what to do next where neither the server nor the settings say it."""
     number = error.args[0] if error.args and isinstance(error.args[0], int) else None
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
     kind = ConfigError if number in _LASTING else TransientError
-    do_next = "correct source.database, or the user's rights" if kind is ConfigError else "try again"
-    if number == _UNREACHED:
-        do_next = "see that a server listens there, or correct the host and the port; then try again"
+    do_next = "correct source.database, or the user's rights" if kind is ConfigError else otherwise
+    if number is not None and number < _OF_CLIENT and kind is TransientError:
+        do_next = "try again"
     return kind(f"{what}: {text}", do_next=do_next, server=place, error=number)

@@ -84,13 +84,14 @@ class _Lines:
         if monotonic_s() - self._said_s < _EVERY_S:
             return
         self._said_s = monotonic_s()
-        left, rate = progress.seconds_left, int(progress.rows_per_second)
+        left, rate = progress.seconds_left, round(progress.rows_per_second)
         if self.as_json:
             more = {"rows_per_second": rate, "seconds_left": None if left is None else round(left)}
             say_json({**asdict(progress), "seconds": round(progress.seconds, 1), "state": "loading", **more})
             return
         rows, rest = number(progress.before + progress.rows), f", {duration(left * 1000)} left" if left else ""
-        say(f"{progress.table}: {rows} of about {number(progress.estimate)} rows, {number(rate)} rows/s{rest}")
+        of = f" of about {number(progress.estimate)}" if progress.before + progress.rows <= progress.estimate else ""
+        say(f"{progress.table}: {rows}{of} rows, {number(rate)} rows/s{rest}")
 
     def result(self, result: LoadResult, code: int) -> int:
         """Print what became of a table; the exit code, of which the first that is not 0 counts."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 
 from binlake.cli.commands.setup.proposal import CONNECTOR_REASONS, Proposal, connector_text, settings_text
 from binlake.cli.commands.setup.server import Provider, SourceColumns, findings
@@ -20,11 +20,17 @@ from binlake.cli.commands.stream.check_result import exit_code, print_checks, wr
 from binlake.cli.text import number, say, say_json, size, terminal
 from binlake.settings import DatabaseSettings, KafkaSettings, Settings
 from binlake.source.database.connection import SourceConnection, connect
+from binlake.tables.catalog import did_you_mean
 from hudilake.errors import ConfigError
+from hudilake.storage import has_scheme, open_storage
+from lakemetastore.settings.document import format_path
+from lakemetastore.settings.problems import SettingsError
 
 #: Where the database's password is; it never stands in a file or on a command line.
 PASSWORD = "BINLAKE_MYSQL_PASSWORD"  # noqa: S105 - the name of a variable
 _TIMEOUT_S = 10.0
+#: Kafka's letters for topics.
+_PREFIX = re.compile(r"[A-Za-z0-9._-]+")
 #: MySQL's number of a wrong user or password.
 _DENIED = 1045
 _PLACE = re.compile(r"(?:(?P<user>[^@]+)@)?(?P<host>\[[^]]+\]|[^:/@]+)(?::(?P<port>\d+))?(?:/(?P<name>[^/]*))?")
@@ -61,7 +67,13 @@ def init(
     output = sys.stdout
     if as_json:
         context.with_resource(contextlib.redirect_stdout(sys.stderr))
+    if connector is not None and connector.absolute() == file.absolute():
+        raise ConfigError("CONF and --connector are the same file", do_next="give two names", path=file)
+    if prefix is not None and not _PREFIX.fullmatch(prefix):
+        raise ConfigError("no topic has such a prefix", do_next="use letters, digits, dots, _ and -", prefix=prefix)
     for path in filter(None, (file, connector)):
+        if path.is_dir():
+            raise ConfigError("this is a directory", do_next="name a file in it", path=path)
         if path.exists() and not force:
             raise ConfigError("the file is there already", do_next="give another name, or --force", path=path)
         if not path.absolute().parent.is_dir():
@@ -69,11 +81,13 @@ def init(
     reads_binlog = kafka is None and mysql is not None
     servers = "" if reads_binlog else kafka or _asked("Kafka's bootstrap servers (host:port)", "--kafka")
     properties = dict(_property(text) for text in kafka_property or ())
-    group = None if reads_binlog else _group(servers, properties, prefix, have_database=mysql is not None)
+    uri = _absolute(lake or _asked("Root of all tables (a directory or a URI)", "--lake"))
+    first = Proposal(name or "init", uri, servers, properties, prefix=prefix or "x", host="init")
+    group = None if reads_binlog else _group(first, prefix, have_database=mysql is not None)
     database, held, mariadb = _database(mysql, provider)
     proposal = Proposal(
         name=name or _name(prefix or (group.prefix if group is not None else ""), file),
-        lake=_absolute(lake or _asked("Root of all tables (a directory or a URI)", "--lake")),
+        lake=uri,
         servers=servers,
         properties=properties,
         group=group,
@@ -84,7 +98,9 @@ def init(
         user=database.settings.user if database is not None else None,
         tables=held,
     )
-    file.write_text(settings_text(proposal), encoding="utf-8")
+    text = settings_text(proposal)
+    _parsed(text)
+    file.write_text(text, encoding="utf-8")
     say(f"wrote {file}")
     if connector is not None:
         connector.write_text(connector_text(proposal, mariadb=mariadb), encoding="utf-8")
@@ -128,16 +144,19 @@ def _property(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _group(servers: str, properties: dict[str, str], prefix: str | None, *, have_database: bool) -> TopicGroup | None:
-    """The topics of the stream; None if there are none yet and the database can tell what they will be."""
-    resolved = Settings.parse(
-        settings_text(Proposal("init", "memory://", servers, properties, prefix="x"))
-    ).kafka.properties
+def _parsed(text: str) -> Settings:
+    """The settings of a text that is not written yet. Raises ConfigError: it is the options that are wrong."""
     try:
-        section = KafkaSettings(bootstrap_servers=servers, topic_pattern="[^_].*", properties=resolved)
-    except ValidationError as error:
-        raise ConfigError(str(error.errors()[0]["msg"]), do_next="correct --kafka and --property") from None
-    groups = _surveyed(section)
+        return Settings.parse(text, environ={PASSWORD: "", **os.environ})
+    except SettingsError as error:
+        wrong = "; ".join(f"{format_path(one.path)}: {one.message}" for one in error.problems)
+        raise ConfigError(f"the options make wrong settings: {wrong}", do_next="correct the options") from None
+
+
+def _group(first: Proposal, prefix: str | None, *, have_database: bool) -> TopicGroup | None:
+    """The topics of the stream; None if there are none yet and the database can tell what they will be."""
+    kafka, servers = _parsed(settings_text(first)).kafka, first.servers
+    groups = _surveyed(kafka.model_copy(update={"topic_pattern": "[^_].*", "ddl_topics": ()}))
     if not any(group.tables for group in groups if prefix is None or group.prefix == prefix) and have_database:
         return None
     group = choose(groups, prefix)
@@ -194,10 +213,20 @@ def _database(text: str | None, provider: Provider) -> tuple[_Database | None, t
     with _connected(database) as connection:
         version = str(connection.rows("SELECT VERSION()")[0][0])
         _print_server(connection, version, provider)
+        if database.name is not None:
+            _check_there(connection, database.name)
         held = tuple(tables_of(connection, database.name))
     keyless = sum(not table.keyed for table in held)
     say(f"{len(held)} tables, {size(sum(table.bytes for table in held))}; {keyless} without a primary key")
     return database, held, "mariadb" in version.lower()
+
+
+def _check_there(connection: SourceConnection, database: str) -> None:
+    """Raise ConfigError unless the user sees a database of this name, letter by letter: topics are named so."""
+    names = [str(name) for (name,) in connection.rows("SELECT schema_name FROM information_schema.schemata")]
+    if database not in names:
+        do_next = did_you_mean(database, names) or "give the user the right SELECT on it"
+        raise ConfigError("the user of --mysql sees no such database", do_next=do_next, database=database)
 
 
 def _connected(database: _Database) -> SourceConnection:
@@ -227,5 +256,8 @@ def _name(prefix: str, file: Path) -> str:
 
 
 def _absolute(lake: str) -> str:
-    """A lake's URI that is the same from every directory."""
-    return lake if "://" in lake else Path(lake).expanduser().absolute().as_uri()
+    """A lake's URI that is the same from every directory. Raises ConfigError if no storage has its scheme."""
+    if has_scheme(lake):
+        open_storage(lake)
+        return lake
+    return Path(lake).expanduser().absolute().as_uri()
