@@ -96,6 +96,7 @@ def test_the_console_has_the_steps_of_the_start_and_warnings_that_matter(pipelin
     pipeline.conf.write_text(yaml.safe_dump(settings))
     out, err = pipeline.start("--once", "--json").communicate(timeout=180)
     assert [line for line in err.splitlines() if "WARN" in line and "spark.blacklist.enabled" in line] != []
+    assert "there is nothing to apply: the stream has taken every record that is there" in err.splitlines()
     assert not any(json.loads(line)["events_read"] for line in out.splitlines() if line.startswith("{"))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from binlake.decode.changes import SourceTable
 from binlake.position.last_words import LastWords
 from binlake.position.ledger import Ledger
+from binlake.source.binlog.places import is_binlog
 from binlake.stream.monitoring.held import HeldTable, KafkaFacts
 from binlake.stream.monitoring.status import StreamStatus, TableStatus
 from hudilake.clock import now_ms
@@ -131,10 +132,12 @@ class StreamView:
 
 
 def waits_for(source: SourceTable, ledger: Ledger | None, kafka: KafkaFacts | None) -> int | None:
-    """The records in the topics of a table that it has not applied; None if Kafka gave no answer or the topics of the
-    table are not known."""
+    """The records in the topics of a table that it has not applied, of a binlog the bytes; None if Kafka gave no answer
+    or the topics of the table are not known."""
     applied = ledger.applied(source) if ledger is not None else None
     if ledger is None or kafka is None or not applied:
         return None
     start = ledger.behind[source] if source in ledger.behind else ledger.positions.within(applied)
+    if source in ledger.behind and any(map(is_binlog, start)):  # differences of its offsets count nothing
+        return kafka.bytes_behind.get(source)
     return kafka.ends.within(start).minus(start).total

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from binlake.decode.changes import SourceTable
 from binlake.position.held_tables import Resync, ResyncStep
 from binlake.position.ledger import Ledger
 from binlake.position.table_requests import NO_REQUEST, Requests, ResyncRequest
+from binlake.source.binlog.places import is_binlog
 from binlake.source.offsets import Offsets
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaFacts:
     """What Kafka says of the topics: their ``ends``; and of the topics that tables which are behind still read, the
-    ``first`` offsets that are there, and how long each topic keeps records (``retention_ms``)."""
+    ``first`` offsets that are there, and how long each topic keeps records (``retention_ms``). Of a binlog, the
+    ``bytes_behind`` the place of each table that is behind."""
 
     ends: Offsets
     first: Offsets
     retention_ms: Mapping[str, int]
+    bytes_behind: Mapping[SourceTable, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,9 @@ class HeldTable:
         state: ``paused``, ``stopped``, ``behind``, ``resync`` or ``resync failed``.
         since_ms: since when it is paused, when it was last tried, or when the resync was asked for, in ms since the
             epoch; None for a table that is merely behind.
-        waiting: the number of records that wait for it.
-        deleted: how many of them Kafka has deleted already; None if Kafka was not asked.
+        waiting: the number of records that wait for it; of a binlog, of bytes. None if it is not known.
+        unit: ``records`` or ``bytes``.
+        deleted: how many of them Kafka has deleted already; None if Kafka was not asked, and for a binlog.
         kept_ms: how long Kafka keeps records for the table, in ms; None if it is not known, or for ever.
         why: why it cannot go on, or how far its resync has come.
         command: the words after ``binlake`` of the command that helps; empty if the stream helps itself.
@@ -41,7 +45,8 @@ class HeldTable:
     table: str
     state: str
     since_ms: int | None
-    waiting: int
+    waiting: int | None
+    unit: str
     deleted: int | None
     kept_ms: int | None
     why: str
@@ -76,7 +81,7 @@ def held_tables(ledger: Ledger, requests: Requests, kafka: KafkaFacts | None, co
         state, why, command = "resync failed", resync.why, _command("resync", conf, table)
         if resync.active:
             state, why, command = "resync", _STEPS[resync.step], ""
-        yield HeldTable(str(table), state, since_ms, 0, None, None, why, command)
+        yield HeldTable(str(table), state, since_ms, 0, "records", None, None, why, command)
 
 
 def _is_new(ledger: Ledger, table: SourceTable, request: ResyncRequest) -> bool:
@@ -87,8 +92,11 @@ def _is_new(ledger: Ledger, table: SourceTable, request: ResyncRequest) -> bool:
 
 def _behind(table: SourceTable, ledger: Ledger, kafka: KafkaFacts | None, conf: str) -> HeldTable:
     start, stop = ledger.behind[table], ledger.stopped.get(table)
-    waiting = (kafka.ends if kafka is not None else ledger.positions).within(start).minus(start).total
-    deleted = kafka.first.within(start).minus(start).total if kafka is not None else None
+    waiting: int | None = (kafka.ends if kafka is not None else ledger.positions).within(start).minus(start).total
+    gone = deleted = kafka.first.within(start).minus(start).total if kafka is not None else None
+    unit = "records"
+    if any(map(is_binlog, start)):  # differences of its offsets count nothing
+        waiting, unit, deleted = kafka.bytes_behind.get(table) if kafka is not None else None, "bytes", None
     kept = [kafka.retention_ms[topic] for topic in start if topic in kafka.retention_ms] if kafka is not None else []
     state, since_ms, why, command = "behind", None, "", ""
     if table in ledger.paused:
@@ -96,9 +104,9 @@ def _behind(table: SourceTable, ledger: Ledger, kafka: KafkaFacts | None, conf: 
     elif stop is not None:
         why = f"{stop.what}. Next: {stop.do_next}" if stop.do_next else stop.what
         state, since_ms, command = "stopped", stop.tried_ms, _command("resume", conf, table)
-    if deleted and command:
+    if gone and command:
         command = _command("resync", conf, table)
-    return HeldTable(str(table), state, since_ms, waiting, deleted, min(kept, default=None), why, command)
+    return HeldTable(str(table), state, since_ms, waiting, unit, deleted, min(kept, default=None), why, command)
 
 
 def _command(word: str, conf: str, table: SourceTable) -> str:

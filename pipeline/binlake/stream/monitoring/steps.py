@@ -19,6 +19,7 @@ from typing import Self
 from binlake.decode.changes import SourceTable
 from binlake.position.in_hand import WorkInHand
 from binlake.rows.tasks.counts import COUNTS_SUFFIX
+from binlake.source.binlog.places import is_binlog
 from binlake.source.offsets import Ranges
 from hudilake.clock import monotonic_s, now_ms
 
@@ -42,6 +43,15 @@ class _Work:
     began_s: float
     stage: str = "plans"
     states: dict[SourceTable, str] = field(default_factory=dict)
+
+
+def _sizes(ranges: Ranges) -> Counter[str]:
+    """Records by topic; without a binlog, whose offsets count none."""
+    sizes: Counter[str] = Counter()
+    for one in ranges:
+        if not is_binlog(one.topic):
+            sizes[one.topic] += len(one)
+    return sizes
 
 
 class BatchSteps:
@@ -116,14 +126,14 @@ class BatchSteps:
         if stage != "fetches":
             return begun
         fetched, decoded = self._counted()
-        of = sum(map(len, work.ranges))
+        of = _sizes(work.ranges).total() or None  # of a binlog it is not known
         return replace(begun, done=decoded.total() if fetched else None, of=of, unit="records decoded")
 
     def _records(self, ranges: Ranges) -> str:
         fetched, decoded = self._counted()
-        whole: Counter[str] = Counter()
-        for one in ranges:
-            whole[one.topic] += len(one)
+        whole = _sizes(ranges)
+        if not whole:
+            return " and decodes what the binlog has"
         head = f" and decodes {whole.total():,} records"
         if not fetched:
             return f"{head}: {_listed(f'{topic} {count:,}' for topic, count in whole.most_common())}"

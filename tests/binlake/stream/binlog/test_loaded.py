@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -170,10 +171,25 @@ def test_a_loaded_table_that_is_paused_loses_nothing(server: EmbeddedMariaDB, tm
     for word in ("pause", "resume"):
         done = CliRunner().invoke(app, ["table", word, str(followed.conf), "rested.bare"])
         assert done.exit_code == 0, done.output
+        written = -sum(BinlogSource.open(followed.settings()).server.files.values())
         followed.execute(*later[:3], "INSERT INTO bare VALUES (78, 'p')")
+        written += sum(BinlogSource.open(followed.settings()).server.files.values())
         followed.apply()
         later = later[3:]
+        if word == "pause":
+            waiting, *more = _paused(followed, "--kafka")
+            assert waiting is not None
+            assert written <= waiting < written + 100  # an event without rows stands before
+            assert more == ["bytes", None]
+            assert _paused(followed, "--no-kafka") == (None, "bytes", None)
     followed.check("bare", "keyed")
+
+
+def _paused(followed: FollowedDatabase, *options: str) -> tuple[int | None, str, int | None]:
+    """What the status says of the table that is paused: how much waits, its unit, how much is lost."""
+    printed = CliRunner().invoke(app, ["status", str(followed.conf), "--json", *options]).stdout
+    [held] = json.loads(printed.splitlines()[0])["held"]
+    return held["waiting"], held["unit"], held["deleted"]
 
 
 def test_without_the_position_of_the_load_changes_are_missing(

@@ -161,3 +161,14 @@ def test_a_thread_shows_the_lines() -> None:
     with StepTeller(steps, say), steps.batch(0, Ranges([])):
         assert shown.wait(60)
     assert lines[0].startswith("batch 0 has taken 2 s: plans")
+
+
+def test_offsets_of_a_binlog_count_no_records(clock: Hand) -> None:
+    steps = BatchSteps()
+    with steps.batch(3, Ranges([OffsetRange("binlog/1", 0, 0, 610_304)])):
+        steps.stage("fetches")
+        clock.now_s += FIRST_S + 1
+        assert steps.due() == "batch 3 has taken 3 s: fetches and decodes what the binlog has"
+        work = steps.work()
+        assert work is not None
+        assert (work.done, work.of) == (None, None)

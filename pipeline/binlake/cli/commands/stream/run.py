@@ -19,6 +19,7 @@ from binlake.cli.options import LakeConf
 from binlake.cli.text import terminal
 from binlake.cli.until_stopped import wait
 from binlake.settings import Settings
+from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.start import run_stream
 from lakemetastore.client.registration import registrar_of
 from lakemetastore.service.signals import stopping_on_signals
@@ -71,7 +72,12 @@ def run(
     The stream runs in a thread of its own, because PySpark takes SIGINT for itself in the main thread and would
     cancel the batch. Raises what the stream raises.
     """
-    stop = threading.Event()
+    stop, shown = threading.Event(), threading.Event()
+
+    def show(event: ProgressEvent) -> None:
+        shown.set()
+        display.update(event)
+
     registrar = registrar_of(settings.metastore)
     with (
         contextlib.closing(registrar),
@@ -84,9 +90,13 @@ def run(
             run_stream,
             settings,
             once=once,
-            on_progress=display.update,
+            on_progress=show,
             stop=stop,
             skip_missing=skip_missing,
             registrar=registrar,
         )
         wait(pool.submit(running))
+    if once and not shown.is_set() and not stop.is_set():
+        _log.info(
+            "there is nothing to apply: the stream has taken every record that is there", extra={"event": "nothing_new"}
+        )

@@ -118,12 +118,20 @@ def _print_held(held: HeldTable) -> None:
         say(f"  behind: {held.table}; the stream brings it up to date by itself")
         return
     since = f" since {duration(now_ms() - held.since_ms)}" if held.since_ms is not None else ""
-    waiting = f"; {number(held.waiting)} records wait" if held.state in ("paused", "stopped") else ""
+    waiting = f"; {_waiting(held)}" if held.state in ("paused", "stopped") else ""
     gone = f", of which Kafka has deleted {number(held.deleted)}" if held.deleted else ""
     kept = f"; Kafka keeps records for {duration(held.kept_ms)}" if held.kept_ms is not None and held.since_ms else ""
     say(f"  {held.state}: {held.table}{since}{waiting}{gone}{kept}{f': {held.why}' if held.why else ''}")
     if held.command:
         say(f"    binlake {held.command}")
+
+
+def _waiting(held: HeldTable) -> str:
+    if held.waiting is None:
+        return "how much of the binlog waits is not known: the server was not asked"
+    return (
+        f"{number(held.waiting)} records wait" if held.unit == "records" else f"{size(held.waiting)} of the binlog wait"
+    )
 
 
 def _run(run: Writer | None) -> str:
