@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import logging
 import os
-import re
 import sys
 import traceback
 from typing import Annotated
@@ -314,23 +314,19 @@ def _usage(error: Exception) -> ConfigError | None:
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(message())
         return ConfigError("no command is given", do_next="name one of these commands")
-    text, near = _split_guess(" ".join(message().split()).rstrip("."))
+    text, _, near = " ".join(message().split()).rstrip(".?").partition(". Did you mean ")
+    if (option := getattr(error, "option_name", None)) is not None:
+        likely = difflib.get_close_matches(option, getattr(error, "possibilities", None) or (), n=1, cutoff=0.75)
+        text, near = text.partition(" (Possible options: ")[0], "".join(likely)
     do_next = f"`{path} --help` prints what there is"
-    of_option, commands = hasattr(error, "option_name"), getattr(getattr(context, "command", None), "commands", ())
-    if path == "binlake" and of_option:
-        do_next = f"write an option of a command behind its name{near and f', or {near}'}; {do_next}"
-    elif near:
+    commands = getattr(getattr(context, "command", None), "commands", ())
+    if near:
         do_next = f"did you mean {near}? {do_next}"
-    elif path != "binlake" and commands and not of_option:
+    elif path == "binlake" and option is not None:
+        do_next = f"write an option of a command behind its name; {do_next}"
+    elif path != "binlake" and commands and option is None:
         do_next = f"name one of {', '.join(commands)}; {do_next}"
     return ConfigError(text, do_next=do_next)
-
-
-def _split_guess(text: str) -> tuple[str, str]:
-    """An error of click without its guess at what was meant, and the guess: "" if it has none."""
-    parts = re.fullmatch(r"(.*?)(?:\. Did you mean (.*)\?| \(Possible options: (.*)\))?", text)
-    assert parts is not None  # the first part takes every text
-    return parts[1], parts[2] or parts[3] or ""
 
 
 def _disk_full(error: Exception) -> TransientError | None:

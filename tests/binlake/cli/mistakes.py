@@ -107,6 +107,7 @@ COMMANDS = (
     Mistake("run", 2, "Missing argument 'CONF'. Next: `binlake run --help`"),
     Mistake("table", 2, "no command is given"),
     Mistake("--json tables {conf}", 2, "No such option: --json. Next: write an option of a command behind its name"),
+    Mistake("--verson", 2, "No such option: --verson. Next: did you mean --version?"),
     Mistake("status {conf} --jsn", 2, "No such option: --jsn. Next: did you mean --json?"),
     Mistake("table drop {conf} shop.a", 2, "No such command 'drop'. Next: name one of pause, resume, "),
     Mistake("run {dir}/conf.yml", 2, "Next: did you mean {dir}/conf.yaml?"),

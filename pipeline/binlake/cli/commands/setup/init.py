@@ -20,7 +20,6 @@ from binlake.cli.commands.stream.check_result import exit_code, print_checks, wr
 from binlake.cli.text import number, say, say_json, size, terminal
 from binlake.settings import DatabaseSettings, KafkaSettings, Settings
 from binlake.source.database.connection import SourceConnection, connect
-from binlake.tables.catalog import did_you_mean
 from hudilake.errors import ConfigError
 from hudilake.storage import has_scheme, open_storage
 from lakemetastore.settings.document import format_path
@@ -225,6 +224,8 @@ def _check_there(connection: SourceConnection, database: str) -> None:
     """Raise ConfigError unless the user sees a database of this name, letter by letter: topics are named so."""
     names = [str(name) for (name,) in connection.rows("SELECT schema_name FROM information_schema.schemata")]
     if database not in names:
+        from binlake.tables.catalog import did_you_mean  # opens tables, which nothing else here does
+
         do_next = did_you_mean(database, names) or "give the user the right SELECT on it"
         raise ConfigError("the user of --mysql sees no such database", do_next=do_next, database=database)
 
