@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from binlake.stream.spark.jars import KAFKA_CONNECTORS
-from tests.line_results import known_runs
+from tests.line_results import LineRun, known_runs
 from tests.paths import ROOT
 
 PAGE = Path(__file__).with_name("support.md")
@@ -25,7 +25,7 @@ def table() -> str:
     lines += ["| --- |" + " --- |" * len(pythons)]
     for spark in rows:
         cells = [runs.get((spark, python)) for python in pythons]
-        words = ["not run" if run is None else _word(run.passed, list(run.failed)) for run in cells]
+        words = ["not run" if run is None else _word(run) for run in cells]
         lines.append(f"| {spark} | " + " | ".join(words) + " |")
     return "\n".join(lines) + "\n"
 
@@ -37,8 +37,9 @@ def locked(line: str) -> str:
     return str(version)
 
 
-def _word(passed: int, failed: list[str]) -> str:
-    return f"{passed} passed" if not failed else f"{passed} passed, failed: {', '.join(failed)}"
+def _word(run: LineRun) -> str:
+    failed = f", failed: {', '.join(run.failed)}" if run.failed else ""
+    return f"{run.passed} passed{failed}, {run.day}"
 
 
 def page() -> str:

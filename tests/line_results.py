@@ -12,9 +12,11 @@ import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
+from hudilake.clock import now_ms
 from tests.paths import ROOT
 
 RESULTS = ROOT / "lines" / "results.json"
@@ -29,12 +31,14 @@ class LineRun:
         python: the line of Python.
         passed: how many tests passed.
         failed: the names of those that did not.
+        day: of the run, UTC: it says of which code it tells.
     """
 
     spark: str
     python: str
     passed: int
     failed: Sequence[str] = ()
+    day: str = ""
 
     @property
     def line(self) -> str:
@@ -56,7 +60,8 @@ def run_of(junit: Path) -> LineRun:
         raise ValueError(f"{junit}: no test ran")
     failed = [str(case.get("name")) for case in cases if len(case) and case[0].tag in ("failure", "error", "skipped")]
     python = ".".join(platform.python_version_tuple()[:2])
-    return LineRun(importlib.metadata.version("pyspark"), python, len(cases) - len(failed), failed)
+    day = datetime.fromtimestamp(now_ms() / 1000, UTC).date().isoformat()
+    return LineRun(importlib.metadata.version("pyspark"), python, len(cases) - len(failed), failed, day)
 
 
 def record(run: LineRun) -> None:
