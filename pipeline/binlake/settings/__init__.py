@@ -2,11 +2,11 @@
 
 from binlake.settings.database import DatabaseSettings, MysqlSettings, ReplicaSettings
 from binlake.settings.dumps import DumpSettings
+from binlake.settings.kafka import KafkaSettings
 from binlake.settings.model import Settings, json_schema
 from binlake.settings.sections import (
     BatchSettings,
     DebeziumSettings,
-    KafkaSettings,
     LakeSettings,
     LockingSettings,
     MonitoringSettings,

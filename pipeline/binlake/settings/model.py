@@ -12,10 +12,10 @@ from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 from binlake.hbase.settings.families import DeriveSettings
 from binlake.settings.dumps import DumpSettings
 from binlake.settings.fanout import Destination
+from binlake.settings.kafka import KafkaSettings
 from binlake.settings.plain import PlainTopicsSettings, plain_table_problem
 from binlake.settings.sections import (
     BatchSettings,
-    KafkaSettings,
     LakeSettings,
     LockingSettings,
     MonitoringSettings,

@@ -133,9 +133,10 @@ class ScanPlan:
     def require_exact(self) -> None:
         """Raise UnsupportedError if more rows may be returned than those that pass."""
         if not self.exact:
+            parts = ", ".join(unknown_parts(self.condition))
             raise UnsupportedError(
-                f"parts of the condition are not supported: {', '.join(unknown_parts(self.condition))}",
-                do_next="remove them from the condition and filter the rows in your own code",
+                f"parts of the condition are not supported, or name no column: {parts}",
+                do_next="correct the names of columns, or remove these parts and filter the rows in your own code",
             )
 
     @property

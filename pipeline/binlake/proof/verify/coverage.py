@@ -113,13 +113,13 @@ class StreamCoverage:
         return reached
 
     def _wait(self, condition: Callable[[], bool], most_s: float) -> bool:
-        begun_s, told = monotonic_s(), False
+        begun_s, is_announced = monotonic_s(), False
         while not condition():
             waited_s = monotonic_s() - begun_s
             if waited_s >= most_s:
                 return False
-            if waited_s >= self.silent_s and not told:
-                told = True
+            if waited_s >= self.silent_s and not is_announced:
+                is_announced = True
                 _log.info(
                     "waiting for the stream to reach the source's position, at most %g s; --no-wait takes the lake as "
                     "it is",

@@ -21,7 +21,7 @@ def test_a_wait_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     settings = Settings.parse(_SETTINGS.replace("DIR", str(tmp_path)))
     with caplog.at_level(logging.INFO):
         StreamCoverage(settings, quiet_s=0.6, silent_s=0.2)._pass(5)
-    told = [record.getMessage() for record in caplog.records if "waiting for the stream" in record.getMessage()]
-    assert told == [
+    lines = [record.getMessage() for record in caplog.records if "waiting for the stream" in record.getMessage()]
+    assert lines == [
         "waiting for the stream to reach the source's position, at most 0.6 s; --no-wait takes the lake as it is"
     ]

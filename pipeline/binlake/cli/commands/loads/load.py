@@ -91,7 +91,7 @@ class _Lines:
             return
         rows, rest = number(progress.before + progress.rows), f", {duration(left * 1000)} left" if left else ""
         of = f" of about {number(progress.estimate)}" if progress.before + progress.rows <= progress.estimate else ""
-        say(f"{progress.table}: {rows}{of} rows, {number(rate)} rows/s{rest}")
+        say(f"{progress.table}: {rows}{of} rows{f', {number(rate)} rows/s' if rate else ''}{rest}")
 
     def result(self, result: LoadResult, code: int) -> int:
         """Print what became of a table; the exit code, of which the first that is not 0 counts."""
@@ -113,6 +113,7 @@ def _words(result: LoadResult) -> str:
     if result.state == "stopped":
         return f"stopped after {number(result.before + result.rows)} rows; the same command goes on"
     before = f" after {number(result.before)} of an earlier run" if result.before else ""
-    rate = number(int(result.rows / max(result.seconds, 1e-3)))
-    took = f"in {duration(result.seconds * 1000)}, {rate} rows/s, {number(result.commits)} commits"
+    rate = round(result.rows / max(result.seconds, 1e-3))
+    speed = f", {number(rate)} rows/s" if rate else ""
+    took = f"in {duration(result.seconds * 1000)}{speed}, {number(result.commits)} commits"
     return f"{number(result.rows)} rows loaded{before} {took}; the stream goes on from {result.position}"
