@@ -51,6 +51,12 @@ def test_the_help_names_every_command_and_imports_none() -> None:
     assert {"numpy", "pyarrow", "pyspark", "pydantic", "duckdb"}.isdisjoint(modules.split())
 
 
+@pytest.mark.parametrize("words", [["-h"], ["tables", "-h"], ["table", "pause", "-h"]])
+def test_the_help_has_a_short_name(words: list[str]) -> None:
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, "Usage: binlake" in done.output) == (0, True)
+
+
 def test_a_command_that_is_not_there_is_refused() -> None:
     done = CliRunner().invoke(app, ["runn"])
     assert done.exit_code == 2

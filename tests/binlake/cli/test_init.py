@@ -176,6 +176,24 @@ def test_a_server_says_what_it_lacks(log_mariadb: SqlServer) -> None:
         service.execute("SET GLOBAL binlog_row_image = FULL")
 
 
+@pytest.mark.database
+@pytest.mark.parametrize("given", ["nordb", "Northdb"])
+def test_a_database_that_is_not_there_makes_no_settings(
+    log_mariadb: SqlServer, tmp_path: Path, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Letter by letter: no topic and no row would have the name that was given."""
+    service = log_mariadb.service
+    service.execute("CREATE DATABASE IF NOT EXISTS northdb; CREATE OR REPLACE USER there@'%' IDENTIFIED BY 'p'; "
+                    "GRANT ALL ON *.* TO there@'%'")  # fmt: skip
+    monkeypatch.setenv("BINLAKE_MYSQL_PASSWORD", "p")
+    place = f"there@{service.host}:{service.port}/{given}"
+    done = init(tmp_path, "--lake", str(tmp_path / "lake"), "--mysql", place)
+    assert isinstance(done.exception, ConfigError)
+    assert done.exception.where == {"database": given}
+    assert done.exception.do_next.startswith("did you mean northdb")
+    assert not (tmp_path / "s.yaml").exists()
+
+
 def said_bytes(connection: SourceConnection, table: str) -> int:
     where = f"table_schema = 'initdb' AND table_name = '{table}'"
     return int(str(connection.rows(f"SELECT data_length FROM information_schema.tables WHERE {where}")[0][0]))
