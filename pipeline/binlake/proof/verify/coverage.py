@@ -72,7 +72,7 @@ class StreamCoverage:
         settings: of the stream.
         wait_s: the longest wait, in seconds.
         quiet_s: so long nothing from behind the position must have come for it to count as passed.
-        silent_s: a wait that is longer is told, once.
+        silent_s: a wait that is longer is announced, once.
     """
 
     settings: Settings

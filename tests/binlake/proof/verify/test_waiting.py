@@ -1,4 +1,4 @@
-"""A wait for a stream that does not run is told."""
+"""A wait for a stream that does not run is announced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ kafka: {bootstrap_servers: '127.0.0.1:1', topics: [s.shop.a], ddl_topics: [s]}
 """
 
 
-def test_a_wait_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wait_is_announced_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     settings = Settings.parse(_SETTINGS.replace("DIR", str(tmp_path)))
     with caplog.at_level(logging.INFO):
         StreamCoverage(settings, quiet_s=0.6, silent_s=0.2)._pass(5)
