@@ -13,6 +13,9 @@ _SIDE_BY_SIDE = "tests/hudilake/actors/test_side_by_side.py"
 _TABLE = "tests/hudilake/table/test_table.py"
 _ORDERED = "tests/hudilake/services/compaction/test_ordered.py"
 _COMPACTION = "tests/hudilake/services/compaction/test_service.py"
+_LATE_BEGIN = (
+    "tests/hudilake/metadata/test_services.py::test_a_call_of_a_dead_initialisation_that_lands_late_stops_nobody"
+)
 
 TABLES = (
     Mutant(
@@ -284,6 +287,36 @@ TABLES = (
         "            new_partitions=new_partitions,\n        )\n"
         "        completed = apply_commit(state.storage, plan)\n        self.upkeep.note(instant, files, columns)\n",
         ("tests/hudilake/table/test_metadata_commits.py::test_the_order_of_calls",),
+    ),
+    Mutant(
+        "index-late-begin", "what a dead initialisation of the metadata table has begun late goes",
+        "it is taken for a commit that has completed on the table alone",
+        "pipeline/hudilake/metadata/services/upkeep.py",
+        "        if pending.action == DELTA_COMMIT and pending.requested_time <= LAST_INITIAL_INSTANT:\n",
+        "        if pending.action == DELTA_COMMIT and pending.requested_time < \"0\":\n",
+        (_LATE_BEGIN,),
+    ),
+    Mutant(
+        "index-late-inflight", "of it the inflight file goes, too", "the requested one alone",
+        "pipeline/hudilake/metadata/services/upkeep.py",
+        "    for state in (State.INFLIGHT, State.REQUESTED):\n",
+        "    for state in (State.REQUESTED,):\n",
+        (_LATE_BEGIN,),
+    ),
+    Mutant(
+        "index-late-requested", "of it the requested file goes, too", "the inflight one alone",
+        "pipeline/hudilake/metadata/services/upkeep.py",
+        "    for state in (State.INFLIGHT, State.REQUESTED):\n",
+        "    for state in (State.INFLIGHT,):\n",
+        (_LATE_BEGIN,),
+    ),
+    Mutant(
+        "index-late-timeline", "what has gone is not pending any more", "the timeline is as it was read",
+        "pipeline/hudilake/metadata/services/upkeep.py",
+        "        table.storage.delete(initial.in_state(state).path)\n"
+        "    table.timeline = Timeline.load(table.storage)\n",
+        "        table.storage.delete(initial.in_state(state).path)\n",
+        (_LATE_BEGIN,),
     ),
     Mutant(
         "stale-plan", "a compaction whose plan lacks a commit's file is given up", "its plan is not checked",

@@ -6,17 +6,19 @@ Without names all parts run. Ends with exit code 1 if a verdict is "wrong".
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from hudilake.clock import now_ms
 from tests.paths import ROOT
 from tests.programs.proofs.catalog import PARTS
 from tests.programs.proofs.page import PAGE, page
 from tests.programs.proofs.part import ComparingPart, Outcome, Part, Task, Verdict
-from tests.programs.proofs.verdicts import KEPT, add, counted, keep, load, load_kept
+from tests.programs.proofs.verdicts import add, counted, keep, kept, known
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,8 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\n".join(line for part, verdicts in ran.items() for line in told(part, verdicts)))
     if given.page:
         for part in chosen:
-            keep(KEPT / f"{part.name}.txt", _known(part, given.place))
-        PAGE.write_text(page(PAGE.read_text() if PAGE.exists() else "", {part: v for part, v in ran.items() if v}))
+            keep(kept(part.name), known(part.name, given.place))
+        before, judged = PAGE.read_text() if PAGE.exists() else "", {part: v for part, v in ran.items() if v}
+        PAGE.write_text(page(before, judged, dt.datetime.fromtimestamp(now_ms() / 1000, dt.UTC).date()))
     return int(any(verdict.outcome is Outcome.WRONG for verdicts in ran.values() for verdict in verdicts))
 
 
@@ -59,21 +62,15 @@ def run(
         again: whether inputs that have a verdict are judged, too.
     """
     file = place / f"{part.name}.jsonl"
-    judged = frozenset(verdict.source for verdict in _known(part, place) if not again)
+    judged = frozenset(verdict.source for verdict in known(part.name, place) if not again)
     own = place / part.name
     own.mkdir(parents=True, exist_ok=True)
     with closing(part.run(Task(own, limit, start, judged, options))) as verdicts:  # type: ignore[type-var]
         for verdict in verdicts:
             add(file, verdict)
             print(f"{part.name}: {verdict.source}: {verdict.outcome.value} {verdict.reason}".rstrip(), flush=True)
-    known = _known(part, place)
-    return part.compared(known, place) if isinstance(part, ComparingPart) else known
-
-
-def _known(part: Part, place: Path) -> list[Verdict]:
-    """The newest verdict of each input: of runs here, else of the repository."""
-    verdicts = [*load_kept(KEPT / f"{part.name}.txt"), *load(place / f"{part.name}.jsonl")]
-    return list({verdict.source: verdict for verdict in verdicts}.values())
+    verdicts_of_all = known(part.name, place)
+    return part.compared(verdicts_of_all, place) if isinstance(part, ComparingPart) else verdicts_of_all
 
 
 def told(part: Part, verdicts: Sequence[Verdict]) -> list[str]:

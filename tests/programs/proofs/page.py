@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,34 +19,35 @@ _HEAD = f"""# Proofs
 Inputs that nobody here wrote. `make proofs` runs all parts, which takes hours, and writes this page;
 `python -m tests.programs.proofs NAME` runs one of them, `--limit` a piece of it. A run goes on where the last one
 ended: its verdicts are in `build/proofs`, those of a part that takes long also in `tests/data/proofs`; the program's
-help says how to judge anew. "Refused" has a reason that this documentation gives; "lost by the connector" means that
-the connector's topic or log shows it; "wrong" is a fault of binlake.
+help says how to judge anew; "last run" is the day of the last one. "Refused" has a reason that this documentation
+gives; "lost by the connector" means that the connector's topic or log shows it; "wrong" is a fault of binlake.
 
-| part | whose | inputs | how many | {" | ".join(_COLUMNS)} |
-| --- | --- | --- | ---{" | ---" * len(_COLUMNS)} |
+| part | whose | inputs | how many | {" | ".join(_COLUMNS)} | last run |
+| --- | --- | --- | ---{" | ---" * len(_COLUMNS)} | --- |
 """
 _EXAMPLES, _LENGTH = 3, 160
 
 
-def page(previous: str, ran: Mapping[Part, Sequence[Verdict]]) -> str:
+def page(previous: str, ran: Mapping[Part, Sequence[Verdict]], day: dt.date) -> str:
     """The text of the page.
 
     Args:
         previous: the page as it is; empty if there is none.
         ran: parts and all their verdicts.
+        day: on which they ran.
     """
     rows = dict(re.findall(r"^\| \[(\w+)\]\(#\w+\)( \|.*)$", previous, re.MULTILINE))
     sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", previous, re.MULTILINE | re.DOTALL))
     for part, verdicts in ran.items():
-        rows[part.name], sections[part.name] = _row(part, verdicts), "\n".join(_section(part, verdicts))
+        rows[part.name], sections[part.name] = _row(part, verdicts, day), "\n".join(_section(part, verdicts))
     table = "".join(f"| [{name}](#{name}){row}\n" for name, row in sorted(rows.items()))
     return _HEAD + table + "".join(f"\n## {name}\n\n{text.strip()}\n" for name, text in sorted(sections.items()))
 
 
-def _row(part: Part, verdicts: Sequence[Verdict]) -> str:
+def _row(part: Part, verdicts: Sequence[Verdict], day: dt.date) -> str:
     counts = counted(verdicts)
     numbers = [len(verdicts), *(counts[outcome] for outcome in Outcome)]
-    return f" | {part.owner} | {part.inputs} | " + " | ".join(f"{number:,}" for number in numbers) + " |"
+    return f" | {part.owner} | {part.inputs} | " + " | ".join(f"{number:,}" for number in numbers) + f" | {day} |"
 
 
 def _section(part: Part, verdicts: Sequence[Verdict]) -> Iterator[str]:

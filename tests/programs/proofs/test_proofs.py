@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from tests.programs.proofs.part import Outcome, Task, Verdict
 from tests.programs.proofs.suite.binlog_part import BOTH, BinlogPart
 from tests.programs.proofs.suite.judge import KEYED
 from tests.programs.proofs.verdicts import add, keep, load_kept
+
+DAY, LATER = dt.date(2026, 11, 24), dt.date(2026, 11, 27)
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ def test_a_run_goes_on_where_it_ended(tmp_path: Path) -> None:
 
 def test_a_run_goes_on_from_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     part, kept = Numbers(), tmp_path / "kept" / "numbers.txt"
-    monkeypatch.setattr("tests.programs.proofs.__main__.KEPT", kept.parent)
+    monkeypatch.setattr("tests.programs.proofs.verdicts.KEPT", kept.parent)
     monkeypatch.setattr("tests.programs.proofs.__main__.PARTS", (part,))
     monkeypatch.setattr("tests.programs.proofs.__main__.PAGE", tmp_path / "page.md")
     kept.parent.mkdir()
@@ -82,13 +85,14 @@ def test_verdicts_of_the_repository_are_what_was_kept(tmp_path: Path) -> None:
 
 
 def test_the_page_keeps_the_parts_that_did_not_run(tmp_path: Path) -> None:
-    first = page("", {Numbers(name="early"): [Verdict("a", Outcome.EQUAL), Verdict("b", Outcome.LOST, "it died")]})
+    first = page("", {Numbers(name="early"): [Verdict("a", Outcome.EQUAL), Verdict("b", Outcome.LOST, "it died")]}, DAY)
     part = Numbers()
-    both = page(first, {part: run(part, tmp_path)})
-    assert "| [early](#early) | nobody | numbers | 2 | 1 | 0 | 1 | 0 | 0 |\n| [numbers](#numbers)" in both
+    both = page(first, {part: run(part, tmp_path)}, LATER)
+    assert "| [early](#early) | nobody | numbers | 2 | 1 | 0 | 1 | 0 | 0 | 2026-11-24 |\n| [numbers](#numbers)" in both
+    assert "| 10 | 6 | 0 | 0 | 0 | 4 | 2026-11-27 |\n" in both
     assert "| lost by the connector | it died | 1 | `b` |" in both
     assert "| wrong | divided by 3 | 4 | `0`, `3`, `6` |" in both
-    assert page(both, {part: run(part, tmp_path)}) == both
+    assert page(both, {part: run(part, tmp_path)}, LATER) == both
 
 
 def test_a_wrong_verdict_is_an_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

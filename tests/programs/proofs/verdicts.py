@@ -37,6 +37,17 @@ def load(file: Path) -> list[Verdict]:
     return list(newest.values())
 
 
+def kept(part: str) -> Path:
+    """Where the repository has the verdicts of a part."""
+    return KEPT / f"{part}.txt"
+
+
+def known(part: str, place: Path) -> list[Verdict]:
+    """The newest verdict of each input of a part: of runs at a place, else of the repository."""
+    verdicts = [*load_kept(kept(part)), *load(place / f"{part}.jsonl")]
+    return list({verdict.source: verdict for verdict in verdicts}.values())
+
+
 def add(file: Path, verdict: Verdict) -> None:
     """Keep one more."""
     file.parent.mkdir(parents=True, exist_ok=True)

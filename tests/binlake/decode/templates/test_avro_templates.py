@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import random
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pytest
@@ -285,6 +288,113 @@ def test_damaged_and_cut_messages_are_told_alike(seed: int) -> None:
     found = check(writer, [*good, *mangled(dice, good, 800), *cut, *longer, None, *good], before_of="all")
     assert found.by_template >= 2 * len(good)
     assert {"malformed_avro", "unknown_schema_id"} <= {one.reason for one in found.quarantined}
+
+
+def spelled(writer: Writer, columns: dict[str, Schema], values: bytes) -> bytes:
+    """An event whose row, in an envelope of these columns, has such bytes behind its id."""
+    writer.message(envelope_schema({"id": "int", **columns}), event(None))
+    as_fixed = envelope_schema({"id": "int", "c": {"type": "fixed", "name": "Spelled", "size": len(values)}})
+    body = writer.message(as_fixed, event({"id": 1, "c": values}))[5:]
+    schema_id = writer.ids[json.dumps(envelope_schema({"id": "int", **columns}))]
+    return b"\0" + schema_id.to_bytes(4, "big") + body
+
+
+LEVEL: Schema = {"type": "enum", "name": "Level", "symbols": ["LOW", "HIGH"]}
+OTHER: Schema = {"type": "enum", "name": "Other", "symbols": ["NONE"]}
+NAN, INFINITE = struct.pack("<d", float("nan")), struct.pack("<d", float("-inf"))
+#: A type of a column, bytes of it that are read, and bytes that are none of its values. Another number follows them.
+SPELLINGS: list[tuple[Schema, list[bytes], list[bytes]]] = [
+    ("long", [b"\xff" * 9 + b"\x01", b"\xfe" + b"\xff" * 8 + b"\x01"], [b"\xff" * 9 + b"\x03", b"\xff" * 10 + b"\x01"]),
+    ("bytes", [b"\0", b"\4\xff\0"], [b"\3" + b"\4" * 9]),
+    ("boolean", [b"\0", b"\1"], [b"\2", b"\xff"]),
+    ("float", [struct.pack("<f", 3.4e38)], [struct.pack("<f", float("inf")), struct.pack("<f", float("nan"))]),
+    ("double", [struct.pack("<d", 1.7e308)], [NAN, INFINITE]),
+    (["null", "int"], [b"\0", b"\2\6"], [b"\4\6", b"\1\6", b"\x82\0\6"]),
+    (["int"], [b"\0\6"], [b"\2\6", b"\1\6"]),
+    (LEVEL, [b"\0", b"\2"], [b"\4", b"\1"]),
+    (
+        "string",
+        [
+            bytes([2 * len(text.encode())]) + text.encode()
+            for text in ("", "a" * 9, "ÿ", "\u0800\ud7ff", "\U00010000\U0010ffff")
+        ],
+        [
+            bytes([2 * len(text)]) + text
+            for text in (
+                b"\x80", b"\xc1\xbf", b"\xe0\x9f\xbf", b"\xed\xa0\x80", b"\xf0\x8f\xbf\xbf", b"\xf4\x90\x80\x80",
+                b"\xf5\x80\x80\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"aaaaaaa\x80", b"aaaaaaaa\xff",
+            )
+        ],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "good", "bad"), SPELLINGS, ids=[str(kind)[:20] for kind, _, _ in SPELLINGS])
+def test_bytes_that_are_no_value(kind: Schema, good: list[bytes], bad: list[bytes]) -> None:
+    """Each is left to the general decoder, which says what it is."""
+    writer, columns = Writer(), {"c": kind, "end": OTHER}
+    values: list[bytes | None] = [spelled(writer, columns, value + b"\0") for value in good]
+    assert check(writer, values).by_template == len(good)
+    for value in bad:
+        assert check(writer, [*values, spelled(writer, columns, value + b"\0"), *values]).by_template == 2 * len(good)
+
+
+def test_a_length_that_leads_back() -> None:
+    """One byte is both the length of a text, -1, and the number behind it."""
+    writer = Writer()
+    assert check(writer, [spelled(writer, {"c": "bytes", "end": "int"}, b"\1")]).by_template == 0
+
+
+def test_null_may_be_either_branch() -> None:
+    writer, schema = Writer(), envelope_schema({"id": "int", "first": ["null", "int"], "last": ["int", "null"]})
+    rows = [{"id": n, "first": first, "last": last} for n, (first, last) in enumerate(product((None, 5), (None, 6)))]
+    found = check(writer, [writer.message(schema, event(row)) for row in rows])
+    assert found.by_template == len(rows)
+    assert found.changes[0].rows.select(["id", "first", "last"]).to_pylist() == rows
+
+
+def test_schemas_that_are_left() -> None:
+    """Images that differ in columns or in a type of one, and a union of two types."""
+
+    def of(before: dict[str, Schema], after: dict[str, Schema]) -> Schema:
+        schema = envelope_schema(before)
+        fields = [{"name": name, "type": kind} for name, kind in after.items()]
+        schema["fields"][1]["type"] = optional({"type": "record", "name": "After", "fields": fields})
+        return schema
+
+    ids: dict[str, Schema] = {"id": "int"}
+    writer = Writer()
+    assert check(writer, [writer.message(of(ids, ids), event({"id": 1}))]).by_template == 1
+    for before, after in ((ids, {"id": "int", "c": "int"}), (ids, {"id": "string"})):
+        row = {name: "5" if kind == "string" else 5 for name, kind in after.items()}
+        assert check(writer, [writer.message(of(before, after), event(row))]).by_template == 0
+    either = envelope_schema({"id": "int", "c": ["int", "string"]})
+    assert check(writer, [writer.message(either, event({"id": 1, "c": "a"}))]).by_template == 0
+
+
+def test_doubles_that_round_to_another_float() -> None:
+    """Where a column is a FLOAT, a number half way between two of them is left, and so is the least beside it."""
+    writer, schema = Writer(), envelope_schema({"id": "int", "c": "double"})
+    half = 1 + 2.0**-24
+    sure, unsure = (
+        [0.5, 0.1, -0.0, 1e-40],
+        [half, math.nextafter(half, 0), math.nextafter(half, 2), 3.4028235677973366e38],
+    )
+    values: list[bytes | None] = [writer.message(schema, event({"id": 1, "c": value})) for value in sure + unsure]
+    floats = declared({"id": "int", "c": "float"}, ("id",))
+    assert check(writer, values, schemas=floats).by_template == len(values)
+
+
+def test_bytes_where_text_is_declared() -> None:
+    """A name that Debezium gives to texts alone: the bytes come as the base64 that JSON has for them."""
+    writer, schema = Writer(), envelope_schema({"id": "int", "c": named("bytes", DEBEZIUM + "data.Json")})
+    check(writer, [writer.message(schema, event({"id": 1, "c": b"abc"}))])
+
+
+def test_an_event_without_a_table() -> None:
+    writer = Writer()
+    values: list[bytes | None] = [writer.message(SCHEMA, event(ROW, table=table)) for table in ("t", None)]
+    assert check(writer, values).by_template == 1
 
 
 def test_other_messages_among_envelopes() -> None:

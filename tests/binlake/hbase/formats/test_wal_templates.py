@@ -87,6 +87,14 @@ def test_entries_that_are_left() -> None:
         entry([note, put()]),
         entry([bulk]),
         entry([put(extra=5)]),
+        entry([put(b"")]),
+        entry([put(family="")]),
+        entry([put() | {"value": None}]),
+        *(entry([put(), {name: held for name, held in put().items() if name != member}]) for member in put()),
+        entry([put(timeStamp=-1)]),
+        entry([put(timeStamp=(1 << 63) - 1)]),
+        entry([put(type="Delete")]).replace(b'"value":"dg=="', b'"value":nill'),
+        entry([put()]).replace(b'"cg=="', b'"cg==x').replace(b'"ZA=="', b'"ZA==x'),
         entry([put(), 5]),
         entry([put(), [put()]]),
         entry([put()], families=["é"]),
@@ -107,6 +115,7 @@ def test_entries_that_are_left() -> None:
         entry([put()]).replace(b'"timeStamp":7', b'"timeStamp":-0'),
         entry([put()]).replace(b'"timeStamp":7', b'"timeStamp": 7'),
         entry([put()]).replace(b'"edit":{', b'"edit":{"writeTime":5,'),
+        entry([put()])[:-1] + b',"writeTime":5}',
         entry([put()]) + b" ",
         entry([put()]) + b"}",
         None,
@@ -121,10 +130,34 @@ def test_entries_that_are_left() -> None:
     check([*GOOD, *odd, b'{"op":"c"}', *GOOD], format=EventFormat.AUTO)
 
 
+def test_entries_that_are_nested_too_deeply() -> None:
+    assert check(list(GOOD), max_nesting=2).by_template == 0
+
+
+@pytest.mark.parametrize("sequence", ["5", None, True, 5.0, [5]])
+def test_heads_that_are_no_numbers(sequence: Any) -> None:  # noqa: ANN401 - JSON
+    """They are alike, so they have a template of their own."""
+    odd = entry([put()]).replace(b'"sequenceId":5', b'"sequenceId":' + json.dumps(sequence).encode())
+    assert check([odd, GOOD[0], odd]).by_template == 1
+
+
 @pytest.mark.parametrize("member", ["row", "family", "qualifier", "value"])
 def test_text_that_is_and_is_no_base64(member: str) -> None:
     texts = ["", "=", "A", "AA", "AAA", "AAAA", "AA==", "AB==", "AAA=", "A===", "====", "AA=A", "A=AA", "=AAA", "AAAA="]
-    texts += ["AAAAA", "AA==AAAA", "AAAAAA==", "+/+/", "-_-_", "AA A", "AAA\n", "AA\\/", "é===", '"', "AAAA" * 9 + "A"]
+    texts += [
+        "AAAAA",
+        "AA==AAAA",
+        "AAAAAA==",
+        "+/+/",
+        "-_-_",
+        "AA A",
+        "AA-=",
+        "AAA\n",
+        "AA\\/",
+        "é===",
+        '"',
+        "AAAA" * 9 + "A",
+    ]
     for text in texts:
         check([GOOD[0], entry([put() | {member: text}]), entry([put(), put() | {member: text}]), GOOD[0]])
         raw = entry([put() | {member: "@"}]).replace(b"@", text.encode())

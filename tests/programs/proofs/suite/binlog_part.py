@@ -20,7 +20,7 @@ from tests.programs.proofs.suite.part import SUITE, chosen
 from tests.programs.proofs.suite.server import SuiteServer
 from tests.programs.proofs.suite.sessions import ServerGoneError
 from tests.programs.proofs.suite.walk import FileWalk
-from tests.programs.proofs.verdicts import load
+from tests.programs.proofs.verdicts import known
 
 #: After how many files the server starts anew.
 _FILES = 200
@@ -51,7 +51,7 @@ judged. Where files were judged there too, the last rows of the table say what b
 
     def compared(self, verdicts: Sequence[Verdict], place: Path) -> list[Verdict]:
         """With tags of what became of each file through Debezium, as far as it has been judged that way."""
-        there = {one.source: one for one in load(place / f"{SUITE.name}.jsonl")}
+        there = {one.source: one for one in known(SUITE.name, place)}
         return [
             replace(here, tags=(*here.tags, *_tags(here, there[here.source]))) if here.source in there else here
             for here in verdicts
