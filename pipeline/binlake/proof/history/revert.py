@@ -56,8 +56,8 @@ class TablePlan:
 
     @property
     def written(self) -> list[RowRevert]:
-        """The rows that change."""
-        return [row for row in self.rows if row.undone.changes_row]
+        """The rows that the revert writes."""
+        return [row for row in self.rows if row.undone.is_written]
 
     @property
     def conflicts(self) -> list[RowRevert]:

@@ -50,7 +50,9 @@ def undo_in_past(
     if row is None or not set(chosen) <= set(row.names):
         done = undo(changes, present, by_column=by_column)
         columns = by_column and present.reverted  # the record of a revert by columns does not say which went back
-        return _left(present, Obstacle.NOT_AS_RECORDED) if done.changes_row and not columns else done
+        if done.changes_row and not columns:
+            return _left(present, Obstacle.NOT_AS_RECORDED)
+        return replace(done, whole=False)
     stands = row.stands
     first = min((index for index in range(stands) if row.names[index] in chosen), default=None)
     if first is None:
@@ -61,6 +63,8 @@ def undo_in_past(
     if stands < len(row.changes):
         present = replace(present, stands=row.changes[stands - 1].order)
     done = undo(taken, present, by_column=by_column)
+    if between:  # of the row's history, only columns are undone
+        done = replace(done, whole=False)
     obstacle = row.obstacle_below(first)
     if obstacle is None and between and not by_column:
         obstacle = Obstacle.CHANGED_LATER

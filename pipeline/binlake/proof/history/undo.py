@@ -72,6 +72,7 @@ class Undone:
         order: the ordering value of what is written: the next one after the row's present value.
         conflicts: what is left as it is.
         done_before: whether an earlier revert has undone these changes already.
+        whole: whether all of the changes are undone, and not only columns of them.
     """
 
     now: Row | None
@@ -79,11 +80,18 @@ class Undone:
     order: int = -1
     conflicts: tuple[Conflict, ...] = ()
     done_before: bool = False
+    whole: bool = False
 
     @property
     def changes_row(self) -> bool:
-        """Whether anything is to be written."""
+        """Whether the row gets other values."""
         return not same_row(self.now, self.then)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the row is to be written: also with the values that it has, so that later reverts know that these
+        changes are undone."""
+        return self.whole or self.changes_row
 
     @property
     def cells(self) -> Mapping[str, tuple[Any, Any]]:
@@ -106,6 +114,8 @@ def undo(changes: Sequence[RowChange], present: Present, *, by_column: bool) -> 
     delivered again, which a later commit at the same value would not; and it loses to any later event of the source,
     because two events lie at least ``_EVENT_BYTES`` apart in the binlog.
     """
+    if by_column and not (done := undo(changes, present, by_column=False)).conflicts:
+        return done
     left = changes[: _undone_from(changes, present)] if present.stands is None else changes
     if not left:
         return Undone(present.values, present.values, done_before=True)
@@ -126,7 +136,7 @@ def undo(changes: Sequence[RowChange], present: Present, *, by_column: bool) -> 
         elif state is not None:
             conflicts += _set_back(change.before, change.after, state)
     order = present.order + 1 if present.order is not None else -1
-    return Undone(present.values, state, order, tuple(dict.fromkeys(conflicts)))
+    return Undone(present.values, state, order, tuple(dict.fromkeys(conflicts)), whole=not by_column)
 
 
 def _undone_from(changes: Sequence[RowChange], present: Present) -> int:

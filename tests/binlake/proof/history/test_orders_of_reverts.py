@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from binlake.proof.history.undo import Obstacle
@@ -26,6 +26,8 @@ TRANSACTIONS = st.lists(STEPS, min_size=1, max_size=2)
 REVERTS = st.tuples(st.just("revert"), st.sets(st.integers(1, 8), min_size=1, max_size=3))
 DELIVERIES = st.tuples(st.just("deliver"), st.integers(1, 8))
 BEGINNINGS = st.lists(TRANSACTIONS, min_size=4, max_size=6)
+SET = Step(0, "balance", 0)
+GONE = Step(0, "delete", 0)
 ACTIONS = st.lists(st.one_of(TRANSACTIONS, REVERTS, REVERTS, DELIVERIES), min_size=4, max_size=8)
 
 
@@ -84,6 +86,10 @@ def transacted(here: Bank, model: Model, number: int, steps: Sequence[Step]) -> 
 
 @_SETTINGS
 @given(BEGINNINGS, ACTIONS, st.booleans())
+@example([[SET], [GONE]], [("revert", {1, 2}), ("revert", {1}), [SET], ("deliver", 1)], False)
+@example([[SET], [GONE]], [("revert", {1, 2}), ("revert", {2}), [SET], ("revert", {3})], True)
+@example([[SET, GONE]], [("revert", {1}), [SET], ("revert", {1, 2})], False)
+@example([[SET], [Step(0, "balance", 1)], [SET]], [("revert", {2, 3}), ("revert", {3}), ("revert", {2})], False)
 def test_reverts_in_any_order(beginning: list[list[Step]], actions: list[Any], compacted: bool) -> None:
     """Also again, of what was reverted, beside deletes and inserts, with deliveries and transactions between."""
     rules = {"compaction": {"mode": "process", "after_commits": 2, "log_ratio": None}} if compacted else {}

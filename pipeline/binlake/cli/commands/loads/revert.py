@@ -170,7 +170,7 @@ def _what(row: RowRevert) -> str:
     if row.undone.done_before:
         return "set back before"
     if not row.undone.changes_row:
-        return "left" if row.conflicts else "nothing to do"
+        return "left" if row.conflicts else "same values" if row.undone.is_written else "nothing to do"
     if row.undone.then is None:
         return "delete"
     return "insert" if row.undone.now is None else "set back"
@@ -189,7 +189,7 @@ def _fields(row: RowRevert) -> dict[str, Any]:
         "what": _what(row),
         "cells": cells,
         "conflicts": conflicts,
-        "order": row.undone.order if row.undone.changes_row else None,
+        "order": row.undone.order if row.undone.is_written else None,
     }
 
 
