@@ -42,7 +42,7 @@ class TableInput:
     """The input of one batch for one table.
 
     ``context`` is set if tasks have written files of the table already (``written``). ``truncates``: the TRUNCATEs of
-    this batch. ``notes``: the optional entries of the commit record.
+    this batch; ``each_truncate``: of each that is counted as read. ``notes``: optional entries of the commit record.
     """
 
     report: TaskTableReport
@@ -51,6 +51,7 @@ class TableInput:
     written: Sequence[WrittenFile] = ()
     context: WriteContext | None = None
     truncates: Truncates = NOTHING_TRUNCATED
+    each_truncate: Sequence[Truncates] = ()
     notes: CommitNotes = NO_NOTES
 
 
@@ -145,6 +146,8 @@ def _write_and_commit(
     committing: Callable[[], None],
 ) -> TableOutcome:
     report, counts = table_input.report, copy.copy(table_input.report.counts)
+    # One that came before removes nothing more: it must not pass for a record whose row is missing.
+    counts.superseded += sum(not one.news_to(table.truncates) for one in table_input.each_truncate)
     if not (table_input.parcels or table_input.written or table_input.truncates.news_to(table.truncates)):
         if table_input.context is not None:
             table.hudi.abort(table_input.context.instant)

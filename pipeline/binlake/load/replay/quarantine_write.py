@@ -119,6 +119,7 @@ class RecordWriter:
             NO_RANGES,
             outcome.parcels.get(report.target.path, ()),
             truncates=truncates_of(truncates, self._settings.tables).get(source, NOTHING_TRUNCATED),
+            each_truncate=[truncates_of([one], self._settings.tables)[source] for one in truncates],
             notes=CommitNotes(replayed={held.name: held.digest for held in taken}),
         )
         try:

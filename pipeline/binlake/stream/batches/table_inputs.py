@@ -13,7 +13,7 @@ from binlake.rows.tasks.plan import BatchPlan, Item, TableFailure, TableState, T
 from binlake.rows.upsert.fanout import truncates_of
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.prepare import TABLE_REFUSED
-from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
+from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.settings import Settings
 from binlake.source.offsets import Ranges
 from binlake.stream.batches.record_counts import count_records
@@ -88,9 +88,13 @@ def _refuses(plan: BatchPlan, source: SourceTable) -> bool:
 def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, settings: Settings) -> list[TableInput]:
     """The input of every table that the batch touched, with the counts of its records. Errors as ``Lake.get``."""
     truncates = truncates_of(outcome.report.controls, settings.tables)
+    each: dict[SourceTable, list[Truncates]] = {}
     for control in outcome.report.controls:
-        if control.kind is ControlKind.TRUNCATE:
-            _report_truncated(outcome.report, control, plan, lake, settings, removes=control.source in truncates)
+        removes = control.source in truncates
+        if control.kind is ControlKind.TRUNCATE and _counts_truncate(
+            outcome.report, control, plan, lake, settings, removes=removes
+        ):
+            each.setdefault(control.source, []).append(truncates_of([control], settings.tables)[control.source])
     inputs = []
     for source, report in outcome.report.tables.items():
         path = report.target.path
@@ -104,34 +108,36 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
                 written=outcome.written.get(path, ()),
                 context=writer.context if writer else None,
                 truncates=truncates.get(source, NOTHING_TRUNCATED),
+                each_truncate=each.get(source, ()),
             )
         )
     return inputs
 
 
-def _report_truncated(
+def _counts_truncate(
     report: TaskReport, control: Control, plan: BatchPlan, lake: Lake, settings: Settings, *, removes: bool
-) -> None:
-    """Count a TRUNCATE as one record of its table, which may have no rows in this batch: as applied, or as applied
-    already. ``removes``: whether the table is none of those whose rows are only added."""
+) -> bool:
+    """Count a TRUNCATE as one record of its table, which may have no rows in this batch; whether the table reads it now
+    and no earlier commit has. ``removes``: whether the table is none of those whose rows are only added."""
     if not removes:
         key = (control.source, "truncate of an append table")
         report.filtered[key] = report.filtered.get(key, 0) + 1
-        return
+        return False
     known = report.tables.get(control.source)
     if known is None:
         table = lake.get(settings.table_rules(control.source))
         if table is None:
             key = (control.source, "truncate of a table that is not there")
             report.filtered[key] = report.filtered.get(key, 0) + 1
-            return
+            return False
         known = report.tables[control.source] = table.report(control.source)
     known.topics.add(control.topic)
     state = plan.states.get(control.source, _NEW)
     if control.offset < state.applied(control.topic, control.partition):
         known.counts.already_applied += 1
-    else:
-        known.counts.read += 1
+        return False
+    known.counts.read += 1
+    return True
 
 
 _VERSION = 1
