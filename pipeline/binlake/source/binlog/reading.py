@@ -14,8 +14,9 @@ from binlake.decode.changes import RawRecords, SourceTable
 from binlake.settings import DatabaseSettings, Settings
 from binlake.source.binlog.charsets import Charset, charsets_of
 from binlake.source.binlog.definitions import DefinitionReader
-from binlake.source.binlog.dump import binlog_events
+from binlake.source.binlog.dump import BinlogEvent, binlog_events
 from binlake.source.binlog.places import FIRST_POSITION, PARTITION, ROW_BITS, BinlogServer, charsets, place_of
+from binlake.source.binlog.prepared import PreparedTransactions
 from binlake.source.binlog.records import InsideTransactionError, RecordMaker, RecordPiece
 from binlake.source.binlog.tables_then import TablesThen
 from binlake.source.offsets import OffsetRange
@@ -83,13 +84,23 @@ class BinlogSource:
         for position in (*((place.position,) if is_event else ()), FIRST_POSITION):
             with _connect(self.settings) as connection:
                 file = BinlogServer.ask(connection).file_of(place)
-                reader = RecordMaker(definitions, start)
+                reader = RecordMaker(definitions, start, self._prepared())
                 events = binlog_events(connection, file, position, server_id=server_id, ends=ends)
                 try:
                     yield from reader.pieces(events)
                 except InsideTransactionError:
                     continue
                 return
+
+    def _prepared(self) -> PreparedTransactions:
+        """The XA transactions of the binlog, for one reader; each is read in a session of its own."""
+
+        def events(file: str, position: int) -> Iterator[BinlogEvent]:
+            with _connect(self.settings) as connection:
+                dumped = binlog_events(connection, file, position, server_id=0, ends=True)
+                yield from (event for event in dumped if event is not None and event.end)
+
+        return PreparedTransactions(events, lambda: list(self.now().files), self.charsets)
 
     def read(self, wanted: OffsetRange) -> Iterator[RawRecords]:
         """The records of a range, in chunks. Errors as ``pieces``."""

@@ -4,8 +4,9 @@ envelopes; and the statements and definitions of tables, in the form of its sche
 Rows of one transaction follow each other, and their transaction is over at its XID, COMMIT or ROLLBACK. A server writes
 rows that it has rolled back where the transaction made temporary tables. They are all undone, since rows of tables
 without transactions are written apart: they are left out. Where some have been given out, a ROLLBACK among the
-statements names the tables as not determined. What a record cannot say is refused: changes that a session wrote as
-statements, rows with missing columns, XA transactions (their rows are in the binlog before they are committed).
+statements names the tables as not determined. The rows of an XA transaction come where it is committed (``prepared``),
+with the place and time of the commit. What a record cannot say is refused: changes that a session wrote as statements,
+rows with missing columns.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from json.encoder import encode_basestring
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.statements import parse_ddl
-from binlake.source.binlog.compression import events_of, inflated, packed_number
+from binlake.source.binlog.compression import inflated, packed_number
 from binlake.source.binlog.definitions import DefinitionReader, StatementPlace, definition_record, statement_record
 from binlake.source.binlog.dump import BinlogEvent, EventType
 from binlake.source.binlog.places import ROW_BITS, offset_of
+from binlake.source.binlog.prepared import BEGINS, PreparedTransactions
 from binlake.source.binlog.row_images import RowImages
 from binlake.source.binlog.statements import LoggedStatement, StatementKind, statement_in
 from binlake.source.binlog.table_map import LoggedTable
@@ -31,7 +33,6 @@ from hudilake.errors import BadInputError, CorruptDataError, UnsupportedError
 #: A transaction with more rows than this leaves in several pieces.
 _PIECE_RECORDS = 5_000
 _QUOTED: Callable[[str], str] = encode_basestring
-_BEGINS = frozenset({EventType.MARIADB_GTID, EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED})
 #: Events of the file itself, which stand between two transactions.
 _OF_FILE = frozenset(
     {
@@ -60,7 +61,6 @@ _ROWS: Mapping[EventType, tuple[str, int, bool]] = {  # op, version, compressed
 }
 _STANDALONE = 1
 _REFUSED = {
-    EventType.XA_PREPARE: "an XA transaction, whose rows are not committed yet",
     EventType.PARTIAL_UPDATE: "an update of a part of a JSON document (binlog_row_value_options)",
     EventType.INCIDENT: "an incident: the server says that events are missing",
     EventType.EXECUTE_LOAD: "a LOAD DATA that was written as a statement",
@@ -106,9 +106,11 @@ class RecordMaker:
     Args:
         definitions: of the tables.
         start: records and schema changes before this offset are left out.
+        prepared: the XA transactions of the binlog.
     """
 
-    def __init__(self, definitions: DefinitionReader, start: int) -> None:
+    def __init__(self, definitions: DefinitionReader, start: int, prepared: PreparedTransactions) -> None:
+        self._prepared = prepared
         self._definitions, self._mariadb, self._start = definitions, definitions.mariadb, start
         self._piece = RecordPiece()
         self._maps: dict[int, BinlogEvent] = {}
@@ -139,7 +141,7 @@ class RecordMaker:
                 continue
             try:
                 self._row = 0
-                for one in events_of(event):
+                for one in self._prepared.events_of(event, self._start):
                     self._take(one)
                     if (piece := self._ended_piece(one)) is not None:
                         yield piece
@@ -163,16 +165,22 @@ class RecordMaker:
 
     def _take(self, event: BinlogEvent) -> None:
         kind = event.type
-        if not self._began and kind not in _BEGINS and kind not in _OF_FILE:
+        if not self._began and kind not in BEGINS and kind not in _OF_FILE:
             raise InsideTransactionError
         self._began = True
-        if kind in _ROWS:
+        if kind is EventType.XA_PREPARE:
+            self._prepared.prepare(event)
+            self._inside = False
+        elif self._prepared.preparing and (kind in _ROWS or kind is EventType.TABLE_MAP):
+            return  # they come at its commit
+        elif kind in _ROWS:
             self._rows(event)
         elif kind is EventType.TABLE_MAP:
             self._maps[int.from_bytes(event.body[:6], "little")] = event
-        elif kind in _BEGINS:
+        elif kind in BEGINS:
             self._begin(event)
         elif kind is EventType.XID:
+            self._prepared.check_ended()
             self._inside = False
         elif kind in (EventType.QUERY, EventType.QUERY_COMPRESSED):
             self._query(event)
@@ -187,6 +195,7 @@ class RecordMaker:
             )
 
     def _begin(self, event: BinlogEvent) -> None:
+        self._prepared.begin(event)
         body = event.body
         self._inside, self._standalone = True, False
         self._undo_to, self._savepoints = self._here(event), {}
@@ -207,10 +216,11 @@ class RecordMaker:
         statement = statement_in(event, self._definitions.charsets)
         kind = statement.kind
         if kind is StatementKind.XA:
-            raise UnsupportedError(
-                f"the binlog has {_REFUSED[EventType.XA_PREPARE]} at {event.place}",
-                do_next="read this server through Debezium and Kafka",
-            )
+            self._inside = self._prepared.goes_on(statement, event)
+            return
+        if self._prepared.preparing and kind in (StatementKind.SAVEPOINT, StatementKind.ROLLBACK_TO):
+            return
+        self._prepared.check_ended()
         if kind is StatementKind.ROWS:
             self._refuse_rows(statement, event)
         if kind in (StatementKind.DDL, StatementKind.EMPTIED) and event.packed:
@@ -286,8 +296,9 @@ class RecordMaker:
         self._add_rows(event, reading.images, reading.names, op, start, compressed=compressed)
         if self._piece.offsets and self._piece.offsets[-1] >= last:
             raise UnsupportedError(
-                f"the compressed event at {event.place} has more rows than it has offsets",
-                do_next="turn compression off, or read this server through Debezium and Kafka",
+                f"the compressed event or XA COMMIT at {event.place} has more rows than it has offsets",
+                do_next="turn compression off and let XA transactions be smaller, or read this server through Debezium "
+                "and Kafka",
             )
 
     def _add_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -35,6 +36,28 @@ _EMPTIED: Final = re.compile(r"DELETE FROM `((?:[^`]|``)+)`\.`((?:[^`]|``)+)`\s*
 _SAVEPOINT: Final = re.compile(
     r"\s*(?:ROLLBACK(?:\s+WORK)?\s+TO(?:\s+SAVEPOINT)?|SAVEPOINT)\s+(`(?:[^`]|``)+`|\S+)\s*", re.IGNORECASE
 )
+_XA: Final = re.compile(r"XA (START|END|COMMIT|ROLLBACK) X'([0-9a-f]*)',X'([0-9a-f]*)',(\d+)", re.IGNORECASE)
+_PREPARE: Final = struct.Struct("<BIII")
+
+
+@dataclass(frozen=True, slots=True)
+class Xid:
+    """The name of an XA transaction: its format, its global part and its branch."""
+
+    format: int
+    whole: bytes
+    branch: bytes
+
+    def __str__(self) -> str:
+        """The parts as a statement of XA writes them, bytes in hexadecimal."""
+        return f"X'{self.whole.hex()}',X'{self.branch.hex()}',{self.format}"
+
+    @staticmethod
+    def prepared_in(event: BinlogEvent) -> tuple[Xid, bool]:
+        """The transaction of an XA_PREPARE event, and whether it is committed there, in one phase."""
+        one_phase, number, whole, branch = _PREPARE.unpack_from(event.body)
+        names = event.body[_PREPARE.size : _PREPARE.size + whole + branch]
+        return Xid(number, names[:whole], names[whole:]), bool(one_phase)
 
 
 class StatementKind(StrEnum):
@@ -88,6 +111,12 @@ class LoggedStatement:
         return named and named[1].strip("`").replace("``", "`").lower()
 
     @property
+    def xa(self) -> tuple[str, Xid] | None:
+        """What it says of an XA transaction, in upper case, and of which; None for any other statement."""
+        said = _XA.fullmatch(self.text)
+        return said and (said[1].upper(), Xid(int(said[4]), bytes.fromhex(said[2]), bytes.fromhex(said[3])))
+
+    @property
     def goes_on(self) -> bool:
         """Whether it is one of MySQL that begins a transaction which has its rows, too."""
         return self.text.rstrip().upper().endswith("START TRANSACTION")
@@ -98,6 +127,12 @@ class LoggedStatement:
             return [SourceTable(*(name.replace("``", "`") for name in emptied.groups()))]
         effects = parse_ddl(self.text, self.database)
         return [effect.source for effect in effects if effect.action is Action.TRUNCATE]
+
+
+def xa_in(event: BinlogEvent, charsets: Mapping[int, Charset]) -> tuple[str, Xid] | None:
+    """What an event says of an XA transaction, if it is a statement (``LoggedStatement.xa``)."""
+    is_one = event.type is EventType.QUERY_COMPRESSED or (event.type is EventType.QUERY and b"XA " in event.body)
+    return statement_in(event, charsets).xa if is_one else None
 
 
 def statement_in(event: BinlogEvent, charsets: Mapping[int, Charset]) -> LoggedStatement:

@@ -14,6 +14,7 @@ from binlake.source.binlog.compression import events_of
 from binlake.source.binlog.definitions import DefinitionReader
 from binlake.source.binlog.dump import BinlogEvent, EventType
 from binlake.source.binlog.places import ROW_BITS, offset_of
+from binlake.source.binlog.prepared import PreparedTransactions
 from binlake.source.binlog.records import RecordMaker, RecordPiece
 from binlake.source.binlog.tables_then import TableThen
 from hudilake.errors import CorruptDataError, LakeError, UnsupportedError
@@ -44,7 +45,7 @@ def pieces(events: Sequence[BinlogEvent], start: int = 0) -> list[RecordPiece]:
     definitions = DefinitionReader(
         charsets, mariadb=False, then=lambda *asked: TableThen({}), selects=lambda table: True
     )
-    maker = RecordMaker(definitions, start)
+    maker = RecordMaker(definitions, start, PreparedTransactions(lambda *place: iter(()), list, charsets))
     return [piece for piece in maker.pieces(events) if piece is not None]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from embedded.mariadb import EmbeddedMariaDB
-from hudilake.errors import BadInputError, ConfigError, LakeError, UnsupportedError
+from hudilake.errors import BadInputError, ConfigError, LakeError
 from tests.binlake.stream.binlog.followed import USER_SQL, FollowedDatabase
 
 
@@ -74,19 +74,6 @@ def test_tables_without_names_of_columns(own_server: EmbeddedMariaDB, tmp_path: 
     own_server.execute("SET GLOBAL binlog_row_metadata = 'MINIMAL'")
     followed.execute("CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     assert "binlog_row_metadata was not FULL" in refusal(followed, BadInputError)
-
-
-def test_transactions_in_two_phases(server: EmbeddedMariaDB, tmp_path: Path) -> None:
-    followed = FollowedDatabase(server, tmp_path, "two_phases")
-    followed.execute(
-        "CREATE TABLE t (a INT PRIMARY KEY)",
-        "XA START 'x'",
-        "INSERT INTO t VALUES (1)",
-        "XA END 'x'",
-        "XA PREPARE 'x'",
-        "XA ROLLBACK 'x'",
-    )
-    assert "XA transaction" in refusal(followed, UnsupportedError)
 
 
 def test_a_binlog_that_was_deleted_or_began_again(own_server: EmbeddedMariaDB, tmp_path: Path) -> None:

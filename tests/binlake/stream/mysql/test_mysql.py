@@ -12,6 +12,7 @@ from hudilake.errors import BadInputError, UnsupportedError
 from tests.binlake.stream.binlog.followed import FollowedDatabase, random_statements
 from tests.binlake.stream.binlog.test_refused import refusal
 from tests.binlake.stream.binlog.test_types import VALUES
+from tests.binlake.stream.binlog.test_xa import prepared
 
 pytestmark = pytest.mark.mysql
 
@@ -145,6 +146,24 @@ def test_transactions_that_are_compressed(server: EmbeddedMySQL, tmp_path: Path,
     )
     assert quarantined(followed) == 0
     followed.check("bare", "copied", "t", "u")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_xa_transactions(server: EmbeddedMySQL, tmp_path: Path, packed: bool) -> None:
+    """Rows count at XA COMMIT, in another process and file; in one phase; nothing of what is rolled back."""
+    followed = FollowedDatabase(server, tmp_path, f"xa_{packed}")
+    session = f"SET SESSION binlog_transaction_compression = {int(packed)}"
+    followed.execute("CREATE TABLE t (a INT PRIMARY KEY, b TEXT)", "INSERT INTO t VALUES (1, ''), (2, ''), (3, '')")
+    for name, row in (("'x','y',7", 10), ("'x','z',7", 20)):
+        followed.execute(session, prepared(name, f"INSERT INTO t VALUES ({row}, REPEAT('x', 900)), ({row + 1}, '')"))
+    followed.execute("INSERT INTO t VALUES (4, '')")
+    assert quarantined(followed) == 0
+    followed.execute("FLUSH BINARY LOGS", "XA COMMIT 'x','y',7", "XA ROLLBACK 'x','z',7")
+    one_phase = ("XA START 'one'", "UPDATE t SET b = REPEAT('y', 900) WHERE a < 3", "XA END 'one'")
+    followed.execute(session, *one_phase, "XA COMMIT 'one' ONE PHASE")
+    followed.execute(session, prepared("'x'", "DELETE FROM t WHERE a = 11"), "XA COMMIT 'x'")
+    assert quarantined(followed) == 0
+    followed.check("t")
 
 
 def test_json_that_is_written_in_part(server: EmbeddedMySQL, tmp_path: Path) -> None:

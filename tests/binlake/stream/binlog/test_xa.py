@@ -1,0 +1,155 @@
+"""XA transactions: their rows count where they are committed, whatever happens between that and their XA PREPARE."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from binlake.source.binlog.statements import LoggedStatement
+from embedded.mariadb import EmbeddedMariaDB
+from hudilake.errors import BadInputError
+from tests.binlake.stream.binlog.followed import FollowedDatabase
+from tests.hypothesis_profile import scaled
+from tests.judges import hudi_rs
+
+TABLE = "CREATE TABLE t (a INT PRIMARY KEY, b INT)"
+
+
+def prepared(name: str, *statements: str) -> str:
+    """A transaction up to its XA PREPARE."""
+    return "; ".join((f"XA START {name}", *statements, f"XA END {name}", f"XA PREPARE {name}"))
+
+
+def rows(followed: FollowedDatabase) -> dict[int, int]:
+    return {row["a"]: row["b"] for row in hudi_rs.snapshot(followed.place / "lake" / followed.name / "t").to_pylist()}
+
+
+def test_rows_count_at_the_commit(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    """Also in another process, behind another binlog file; nothing of what is rolled back."""
+    followed = FollowedDatabase(server, tmp_path, "xa_commit")
+    followed.execute(TABLE, "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")
+    followed.execute(prepared("'x','y',7", "INSERT INTO t VALUES (10, 1)", "UPDATE t SET b = 5 WHERE a = 1"))
+    followed.execute(prepared("'x','z',7", "DELETE FROM t WHERE a = 2", "INSERT INTO t VALUES (11, 1)"))
+    followed.execute("INSERT INTO t VALUES (4, 4)")
+    followed.apply()
+    assert rows(followed) == {1: 1, 2: 2, 3: 3, 4: 4}
+    followed.execute("FLUSH BINARY LOGS", "INSERT INTO t VALUES (5, 5)", "XA COMMIT 'x','y',7", "XA ROLLBACK 'x','z',7")
+    followed.apply()
+    assert rows(followed) == {1: 5, 2: 2, 3: 3, 4: 4, 5: 5, 10: 1}
+    followed.execute("UPDATE t SET b = 6 WHERE a IN (1, 10)")
+    followed.apply()
+    followed.check("t")
+
+
+def test_a_name_that_is_used_again(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    followed = FollowedDatabase(server, tmp_path, "xa_again")
+    followed.execute(TABLE)
+    for number, end in enumerate(("COMMIT", "ROLLBACK", "COMMIT", "COMMIT")):
+        followed.execute(prepared("'again'", f"INSERT INTO t VALUES ({number}, 0)"))
+        if number % 2:
+            followed.apply()
+        followed.execute(f"XA {end} 'again'")
+    followed.execute(prepared("'again'", "INSERT INTO t VALUES (9, 0)"))
+    followed.apply()
+    assert rows(followed) == {0: 0, 2: 0, 3: 0}
+    followed.execute("XA ROLLBACK 'again'")
+
+
+def test_one_phase_savepoints_and_tables_without_transactions(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    followed = FollowedDatabase(server, tmp_path, "xa_kinds")
+    followed.execute(TABLE, "CREATE TABLE m (a INT PRIMARY KEY) ENGINE=MyISAM")
+    followed.execute("XA START 'one'", "INSERT INTO t VALUES (1, 1)", "XA END 'one'", "XA COMMIT 'one' ONE PHASE")
+    undone = ("CREATE TEMPORARY TABLE d (a INT)", "SAVEPOINT s", "INSERT INTO t VALUES (3, 3)", "ROLLBACK TO s")
+    followed.execute(prepared("'s'", "INSERT INTO t VALUES (2, 2)", *undone, "INSERT INTO t VALUES (4, 4)"))
+    followed.execute("XA COMMIT 's'")
+    followed.execute(prepared("'m'", "INSERT INTO m VALUES (1)"), "XA ROLLBACK 'm'")
+    followed.execute(prepared("'mixed'", "INSERT INTO m VALUES (2)", "INSERT INTO t VALUES (5, 5)"))
+    followed.execute("XA ROLLBACK 'mixed'")
+    followed.apply()
+    assert rows(followed) == {1: 1, 2: 2, 4: 4}
+    followed.check("m", "t")
+
+
+def test_a_large_one_in_several_batches(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    """Its pieces end inside the transaction; a batch that begins there reads the file from its beginning."""
+    followed = FollowedDatabase(server, tmp_path, "xa_large", {"batch": {"max_events": 6_000}})
+    followed.execute(TABLE, "INSERT INTO t VALUES (1, 1)")
+    followed.execute(prepared("'l'", "INSERT INTO t SELECT seq, seq FROM seq_10_to_20000"))
+    followed.execute("INSERT INTO t VALUES (2, 2)")
+    followed.apply()
+    followed.execute("XA COMMIT 'l'", "UPDATE t SET b = 0 WHERE a < 20")
+    assert len(followed.apply()) > 2
+    followed.check("t")
+
+
+def test_rows_that_the_server_has_deleted_stop_the_stream(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    followed = FollowedDatabase(server, tmp_path, "xa_gone")
+    followed.execute(TABLE, "INSERT INTO t VALUES (1, 1)")
+    followed.execute(prepared("'gone'", "INSERT INTO t VALUES (2, 2)"))
+    followed.execute("FLUSH BINARY LOGS")
+    followed.apply()
+    newest = server.execute("SHOW BINARY LOGS")[-1].split("\t")[0]
+    for _ in range(40):  # a file that the server has just sent goes a moment later
+        server.execute(f"PURGE BINARY LOGS TO '{newest}'")
+        if server.execute("SHOW BINARY LOGS")[0].startswith(newest):
+            break
+        time.sleep(0.5)
+    followed.execute("XA COMMIT 'gone'")
+    with pytest.raises(BadInputError, match="the binlog does not have its rows any more"):
+        followed.apply()
+    assert rows(followed) == {1: 1}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(scaled(10, least=1)))
+def test_random_transactions_beside_each_other(server: EmbeddedMariaDB, tmp_path: Path, seed: int) -> None:
+    """Several are prepared at a time, each over keys of its own; a process of the stream ends anywhere between."""
+    chance = random.Random(seed)
+    followed = FollowedDatabase(server, tmp_path, f"xa_random_{seed}")
+    followed.execute(TABLE, "INSERT INTO t SELECT seq, 0 FROM seq_1_to_60")
+    waiting: list[int] = []
+    for number in range(30):
+        base = chance.choice([one for one in range(0, 60, 6) if one not in waiting])
+        steps = [
+            f"INSERT INTO t VALUES ({base + chance.randint(1, 6)}, {number}) ON DUPLICATE KEY UPDATE b = {number}",
+            f"UPDATE t SET b = {number} WHERE a = {base + chance.randint(1, 6)}",
+            f"DELETE FROM t WHERE a = {base + chance.randint(1, 6)}",
+        ]
+        if len(waiting) < 3 and chance.random() < 0.6:
+            followed.execute(prepared(f"'r{base}'", *chance.sample(steps, 2)))
+            waiting.append(base)
+        else:
+            followed.execute(f"BEGIN; {'; '.join(steps)}; COMMIT")
+        if waiting and chance.random() < 0.4:
+            ended = waiting.pop(chance.randrange(len(waiting)))
+            known = any(line.endswith(f"r{ended}") for line in server.execute("XA RECOVER"))
+            if known:  # one that has changed nothing is over
+                followed.execute(f"XA {chance.choice(['COMMIT', 'COMMIT', 'ROLLBACK'])} 'r{ended}'")
+        if chance.random() < 0.1:
+            followed.execute("FLUSH BINARY LOGS")
+        if chance.random() < 0.15:
+            followed.apply()
+            lines = server.execute(f"SELECT a, b FROM {followed.name}.t")
+            assert rows(followed) == {int(a): int(b) for a, b in (line.split("\t") for line in lines)}
+    for base in waiting:
+        if any(line.endswith(f"r{base}") for line in server.execute("XA RECOVER")):
+            followed.execute(f"XA COMMIT 'r{base}'")
+    followed.apply()
+    followed.check("t")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("XA COMMIT X'78',X'',1", ("COMMIT", "X'78',X'',1")),
+        ("XA START X'00ff27',X'6272',12345", ("START", "X'00ff27',X'6272',12345")),
+        ("XA COMMIT X'78',X'',1 ONE PHASE", None),
+        ("XA COMMIT 'x'", None),
+    ],
+)
+def test_statements(text: str, said: tuple[str, str] | None) -> None:
+    xa = LoggedStatement("", text).xa
+    assert (xa and (xa[0], str(xa[1]))) == said
