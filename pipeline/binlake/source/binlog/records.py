@@ -218,7 +218,7 @@ class RecordMaker:
         if kind is StatementKind.XA:
             self._inside = self._prepared.goes_on(statement, event)
             return
-        if self._prepared.preparing and kind in (StatementKind.SAVEPOINT, StatementKind.ROLLBACK_TO):
+        if self._prepared.preparing and kind not in (StatementKind.COMMIT, StatementKind.ROLLBACK):
             return
         self._prepared.check_ended()
         if kind is StatementKind.ROWS:

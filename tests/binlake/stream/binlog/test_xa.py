@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from binlake.load.first.run import FirstLoad
 from binlake.source.binlog.statements import LoggedStatement
 from embedded.mariadb import EmbeddedMariaDB
 from hudilake.errors import BadInputError
@@ -71,6 +72,18 @@ def test_one_phase_savepoints_and_tables_without_transactions(server: EmbeddedMa
     followed.apply()
     assert rows(followed) == {1: 1, 2: 2, 4: 4}
     followed.check("m", "t")
+
+
+def test_a_first_load_between_the_two(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    followed = FollowedDatabase(server, tmp_path, "xa_loaded", start="now")
+    followed.execute(TABLE, "INSERT INTO t VALUES (1, 1), (2, 2)")
+    followed.execute(prepared("'p'", "UPDATE t SET b = 7 WHERE a = 1", "INSERT INTO t VALUES (3, 3)"))
+    followed.execute(prepared("'q'", "DELETE FROM t WHERE a = 2"))
+    assert [one.state for one in FirstLoad(followed.settings()).run()] == ["loaded"]
+    assert rows(followed) == {1: 1, 2: 2}
+    followed.execute("XA COMMIT 'p'", "XA ROLLBACK 'q'")
+    followed.apply()
+    followed.check("t")
 
 
 def test_a_large_one_in_several_batches(server: EmbeddedMariaDB, tmp_path: Path) -> None:
