@@ -87,6 +87,7 @@ def test_what_passes_alone_is_named(tmp_path: Path) -> None:
     assert outcome.text.splitlines()[-3:] == outcome.unsteady
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("cases", "again"),
     [

@@ -92,6 +92,7 @@ def test_every_other_value(form: str, case: Case) -> None:
     assert 2 < count < len(values), "some are good and some are bad"
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("form", JSON_FORMATS)
 def test_mangled_messages(form: str) -> None:
     dice = random.Random(7)
@@ -144,6 +145,7 @@ def bound(form: str, case: Case) -> float:
     return MOST_CALLS[form]
 
 
+@pytest.mark.first(30)
 @pytest.mark.parametrize(("form", "case"), in_turns(FORMATS))
 def test_calls_a_message(form: str, case: Case) -> None:
     assert calls_a_message(form, case) <= bound(form, case)

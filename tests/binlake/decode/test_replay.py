@@ -73,6 +73,7 @@ def differences(found: DecodedRecords, database: str) -> tuple[Counter[Any], Cou
     return differ, absent, {table: n for table, n in row_counts.items() if n}
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize(
     ("database", "variant", "size"),
     [(*which, ALL) for which in VARIANTS]

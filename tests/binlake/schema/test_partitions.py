@@ -156,6 +156,7 @@ def test_statements_change_the_definition(clause: str, names: str | None) -> Non
     assert (" ".join(part.name for part in after.parts) if after is not None else None) == names
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("method", "clause", "left"),
     [

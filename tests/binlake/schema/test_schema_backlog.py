@@ -105,6 +105,7 @@ def check_all(source: DdlSource, followers: list[Follower], paths: dict[str, str
         assert follower.quarantined() == []
 
 
+@pytest.mark.first(4)
 @FORMS
 @pytest.mark.parametrize("way", ["drop", "replace", "like", "database"])
 def test_a_table_made_again_with_another_key(tmp_path: Path, framed: bool, way: str) -> None:
@@ -238,6 +239,7 @@ REKEYS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
 }
 
 
+@pytest.mark.first(3)
 @FORMS
 @pytest.mark.parametrize("kind", REKEYS)
 def test_another_primary_key(tmp_path: Path, framed: bool, kind: str) -> None:
@@ -363,6 +365,7 @@ def test_a_table_without_a_key_gets_one_and_loses_it_again(tmp_path: Path, frame
     check_all(source, followers)
 
 
+@pytest.mark.first(3)
 @FORMS
 @pytest.mark.parametrize(
     ("statement", "key", "columns"),
@@ -466,6 +469,7 @@ def test_a_column_that_no_row_of_a_first_start_has(tmp_path: Path, framed: bool)
     assert not {"short", "moment"} & set(columns)
 
 
+@pytest.mark.first(5)
 @FORMS
 @pytest.mark.parametrize("kind", ["int", "bigint", "varchar(20)"])
 @pytest.mark.parametrize("clauses", ["DROP COLUMN name, RENAME COLUMN b TO name", "RENAME COLUMN b TO name, DROP name"])

@@ -223,6 +223,7 @@ def test_refused_rows_of_a_renamed_table_come_back_to_its_lake_table(tmp_path: P
     assert not (tmp_path / "shop" / "u").exists()
 
 
+@pytest.mark.full
 def test_death_at_every_change_of_the_store_while_a_table_gets_another_key(tmp_path: Path) -> None:
     """Its properties and its newest commit never contradict each other for whoever reads it in between."""
     source, _ = begun(tmp_path / "base", 4, {})

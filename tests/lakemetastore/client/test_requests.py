@@ -95,6 +95,7 @@ def state(client: MetastoreClient, table: IndexedTable) -> str:
     return client.ask("GET", paths.TABLE, TableWire, {"location": table.storage.uri}).state
 
 
+@pytest.mark.full
 def test_the_next_address_answers(table: IndexedTable, tmp_path: Path) -> None:
     """And the one that failed is left alone for a while, so that it costs one timeout."""
     with silent() as slow, saying(b"", 503) as busy, serving([open_storage(str(tmp_path))]) as address:

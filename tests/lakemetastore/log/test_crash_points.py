@@ -104,6 +104,7 @@ def _live(opened: Opened, path: Path, at: int, answer: Answer, arrives_at: int) 
     return found
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("opened", [_files, _sqlite, _lmdb], ids=["files", "sqlite", "lmdb"])
 def test_no_change_is_lost_or_doubled_whatever_a_call_answers(opened: Opened, tmp_path: Path) -> None:
     counted = Fate()

@@ -84,6 +84,7 @@ def lake(world: World, tmp_path: Path) -> Path:
 TABLES = ("accounts", "events", "visits")
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", TABLES)
 def test_a_sound_table_passes(world: World, lake: Path, name: str) -> None:
     world.check(name, lake)
@@ -138,6 +139,7 @@ def damage_a_log_file(path: Path) -> None:
     found.write_bytes(data)
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("name", ["accounts", "visits"])
 @pytest.mark.parametrize(
     "damage", [remove_a_log_file, remove_a_base_file, remove_a_commit, remove_the_index, damage_a_log_file]

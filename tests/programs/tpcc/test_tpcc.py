@@ -81,6 +81,7 @@ def test_a_planted_cell_breaks_a_condition(reader: CutReader, cuts: list[Cut], c
     assert condition in broken({**rows, table: _with_another(rows[table], column)})
 
 
+@pytest.mark.full
 def test_without_whole_transactions_they_break(recording: TpccRecording, tmp_path: Path) -> None:
     """The control: a stream that may split transactions."""
     stream, seen = TpccStream(recording, tmp_path, whole=False), []

@@ -53,6 +53,7 @@ def faults(place: Path) -> list[str]:
     return [f"{f.what} ({f.where})" for f in [*findings, *audit(storage).errors]]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=scaled(6))
 @given(batches=BATCHES, indexed=st.booleans())
@@ -131,6 +132,7 @@ class _Appended:
         return [f"{rows} for {wanted}" for rows in shown(Path(place.uri) / "shop" / "logs") if rows != wanted]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("kind", "by_tasks"), [(k, t) for k, t in product(KINDS, (True, False)) if is_nightly() or t == (k == KINDS[0])]
 )

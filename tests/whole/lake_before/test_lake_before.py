@@ -107,6 +107,7 @@ def test_the_streams_go_on_and_hudi_reads_the_lake(lake: KeptLake, hudi_spark: H
     _check_going_on(lake, hudi_spark)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("lake", first(1, reversed(WRITERS)), indirect=True)
 def test_the_streams_go_on_without_their_ledgers(lake: KeptLake) -> None:
     _check_going_on(lake, ledgers="lost")

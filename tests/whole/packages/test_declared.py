@@ -115,6 +115,7 @@ def test_binlake_gives_the_metastore_its_naming() -> None:
     assert point.load().__class__.__module__ == "binlake.tables.metastore_naming"
 
 
+@pytest.mark.full
 def test_what_tests_import_is_in_the_locks_of_each_line_of_spark() -> None:
     """Each test may get the mark lines. A package that the environment lacks stops ``make test-lines`` at its start."""
     needed = _installed_for_tests()

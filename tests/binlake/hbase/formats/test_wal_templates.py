@@ -141,6 +141,7 @@ def test_heads_that_are_no_numbers(sequence: Any) -> None:  # noqa: ANN401 - JSO
     assert check([odd, GOOD[0], odd]).by_template == 1
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("member", ["row", "family", "qualifier", "value"])
 def test_text_that_is_and_is_no_base64(member: str) -> None:
     texts = ["", "=", "A", "AA", "AAA", "AAAA", "AA==", "AB==", "AAA=", "A===", "====", "AA=A", "A=AA", "=AAA", "AAAA="]
@@ -170,6 +171,7 @@ def test_damaged_entries(seed: int) -> None:
     check([*GOOD, *mangled(dice, GOOD, 500), *GOOD])
 
 
+@pytest.mark.full
 def test_every_changed_byte_is_told_alike() -> None:
     for good in GOOD[:2]:
         check([good, *changed_bytes(good), good])

@@ -227,6 +227,7 @@ def test_what_commits_say_does_not_grow(place: Place) -> None:
     assert len(replay(config).taken) == 0
 
 
+@pytest.mark.full
 def test_archived_commits_count(place: Place) -> None:
     """What a table took long ago it does not take again, though the timeline has forgotten the commit."""
     lake, dumps, _ = place

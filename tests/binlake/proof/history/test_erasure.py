@@ -35,6 +35,7 @@ def accounts(place: Place) -> Rows:
     return rows_of(place.open().sub("shop/accounts"))
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_row_is_erased_and_the_stream_goes_on(tmp_path: Path, kind: str) -> None:
     place = Place(str(tmp_path / "lake"))

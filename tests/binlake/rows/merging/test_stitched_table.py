@@ -81,6 +81,7 @@ class Source:
         return number if name in ("a", "c", "e") else f"v{number}"
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("policies", [("columns",) * 3, ("row", "columns", "columns")], ids="-".join)
 @pytest.mark.parametrize("conflicts", ["queue", "column"], ids=["by width", "always partial"])
 @pytest.mark.parametrize("compacted_after", [0, 3])

@@ -41,6 +41,7 @@ def differing(server: EmbeddedMariaDB, name: str, codes: list[bytes], codec: str
     return read, wrong
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("name", _SINGLE)
 def test_every_byte(server: EmbeddedMariaDB, name: str) -> None:
     charsets_of({BINARY_COLLATION: ("binary", 1)})

@@ -137,6 +137,7 @@ def test_until_leaves_later_commits_out(table: FeatureTable) -> None:
     assert keys(samples(table, since=given.position)) == ["b"]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("seed", range(scaled(4)))
 def test_any_cut_and_any_shard_gives_the_same_rows(tmp_path: Path, seed: int) -> None:
     """Histories of commits and compactions against a model; the iteration is cut after every batch."""

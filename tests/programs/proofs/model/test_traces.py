@@ -15,6 +15,7 @@ from tests.selection import first
 RUNS = scaled(10, least=3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", first(1, sorted(CASTS, key=lambda name: name != "two writers, one dies")))
 def test_traces_are_histories_of_the_model(tmp_path: Path, name: str) -> None:
     cast, _ = CASTS[name]
@@ -23,6 +24,7 @@ def test_traces_are_histories_of_the_model(tmp_path: Path, name: str) -> None:
     assert all(any(one.st == "done" for one in trace[-1].shows) for trace in traces)
 
 
+@pytest.mark.full
 def test_a_swapped_or_missing_step_is_none(tmp_path: Path) -> None:
     """The control."""
     cast, _ = CASTS["two writers"]
