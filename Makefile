@@ -47,7 +47,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-17s %s\n", $$1, $$2}' Makefile
 
-demo: venv  ## Kafka, recorded and live MySQL changes, the stream, its console, a verdict; KEEP=1 keeps the console up
+demo: venv  ## Kafka, recorded and live MySQL changes, the stream, its console, a verdict; KEEP=1 keeps stream and console up
 	$(PY) -m demo $(if $(KEEP),--stay)
 
 test: venv  ## every promise of docs/guarantees.md, with real services; says at its start how long it takes

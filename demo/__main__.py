@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -37,7 +38,7 @@ def demo(
     rate: Annotated[float, typer.Option(help="Changes a second of the live database.", min=1)] = 300,
     seed: Annotated[int, typer.Option(help="Seed of the live database.")] = 7,
     live: Annotated[bool, typer.Option("--display/--no-display", help="Live table, or a line a second.")] = False,
-    stay: Annotated[bool, typer.Option("--stay", help="Keep the console up at the end, until Ctrl-C.")] = False,
+    stay: Annotated[bool, typer.Option("--stay", help="Keep the stream and its console up, until Ctrl-C.")] = False,
 ) -> None:
     """Play recorded and live change events through Kafka into Hudi tables, and judge the tables cell by cell."""
     console, started = terminal(), monotonic_s()
@@ -45,13 +46,17 @@ def demo(
     directory = keep or Path(tempfile.mkdtemp(prefix="binlake-demo-"))
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with console_log(), _display(live, console) as display:
-            verdicts = Scenario(
-                directory, seconds, rate, seed, partial(_say, console), display.update, shown.show
-            ).run()
-        print_verdicts(verdicts, console)
-        console.print(f"took {duration((monotonic_s() - started) * 1000)}", highlight=False)
-        shown.end(stay=stay)
+        scenario = Scenario(directory, seconds, rate, seed, partial(_say, console), shown.show)
+        with console_log(), scenario.up() as running:
+            with _display(live, console) as display:
+                running.play(display.update)
+            verdicts = running.verdicts()
+            print_verdicts(verdicts, console)
+            console.print(f"took {duration((monotonic_s() - started) * 1000)}", highlight=False)
+            if stay:
+                shown.stay(running.go_on)
+        if not stay:
+            shown.end()
     finally:
         shown.close()
         if keep is None:
@@ -73,13 +78,14 @@ class ShownLake:
         self._address = self._stack.enter_context(served(site, "127.0.0.1", 0))
         self._say(f"the console is at {self._address}")
 
-    def end(self, *, stay: bool) -> None:
-        """Say where the lake can be seen; with ``stay`` return only after Ctrl-C or SIGTERM."""
-        if not stay:
-            self._say(f"the console was at {self._address}; make demo KEEP=1 keeps it up")
-            return
-        self._say(f"the console is at {self._address}; Ctrl-C ends it")
-        until_stopped(lambda stop: stop.wait())
+    def stay(self, work: Callable[[threading.Event], None]) -> None:
+        """Say where the lake can be seen, and work until Ctrl-C or SIGTERM, which set the event."""
+        self._say(f"the stream goes on, and the console is at {self._address}; Ctrl-C ends both")
+        until_stopped(work)
+
+    def end(self) -> None:
+        """Say where the lake could be seen."""
+        self._say(f"the console was at {self._address}; make demo KEEP=1 keeps it and the stream up")
 
     def close(self) -> None:
         """Stop serving."""

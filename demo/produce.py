@@ -107,9 +107,9 @@ def play_live(
     source: LiveSource, send: Callable[[Iterable[Message]], None], per_second: float, stop: threading.Event
 ) -> None:
     """Send the live database's transactions at a rate (changes a second) until ``stop`` is set."""
-    started = monotonic_s()
+    started, before = monotonic_s(), source.changes
     while not stop.is_set():
-        due = per_second * (monotonic_s() - started)
+        due = before + per_second * (monotonic_s() - started)
         while source.changes < due:
             send(source.transaction())
         stop.wait(_TICK_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,8 @@ CONF = Path(__file__).parents[1] / "conf" / "demo.yaml"
 RECORDED = (("shop", "schema"), ("bank", "plain"))
 SNAPSHOT_ROWS = 300
 _START_S, _DRAIN_S = 90.0, 90.0
+#: How often the stream is looked at, in seconds; changes a second of the live database while the demo stays.
+_WATCH_S, _CALM_PER_S = 0.2, 5.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def load_recorded(database: str, variant: str, root: Path = RECORDINGS) -> Recor
     return Recorded(topics, list(load_truth(root / database / "truth", database)))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Scenario:
     """One run of the demo.
 
@@ -65,8 +67,7 @@ class Scenario:
         per_second: changes per second of the live database.
         seed: of the live database.
         say: prints a line.
-        on_progress: called for every batch.
-        show: called with the settings file and its environment once the stream is about to start; None for no call.
+        show: called with the settings file and its environment once the stream is about to start.
     """
 
     directory: Path
@@ -74,95 +75,116 @@ class Scenario:
     per_second: float
     seed: int
     say: Callable[[str], None]
-    on_progress: Callable[[ProgressEvent], None]
-    show: Callable[[Path, Mapping[str, str]], None] | None = None
+    show: Callable[[Path, Mapping[str, str]], None]
 
-    def run(self) -> list[TableVerdict]:
-        """Play, stream, stop, judge. Raises LakeError when the stream fails."""
+    @contextmanager
+    def up(self) -> Iterator[Running]:
+        """Kafka and the stream, until the block ends. Raises LakeError if the stream or a last commit failed."""
         live = LiveSource(self.seed, lambda: now_ms() * 1000)
-        with ThreadPoolExecutor(2) as pool:  # Spark's and Kafka's libraries may have to be fetched: in parallel
+        with ThreadPoolExecutor(2) as pool, ExitStack() as stack:
+            # Spark's and Kafka's libraries may have to be fetched: in parallel.
             prepared = pool.submit(prepare_spark)
             loading = pool.submit(lambda: [load_recorded(*r) for r in RECORDED])
             self.say("starting Kafka")
-            with EmbeddedKafka(self.directory / "kafka") as broker:
-                prepared.result()
-                recorded = loading.result()
-                self._stream(broker.bootstrap_servers, recorded, live)
-        self.say("reading every table back with hudi-rs")
-        return list(self._verdicts(broker.bootstrap_servers, recorded, live))
+            broker = stack.enter_context(EmbeddedKafka(self.directory / "kafka"))
+            prepared.result()
+            recorded = loading.result()
+            servers = broker.bootstrap_servers
+            partitions = _partitions(recorded, live)
+            create_topics(servers, partitions)
+            self.say(f"Kafka serves at {servers} with {len(partitions)} topics; starting binlake run {CONF.name}")
+            environment = {"BINLAKE_DEMO_BROKER": servers, "BINLAKE_DEMO_DIR": str(self.directory.absolute())}
+            self.show(CONF, environment)
+            stream = StreamProcess(CONF, {**java_environment(), **environment}, self.directory / "stream.log", self.say)
+            try:
+                yield Running(self, servers, Settings.load(CONF, environ=environment), recorded, live, stream)
+            finally:
+                code = stream.stop()
+            if code or stream.errors:
+                raise TransientError(f"the stream ended with exit code {code}", do_next="read its log", **stream.errors)
 
-    def _environment(self, servers: str) -> dict[str, str]:
-        return {
-            "BINLAKE_DEMO_BROKER": servers,
-            "BINLAKE_DEMO_DIR": str(self.directory.absolute()),
-        }
 
-    def _stream(self, servers: str, recorded: Sequence[Recorded], live: LiveSource) -> None:
-        partitions = {t: max((m.partition for m in ms), default=0) + 1 for r in recorded for t, ms in r.topics.items()}
-        partitions |= {t.topic: PARTITIONS for t in live.tables}
-        create_topics(servers, partitions)
-        self.say(f"Kafka serves at {servers} with {len(partitions)} topics; starting binlake run {CONF.name}")
-        if self.show is not None:
-            self.show(CONF, self._environment(servers))
-        stream = StreamProcess(
-            CONF,
-            {**java_environment(), **self._environment(servers)},
-            self.directory / "stream.log",
-            self.on_progress,
-            self.say,
-        )
-        try:
-            self._play(servers, recorded, live, stream)
-            data = {t: n for t, n in partitions.items() if t.count(".") == 2}
-            self.say("all is produced; waiting for the stream to apply it")
-            stream.wait_until_reached(end_offsets(servers, data), _DRAIN_S)
-        finally:
-            code = stream.stop()
-        if code or stream.errors:
-            raise TransientError(f"the stream ended with exit code {code}", do_next="read its log", **stream.errors)
+@dataclass(frozen=True)
+class Running:
+    """The demo while Kafka and the stream are up."""
 
-    def _play(self, servers: str, recorded: Sequence[Recorded], live: LiveSource, stream: StreamProcess) -> None:
+    scenario: Scenario
+    servers: str
+    settings: Settings
+    recorded: Sequence[Recorded]
+    live: LiveSource
+    stream: StreamProcess
+
+    def play(self, on_progress: Callable[[ProgressEvent], None]) -> None:
+        """Play everything, and return when the stream has applied it. ``on_progress`` is called for every batch."""
+        with self.stream.told(on_progress):
+            self._play()
+            self.scenario.say("all is produced; waiting for the stream to apply it")
+            data = {t: n for t, n in _partitions(self.recorded, self.live).items() if t.count(".") == 2}
+            self.stream.wait_until_reached(end_offsets(self.servers, data), _DRAIN_S)
+
+    def verdicts(self) -> list[TableVerdict]:
+        """Every table of the lake, read by hudi-rs, against its source."""
+        self.scenario.say("reading every table back with hudi-rs")
+        return list(self._verdicts())
+
+    def go_on(self, stop: threading.Event) -> None:
+        """Change the live database now and then, until ``stop`` is set. Raises TransientError when the stream ends."""
+        sender = Sender(self.servers)
+        with ThreadPoolExecutor(1) as pool, _set_at_end(stop):
+            changes = pool.submit(play_live, self.live, sender.send, _CALM_PER_S, stop)
+            while not stop.wait(_WATCH_S):
+                self.stream.check()
+            changes.result()
+        sender.flush()
+
+    def _play(self) -> None:
         """Play the recordings and the live database at the same time, each evenly over the time."""
         done = threading.Event()
-        scores = [list(interleave(m for topic in r.topics.values() for m in topic)) for r in recorded]
-        senders = [Sender(servers) for _ in (*scores, live)]
-        senders[-1].send(live.snapshot(SNAPSHOT_ROWS))
+        play_s, per_second = self.scenario.play_s, self.scenario.per_second
+        scores = [list(interleave(m for topic in r.topics.values() for m in topic)) for r in self.recorded]
+        senders = [Sender(self.servers) for _ in (*scores, self.live)]
+        senders[-1].send(self.live.snapshot(SNAPSHOT_ROWS))
         senders[-1].flush()
-        stream.wait_for_first_batch(_START_S)
+        self.stream.wait_for_first_batch(_START_S)
         count = sum(map(len, scores))
-        self.say(f"playing {count:,} recorded messages and {self.per_second:g} live changes a second")
+        self.scenario.say(f"playing {count:,} recorded messages and {per_second:g} live changes a second")
         with ThreadPoolExecutor(len(scores) + 1) as pool, _set_at_end(done):
             pairs = zip(scores, senders[:-1], strict=True)
-            recordings = [pool.submit(play, score, sender.send, self.play_s, done) for score, sender in pairs]
-            changes = pool.submit(play_live, live, senders[-1].send, self.per_second, done)
+            recordings = [pool.submit(play, score, sender.send, play_s, done) for score, sender in pairs]
+            changes = pool.submit(play_live, self.live, senders[-1].send, per_second, done)
             while not (changes.done() or all(task.done() for task in recordings)):
-                stream.check()
-                done.wait(0.2)
+                self.stream.check()
+                done.wait(_WATCH_S)
             done.set()
             for task in (*recordings, changes):
                 task.result()
         for sender in senders:
             sender.flush()
 
-    def _verdicts(self, servers: str, recorded: Sequence[Recorded], live: LiveSource) -> Iterator[TableVerdict]:
-        settings = Settings.load(CONF, environ=self._environment(servers))
-        for r in recorded:
+    def _verdicts(self) -> Iterator[TableVerdict]:
+        for r in self.recorded:
             for table in r.tables:
-                yield self._verdict(
-                    settings, table, next((m for t, m in r.topics.items() if t.endswith(f".{table}")), [])
-                )
-        for table in live.truth():
-            yield self._verdict(settings, table, [])
+                messages = next((m for t, m in r.topics.items() if t.endswith(f".{table}")), [])
+                yield self._verdict(table, messages)
+        for table in self.live.truth():
+            yield self._verdict(table, [])
 
-    def _verdict(self, settings: Settings, truth: TruthTable, messages: Sequence[Message]) -> TableVerdict:
-        rules = settings.table_rules(truth)
+    def _verdict(self, truth: TruthTable, messages: Sequence[Message]) -> TableVerdict:
+        rules = self.settings.table_rules(truth)
         try:
-            lake = read_table(self.directory / "lake" / rules.path)
+            lake = read_table(self.scenario.directory / "lake" / rules.path)
         except FileNotFoundError as error:
             return TableVerdict(str(truth), len(truth.rows), mistakes=[str(error)])
         derived = {rules.partition.field} if rules.partition and rules.partition.transform != "identity" else set()
         gone = gone_columns(truth, messages)
         return judge(truth, lake, gone=gone, derived=derived, lake_name=lake_name)
+
+
+def _partitions(recorded: Sequence[Recorded], live: LiveSource) -> dict[str, int]:
+    """How many partitions each topic has."""
+    partitions = {t: max((m.partition for m in ms), default=0) + 1 for r in recorded for t, ms in r.topics.items()}
+    return partitions | {t.topic: PARTITIONS for t in live.tables}
 
 
 @contextmanager

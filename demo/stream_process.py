@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from binlake.stream.monitoring.progress import ProgressEvent
@@ -26,7 +27,6 @@ class StreamProcess:
         conf: its settings file.
         environment: its environment variables.
         log: file for its standard error.
-        on_progress: called for every batch, from a thread of this object.
         say: called for every line of its standard error, from another thread; None for no call.
     """
 
@@ -35,11 +35,10 @@ class StreamProcess:
         conf: Path,
         environment: Mapping[str, str],
         log: Path,
-        on_progress: Callable[[ProgressEvent], None],
         say: Callable[[str], None] | None = None,
     ) -> None:
         self._log = log
-        self._on_progress = on_progress
+        self._on_progress: Callable[[ProgressEvent], None] = _nobody
         self._say = say
         self._positions: Offsets = {}
         self._errors: dict[str, str] = {}
@@ -60,6 +59,20 @@ class StreamProcess:
     def errors(self) -> dict[str, str]:
         """Tables whose last commit failed, with the reason."""
         return {table: error for table, error in self._errors.items() if error}
+
+    @contextmanager
+    def told(self, on_progress: Callable[[ProgressEvent], None]) -> Iterator[None]:
+        """Call ``on_progress`` for every batch until the block ends, from a thread of this object."""
+        self._on_progress = on_progress
+        try:
+            yield
+        finally:
+            self._on_progress = _nobody
+
+    @property
+    def positions(self) -> Offsets:
+        """Up to which offset each partition has been applied."""
+        return dict(self._positions)
 
     def has_reached(self, ends: Offsets) -> bool:
         """Whether every partition has been applied up to these offsets."""
@@ -133,3 +146,7 @@ class StreamProcess:
 
     def _last_words(self) -> str:
         return self._log.read_text(errors="replace")[-_LAST_WORDS:].strip()
+
+
+def _nobody(_: ProgressEvent) -> None:
+    """Nobody is told."""
