@@ -23,6 +23,7 @@ from demo.stream_process import StreamProcess
 from demo.truth import TruthTable, load_truth
 from demo.verdict import TableVerdict, judge
 from embedded.kafka import EmbeddedKafka
+from embedded.process import free_ports
 from hudilake.clock import now_ms
 from hudilake.errors import ConfigError, TransientError
 from hudilake.format.definition.column_names import lake_name
@@ -93,7 +94,12 @@ class Scenario:
             partitions = _partitions(recorded, live)
             create_topics(servers, partitions)
             self.say(f"Kafka serves at {servers} with {len(partitions)} topics; starting binlake run {CONF.name}")
-            environment = {"BINLAKE_DEMO_BROKER": servers, "BINLAKE_DEMO_DIR": str(self.directory.absolute())}
+            (port,) = free_ports(1)
+            environment = {
+                "BINLAKE_DEMO_BROKER": servers,
+                "BINLAKE_DEMO_DIR": str(self.directory.absolute()),
+                "BINLAKE_DEMO_PORT": str(port),
+            }
             self.show(CONF, environment)
             stream = StreamProcess(CONF, {**java_environment(), **environment}, self.directory / "stream.log", self.say)
             try:

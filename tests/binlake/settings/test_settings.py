@@ -25,6 +25,7 @@ ENVIRON = {
     "KAFKA_PASSWORD": "kafka-secret-value",
     "BINLAKE_DEMO_BROKER": "127.0.0.1:9092",
     "BINLAKE_DEMO_DIR": "/demo",
+    "BINLAKE_DEMO_PORT": "9400",
 }
 
 

@@ -52,13 +52,13 @@ def lanes(moves: Sequence[TimelineMove]) -> Chart:
 
 
 def _look(lane: str) -> str:
-    looks = {"compaction": "two", "clustering": "two", "commit": "two", "clean": "four", "rollback": "bad"}
-    looks |= {"restore": "bad", "savepoint": "three", "ddl": "three", "revert": "three"}
+    looks = {"compactions": "two", "replacements": "two", "cleans": "four", "rollbacks": "bad"}
+    looks |= {"restores": "bad", "savepoints": "three"}
     return looks.get(lane, "one")
 
 
 def _move_words(move: TimelineMove) -> str:
-    words = [f"{move.lane} {move.instant}", move.state]
+    words = [f"{move.words} {move.instant}", move.state]
     if move.took_ms is not None:
         words.append(f"took {duration(move.took_ms)}")
     if move.rows is not None:

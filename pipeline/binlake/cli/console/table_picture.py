@@ -20,10 +20,21 @@ from binlake.source.offsets import Ranges, describe
 from binlake.stream.monitoring.status import Writer, heartbeats, lock_holder
 from hudilake.clock import parse_instant
 from hudilake.errors import LakeError
+from hudilake.format.definition.kind import TableKind
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.files.column_stats import ColumnRange
 from hudilake.format.files.view import FileSlice
-from hudilake.format.timeline.instant import COMPLETED_ACTIONS, WRITE_ACTIONS, Instant
+from hudilake.format.timeline.instant import (
+    CLUSTERING,
+    COMMIT,
+    COMPACTION,
+    COMPLETED_ACTIONS,
+    DELTA_COMMIT,
+    LOG_COMPACTION,
+    REPLACE_COMMIT,
+    WRITE_ACTIONS,
+    Instant,
+)
 from hudilake.read.index import INDEX_FAILURES, table_index
 from hudilake.table.table import HudiTable
 
@@ -39,15 +50,18 @@ class TimelineMove:
 
     Args:
         instant: its requested time.
-        lane: what it is, in one word.
+        action: what it is, as its file in the timeline says.
+        lane: the lane of the picture that it is in: "commits" or "compactions", for example.
         state: ``completed``, ``inflight`` or ``requested``.
         completed: its completion time; "" if it is pending.
         took_ms: from the request to the completion; None if it is pending.
         rows, files, stored: what a commit wrote: upserts and deletes, files, bytes; None if its body was not read.
+        by: what made a commit whose body was read.
         source: the offsets of a commit of the stream, for people.
     """
 
     instant: str
+    action: str
     lane: str
     state: str
     completed: str
@@ -55,7 +69,13 @@ class TimelineMove:
     rows: int | None = None
     files: int | None = None
     stored: int | None = None
+    by: str = ""
     source: str = ""
+
+    @property
+    def words(self) -> str:
+        """What it is, in one or two words: what made it, where that is known."""
+        return self.by or self.action
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +158,8 @@ def _move(table: HudiTable, instant: Instant, stream: str, *, read: bool) -> Tim
     took = None
     if instant.completion_time is not None:
         took = parse_instant(instant.completion_time) - parse_instant(instant.requested_time)
-    own = (instant.requested_time, instant.action, instant.state.value, instant.completion_time or "", took)
+    lane = _lane(instant.action, table.config.kind)
+    own = (instant.requested_time, instant.action, lane, instant.state.value, instant.completion_time or "", took)
     if not read:
         return TimelineMove(*own)
     body = table.timeline.commit_metadata(instant)
@@ -148,7 +169,16 @@ def _move(table: HudiTable, instant: Instant, stream: str, *, read: bool) -> Tim
     stored = sum(stat.file_size for stat in body.stats)
     ranges = record.ranges if kind in (CommitKind.STREAM, CommitKind.DUMP) else Ranges()
     words = describe(ranges) if ranges else ""
-    return TimelineMove(own[0], kind.value, *own[2:], rows, len(body.stats), stored, words)
+    return TimelineMove(*own, rows, len(body.stats), stored, kind.value, words)
+
+
+def _lane(action: str, kind: TableKind) -> str:
+    """The lane of an action, which is the same before and after the action completes."""
+    if action in (COMPACTION, LOG_COMPACTION, kind.compaction):
+        return "compactions"
+    if action in (COMMIT, DELTA_COMMIT):
+        return "commits"
+    return "replacements" if action in (CLUSTERING, REPLACE_COMMIT) else f"{action}s"
 
 
 def _columns(table: HudiTable, slices: Sequence[FileSlice]) -> tuple[list[ColumnFacts], str]:

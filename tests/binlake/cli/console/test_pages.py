@@ -60,8 +60,12 @@ def test_a_table_has_its_timeline_groups_columns_and_properties(lake: FedLake, s
     page = seen.page("/table", table="shop.a")
     picture = table_picture(lake.table("a"), "shop", 60)
     for move in picture.moves:
-        assert f"{move.lane} {move.instant}" in page
-    assert {move.lane for move in picture.moves} >= {"stream", "compaction"}
+        assert f"{move.words} {move.instant}" in page
+    assert {move.words for move in picture.moves} >= {"stream", "compaction"}
+    assert {(move.lane, move.action) for move in picture.moves} >= {
+        ("commits", "deltacommit"),
+        ("compactions", "commit"),
+    }
     commits = [cells for cells in rows_of(page) if cells[1:2] == ["stream"]]
     assert commits[0][0] == lake.commits("a")[-1]
     assert "s.shop.a/0:" in commits[0][7]
@@ -114,13 +118,13 @@ def _piece(name: str, size: int) -> FileSlice:
 
 def test_lanes_put_each_instant_beside_the_others_and_pending_ones_look_so() -> None:
     moves = [
-        TimelineMove(str(n), lane, state, "", None)
+        TimelineMove(str(n), "", lane, state, "", None)
         for n, (lane, state) in enumerate(
-            [("stream", "completed"), ("clean", "completed"), ("compaction", "requested"), ("stream", "inflight")]
+            [("commits", "completed"), ("cleans", "completed"), ("compactions", "requested"), ("commits", "inflight")]
         )
     ]
     drawn = lanes(moves)
-    assert [name for name, _ in drawn.labels] == ["stream", "clean", "compaction"]
+    assert [name for name, _ in drawn.labels] == ["commits", "cleans", "compactions"]
     assert len({mark.x for mark in drawn.marks}) == len(moves)
     assert drawn.marks[0].y == drawn.marks[3].y != drawn.marks[1].y
     assert [mark.look.split()[0] for mark in drawn.marks] == [move.state for move in moves]
