@@ -256,6 +256,8 @@ app = typer.Typer(
     epilog=EPILOG,
 )
 
+_ANSWER = "give the option that answers it, such as --yes; --help of the command has it"
+
 
 def _print_version(asked: bool) -> None:
     if asked:
@@ -295,7 +297,7 @@ def main() -> None:
     except LakeError as error:
         _end(error, debug=debug)
     except typer.Abort:  # Ctrl-C, or no terminal, where a question was asked
-        _end(LakeError("nobody answered the question; nothing was changed", do_next="give --yes"), debug=False)
+        _end(LakeError("nobody answered the question; nothing was changed", do_next=_ANSWER), debug=False)
     except Exception as error:
         foreseen = _usage(error) or _disk_full(error)
         if foreseen is None and debug:

@@ -177,7 +177,7 @@ COMMANDS = (
     Mistake("why {conf} shop.a x", 2, "'x' is no value of column id"),
     Mistake("restore {conf} shop.a 20200101000000000 --yes", 2, "there is no completed write of that requested time"),
     Mistake("restore {conf} shop.a weekly --yes", 2, "no savepoint has that comment [comment=weekly]"),
-    Mistake("restore {conf} shop.a {commit}", 1, "nobody answered the question; nothing was changed"),
+    Mistake("restore {conf} shop.a {commit}", 1, "nothing was changed. Next: give the option that answers it"),
     Mistake("savepoint delete {conf} shop.a weekly", 2, "there is no such savepoint [instant=weekly]"),
     Mistake("savepoint create {conf} shop.a 20200101000000000", 2, "there is no completed commit of that requested"),
     Mistake("quarantine list {conf} --since yesterday", 2, "this is not a time [time=yesterday]"),
