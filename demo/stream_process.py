@@ -28,6 +28,7 @@ class StreamProcess:
         environment: its environment variables.
         log: file for its standard error.
         say: called for every line of its standard error, from another thread; None for no call.
+        on_progress: called for every batch, from a thread of this object.
     """
 
     def __init__(
@@ -36,9 +37,10 @@ class StreamProcess:
         environment: Mapping[str, str],
         log: Path,
         say: Callable[[str], None] | None = None,
+        on_progress: Callable[[ProgressEvent], None] | None = None,
     ) -> None:
         self._log = log
-        self._on_progress: Callable[[ProgressEvent], None] = _nobody
+        self._on_progress = on_progress or _nobody
         self._say = say
         self._positions: Offsets = {}
         self._errors: dict[str, str] = {}

@@ -21,7 +21,7 @@ class Victim(StreamProcess):
     def __init__(
         self, conf: Path, environment: Mapping[str, str], log: Path, on_progress: Callable[[ProgressEvent], None]
     ) -> None:
-        super().__init__(conf, environment, log, on_progress)
+        super().__init__(conf, environment, log, on_progress=on_progress)
         self.log = log
         self._family: list[psutil.Process] = []
 

@@ -96,7 +96,8 @@ def test_a_live_database_ends_equal_in_the_lake(
         workload.start()
         wait_for_offsets(connect, 0.0, 240)
         environment = {**os.environ, **java_environment()}
-        stream = StreamProcess(settings(tmp_path, servers), environment, tmp_path / "stream.log", events.append)
+        log = tmp_path / "stream.log"
+        stream = StreamProcess(settings(tmp_path, servers), environment, log, on_progress=events.append)
         try:
             stream.wait_for_first_batch(120)
             database.execute(ADD)
