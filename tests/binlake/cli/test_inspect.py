@@ -48,7 +48,7 @@ def test_a_table_is_found_through_the_settings(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("_binlake_order", pa.int64())])
     config = TableConfig("orders", ("id",), "_binlake_order", 4, database="shop")
     HudiTable.create(open_storage(str(tmp_path)).sub("raw/shop.orders"), config, schema)
-    text = f"name: s\nlake: {{uri: 'file://{tmp_path}'}}\nkafka: {{bootstrap_servers: h, topics: [a]}}\n"
+    text = f"name: s\nlake: {{uri: 'file://{tmp_path}'}}\nkafka: {{bootstrap_servers: 'h:9092', topics: [a]}}\n"
     settings = Settings.parse(text + "tables: {path: 'raw/{database}.{table}'}")
     for name in ("shop.orders", "raw/shop.orders"):
         printed = shown(Inspection.of(name, settings))

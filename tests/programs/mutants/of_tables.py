@@ -289,6 +289,20 @@ TABLES = (
         ("tests/hudilake/table/test_metadata_commits.py::test_the_order_of_calls",),
     ),
     Mutant(
+        "stale-plan", "a compaction whose plan lacks a commit's file is given up", "its plan is not checked",
+        "pipeline/hudilake/services/compaction/completion.py",
+        "        if missing := sorted(logs - names):\n",
+        "        if missing := sorted(logs - logs):\n",
+        (f"{_COMPACTION}::test_a_commit_that_slipped_in_before_the_plan_is_noticed",),
+    ),
+    Mutant(
+        "older-writer", "a compaction waits for writers that began before it", "they are not looked for",
+        "pipeline/hudilake/services/compaction/completion.py",
+        "    if older := _older_writers(table, time):\n",
+        "    if older := _older_writers(table, time)[:0]:\n",
+        (f"{_WRITERS}::test_a_compaction_does_not_overtake", _COMPACTION),
+    ),
+    Mutant(
         "index-late-begin", "what a dead initialisation of the metadata table has begun late goes",
         "it is taken for a commit that has completed on the table alone",
         "pipeline/hudilake/metadata/services/upkeep.py",
@@ -317,20 +331,6 @@ TABLES = (
         "    table.timeline = Timeline.load(table.storage)\n",
         "        table.storage.delete(initial.in_state(state).path)\n",
         (_LATE_BEGIN,),
-    ),
-    Mutant(
-        "stale-plan", "a compaction whose plan lacks a commit's file is given up", "its plan is not checked",
-        "pipeline/hudilake/services/compaction/completion.py",
-        "        if missing := sorted(logs - names):\n",
-        "        if missing := sorted(logs - logs):\n",
-        (f"{_COMPACTION}::test_a_commit_that_slipped_in_before_the_plan_is_noticed",),
-    ),
-    Mutant(
-        "older-writer", "a compaction waits for writers that began before it", "they are not looked for",
-        "pipeline/hudilake/services/compaction/completion.py",
-        "    if older := _older_writers(table, time):\n",
-        "    if older := _older_writers(table, time)[:0]:\n",
-        (f"{_WRITERS}::test_a_compaction_does_not_overtake", _COMPACTION),
     ),
     Mutant(
         "page-checksum", "damaged pages of Parquet are told", "page checksums are not verified",

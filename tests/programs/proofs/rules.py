@@ -52,11 +52,6 @@ RULES = (
         "codec of their set has no character for (`bad_value`)",
     ),
     Rule(
-        "the binlog has an XA transaction, whose rows are not committed yet",
-        "without-kafka.md",
-        "a transaction is an XA transaction",
-    ),
-    Rule(
         "may have digits of a second in the form of MariaDB before",
         "without-kafka.md",
         "digits of a second in the form that MariaDB writes with `mysql56_temporal_format = OFF`",
