@@ -1,8 +1,8 @@
 """XA transactions: their rows are in the binlog where they were prepared, and count where they are committed.
 
 Between the two, whatever has happened to the stream, nothing need be kept: the rows are read from the binlog again. The
-server holds the locks of a prepared transaction, also after a restart, so no statement changes its rows or its tables
-meanwhile (measured on MariaDB 11.4: ALTER, RENAME, TRUNCATE and DROP wait).
+server holds the locks of a prepared transaction, also after a restart, so no statement changes its rows or their
+form meanwhile (measured on MariaDB 11.4: ALTER, RENAME, TRUNCATE and DROP wait; new defaults and ENUM members do not).
 """
 
 from __future__ import annotations

@@ -242,7 +242,11 @@ class RecordMaker:
 
     def _here(self, event: BinlogEvent) -> int | None:
         """The place in the piece; None before the start, from where on rows may have been given out by another."""
-        return len(self._piece.values) if offset_of(event.file, event.start) >= self._start else None
+        return len(self._piece.values) if self._offset(event) >= self._start else None
+
+    def _offset(self, event: BinlogEvent) -> int:
+        """The offset of an event; within one that stands for several, that of the next row."""
+        return offset_of(event.file, event.start) + self._row
 
     def _undo(self, statement: LoggedStatement, kind: StatementKind, event: BinlogEvent) -> None:
         """Leave out what the transaction has written, or has written since a savepoint."""
@@ -262,7 +266,7 @@ class RecordMaker:
         )
 
     def _note_statement(self, statement: LoggedStatement, kind: StatementKind, event: BinlogEvent) -> None:
-        offset = offset_of(event.file, event.start)
+        offset = self._offset(event)
         place = self._place(event)
         self._statement = place
         if offset < self._start:

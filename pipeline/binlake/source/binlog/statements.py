@@ -42,7 +42,8 @@ _PREPARE: Final = struct.Struct("<BIII")
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """The name of an XA transaction: its format, its global part and its branch."""
+    """The name of an XA transaction: the low 32 bits of its format, as XA_PREPARE events have them, its global part and
+    its branch."""
 
     format: int
     whole: bytes
@@ -114,7 +115,9 @@ class LoggedStatement:
     def xa(self) -> tuple[str, Xid] | None:
         """What it says of an XA transaction, in upper case, and of which; None for any other statement."""
         said = _XA.fullmatch(self.text)
-        return said and (said[1].upper(), Xid(int(said[4]), bytes.fromhex(said[2]), bytes.fromhex(said[3])))
+        if said is None:
+            return None
+        return said[1].upper(), Xid(int(said[4]) & 0xFFFFFFFF, bytes.fromhex(said[2]), bytes.fromhex(said[3]))
 
     @property
     def goes_on(self) -> bool:

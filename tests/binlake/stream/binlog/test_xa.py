@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from binlake.load.first.run import FirstLoad
+from binlake.source.binlog.places import offset_at
+from binlake.source.binlog.reading import BinlogSource
+from binlake.source.binlog.records import RecordPiece
 from binlake.source.binlog.statements import LoggedStatement
 from embedded.mariadb import EmbeddedMariaDB
 from hudilake.errors import BadInputError
@@ -98,6 +101,28 @@ def test_a_large_one_in_several_batches(server: EmbeddedMariaDB, tmp_path: Path)
     followed.check("t")
 
 
+def test_savepoints_where_reading_begins_inside(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    """The pieces are the same from each of their ends on, and so is what is known to be undone too late."""
+    followed = FollowedDatabase(server, tmp_path, "xa_inside")
+    followed.execute(TABLE)
+    undone = ("SAVEPOINT s", "INSERT INTO t SELECT seq, 1 FROM seq_1000_to_12500", "ROLLBACK TO s")
+    small = ("SAVEPOINT z", "INSERT INTO t VALUES (51, 51)", "ROLLBACK TO z", "INSERT INTO t VALUES (52, 52)")
+    first = ("CREATE TEMPORARY TABLE d (a INT)", "INSERT INTO t VALUES (50, 50)")  # before it, savepoints are none
+    followed.execute(prepared("'i'", *first, *undone, *small), "XA COMMIT 'i'")
+    source = BinlogSource.open(followed.settings())
+
+    def pieces(start: int) -> list[RecordPiece]:
+        return [one for one in source.pieces(start, server_id=0, ends=True) if one is not None]
+
+    whole = pieces(offset_at(followed.start))
+    inside = [number for number, one in enumerate(whole, 1) if not one.whole]
+    assert len(inside) == 2
+    for number in range(1, inside[-1] + 1):
+        rest = pieces(whole[number - 1].end)
+        assert [v for one in rest for v in one.values] == [v for one in whole[number:] for v in one.values]
+        assert sum(b"ROLLBACK" in v for one in rest for v in one.schema) == 1
+
+
 def test_rows_that_the_server_has_deleted_stop_the_stream(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed = FollowedDatabase(server, tmp_path, "xa_gone")
     followed.execute(TABLE, "INSERT INTO t VALUES (1, 1)")
@@ -159,6 +184,7 @@ def test_random_transactions_beside_each_other(server: EmbeddedMariaDB, tmp_path
     [
         ("XA COMMIT X'78',X'',1", ("COMMIT", "X'78',X'',1")),
         ("XA START X'00ff27',X'6272',12345", ("START", "X'00ff27',X'6272',12345")),
+        ("XA COMMIT X'78',X'',4294967299", ("COMMIT", "X'78',X'',3")),  # as its XA_PREPARE event says
         ("XA COMMIT X'78',X'',1 ONE PHASE", None),
         ("XA COMMIT 'x'", None),
     ],

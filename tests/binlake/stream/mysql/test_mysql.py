@@ -154,11 +154,11 @@ def test_xa_transactions(server: EmbeddedMySQL, tmp_path: Path, packed: bool) ->
     followed = FollowedDatabase(server, tmp_path, f"xa_{packed}")
     session = f"SET SESSION binlog_transaction_compression = {int(packed)}"
     followed.execute("CREATE TABLE t (a INT PRIMARY KEY, b TEXT)", "INSERT INTO t VALUES (1, ''), (2, ''), (3, '')")
-    for name, row in (("'x','y',7", 10), ("'x','z',7", 20)):
+    for name, row in (("'x','y',4294967303", 10), ("'x','z',7", 20)):
         followed.execute(session, prepared(name, f"INSERT INTO t VALUES ({row}, REPEAT('x', 900)), ({row + 1}, '')"))
     followed.execute("INSERT INTO t VALUES (4, '')")
     assert quarantined(followed) == 0
-    followed.execute("FLUSH BINARY LOGS", "XA COMMIT 'x','y',7", "XA ROLLBACK 'x','z',7")
+    followed.execute("FLUSH BINARY LOGS", "XA COMMIT 'x','y',4294967303", "XA ROLLBACK 'x','z',7")
     one_phase = ("XA START 'one'", "UPDATE t SET b = REPEAT('y', 900) WHERE a < 3", "XA END 'one'")
     followed.execute(session, *one_phase, "XA COMMIT 'one' ONE PHASE")
     followed.execute(session, prepared("'x'", "DELETE FROM t WHERE a = 11"), "XA COMMIT 'x'")
