@@ -9,6 +9,7 @@ _NAMES = "tests/whole/security/test_names.py"
 _TRANSACTIONS = "tests/binlake/stream/test_transactions.py"
 _CUTS = "tests/binlake/position/test_cuts.py"
 _RUNS = "tests/binlake/stream/test_several_runs.py"
+_XA = "tests/binlake/stream/binlog/test_xa.py"
 
 STREAMS = (
     Mutant(
@@ -276,5 +277,27 @@ STREAMS = (
         "        return not begins or (begins[0] is not None and _leads_to(place, begins[0]))\n",
         "        return not begins or begins[0] is None or _leads_to(place, begins[0])\n",
         (f"{_CUTS}::test_nor_before_the_stream_has_noticed",),
+    ),
+    Mutant(
+        "xa-prepared", "rows of a prepared XA transaction wait for its commit", "they count where they are prepared",
+        "pipeline/binlake/source/binlog/prepared.py",
+        "        self.preparing = event.type is EventType.MARIADB_GTID and bool(event.body[12] & _PREPARED_XA)\n",
+        "        self.preparing = False\n",
+        (f"{_XA}::test_rows_count_at_the_commit",),
+    ),
+    Mutant(
+        "xa-inside", "reading that begins inside a transaction knows which of its savepoints lie before",
+        "all of them seem to lie before",
+        "pipeline/binlake/source/binlog/records.py",
+        "        return offset_of(event.file, event.start) + self._row\n",
+        "        return offset_of(event.file, event.start)\n",
+        (f"{_XA}::test_savepoints_where_reading_begins_inside",),
+    ),
+    Mutant(
+        "xa-format", "an XA transaction with a format of more than 32 bits is found again", "it is looked for in vain",
+        "pipeline/binlake/source/binlog/statements.py",
+        "Xid(int(said[4]) & 0xFFFFFFFF, ",
+        "Xid(int(said[4]), ",
+        (f"{_XA}::test_statements",),
     ),
 )  # fmt: skip
