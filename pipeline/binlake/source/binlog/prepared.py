@@ -58,11 +58,12 @@ class PreparedTransactions:
             raise ValueError("an XA transaction that has no XA PREPARE")
 
     def prepare(self, event: BinlogEvent) -> None:
-        """The transaction in hand is prepared, or committed in one phase."""
+        """The transaction in hand is prepared, or committed in one phase. Raises as ``_refuse_two``."""
         xid, one_phase = Xid.prepared_in(event)
         if one_phase:
             self._places.pop(xid, None)
         else:
+            _refuse_two(xid, self._places.get(xid), event)
             self._places[xid] = self._begun
         self.preparing = False
 
@@ -130,6 +131,7 @@ class PreparedTransactions:
                 if event.type in BEGINS:
                     begun = event.start
                 elif event.type is EventType.XA_PREPARE and Xid.prepared_in(event)[0] == xid:
+                    _refuse_two(xid, place, event)
                     place = begun
                 elif xa_in(event, self._charsets) in (("COMMIT", xid), ("ROLLBACK", xid)):
                     place, is_over = None, True
@@ -141,4 +143,14 @@ class PreparedTransactions:
             f"the XA transaction {xid} is committed at {before.place}, and the binlog does not have its rows any more",
             do_next="load the tables anew under a new stream name; keep binlogs longer than transactions stay prepared "
             "(binlog_expire_logs_seconds)",
+        )
+
+
+def _refuse_two(xid: Xid, place: object, event: BinlogEvent) -> None:
+    """Raise UnsupportedError if there is a place already: the server lets each name be prepared once at a time, and XA
+    PREPARE has 32 bits of a format that may have 63."""
+    if place is not None:
+        raise UnsupportedError(
+            f"two XA transactions that the binlog does not tell apart are prepared at {event.place}: {xid}",
+            do_next="give them other gtrids, or read this server through Debezium and Kafka",
         )

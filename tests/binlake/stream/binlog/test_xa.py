@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
+import struct
 import time
 from pathlib import Path
 
 import pytest
 
 from binlake.load.first.run import FirstLoad
+from binlake.source.binlog.dump import BinlogEvent, EventType
 from binlake.source.binlog.places import offset_at
+from binlake.source.binlog.prepared import PreparedTransactions
 from binlake.source.binlog.reading import BinlogSource
 from binlake.source.binlog.records import RecordPiece
 from binlake.source.binlog.statements import LoggedStatement
 from embedded.mariadb import EmbeddedMariaDB
-from hudilake.errors import BadInputError
+from hudilake.errors import BadInputError, UnsupportedError
 from tests.binlake.stream.binlog.followed import FollowedDatabase
 from tests.hypothesis_profile import scaled
 from tests.judges import hudi_rs
@@ -192,3 +195,44 @@ def test_random_transactions_beside_each_other(server: EmbeddedMariaDB, tmp_path
 def test_statements(text: str, said: tuple[str, str] | None) -> None:
     xa = LoggedStatement("", text).xa
     assert (xa and (xa[0], str(xa[1]))) == said
+
+
+def event(kind: EventType, start: int, body: bytes = b"") -> BinlogEvent:
+    return BinlogEvent(kind, 0, 1, "log.000001", start, start + 10, body)
+
+
+def xa_prepare(start: int, name: bytes) -> BinlogEvent:
+    return event(EventType.XA_PREPARE, start, struct.pack("<?III", False, 3, len(name), 0) + name)
+
+
+def committed(name: bytes) -> BinlogEvent:
+    text = f"XA COMMIT X'{name.hex()}',X'',3".encode()
+    return event(EventType.QUERY, 90, struct.pack("<IIBHH", 1, 0, 0, 0, 0) + b"\0" + text)
+
+
+@pytest.mark.parametrize("second", [b"x", b"y"])
+def test_two_that_are_prepared_under_one_name_are_not_told_apart(second: bytes) -> None:
+    """While they are read, and where a new reader looks for one of them. The control has other names."""
+    gtid = bytes(13)
+    log = [event(EventType.MARIADB_GTID, 10, gtid), xa_prepare(20, b"x")]
+    log += [event(EventType.MARIADB_GTID, 30, gtid), xa_prepare(40, second)]
+
+    def read(into: PreparedTransactions) -> None:
+        for one in log:
+            into.begin(one) if one.type is EventType.MARIADB_GTID else into.prepare(one)
+
+    def look() -> list[BinlogEvent]:
+        new = PreparedTransactions(
+            lambda _, start: (one for one in log if one.start >= start), lambda: [log[0].file], {}
+        )
+        return list(new.events_of(committed(b"x"), 0))
+
+    none = PreparedTransactions(lambda *_: iter(()), list, {})
+    for work in (lambda: read(none), look):
+        if second == b"x":
+            with pytest.raises(
+                UnsupportedError, match=r"does not tell apart are prepared at log\.000001:40: X'78',X'',3\."
+            ):
+                work()
+        else:
+            work()
