@@ -7,12 +7,15 @@ from tests.programs.mutants.mutant import Mutant
 _AVRO = "tests/binlake/decode/templates/test_avro_templates.py"
 _WAL = "tests/binlake/hbase/formats/test_wal_templates.py"
 _KERNEL = "pipeline/binlake/decode/templates/avro_kernel.py"
+_CHECK = "pipeline/binlake/decode/templates/avro_check.py"
+_CHECK_KERNEL = "pipeline/binlake/decode/templates/avro_check_kernel.py"
 _PROGRAM = "pipeline/binlake/decode/templates/avro_program.py"
 _CELLS = "pipeline/binlake/decode/templates/avro_cells.py"
 _SCAN = "pipeline/binlake/decode/templates/avro_scan.py"
 _WAL_KERNEL = "pipeline/binlake/hbase/formats/wal_kernel.py"
 _WAL_SCAN = "pipeline/binlake/hbase/formats/wal_scan.py"
 _BAD_VALUES = (f"{_AVRO}::test_bytes_that_are_no_value",)
+_CHECKED = ("tests/binlake/decode/templates/test_avro_check.py::test_bytes_that_are_and_are_no_value",)
 _LEFT = (f"{_WAL}::test_entries_that_are_left",)
 _BASE64 = (f"{_WAL}::test_text_that_is_and_is_no_base64",)
 
@@ -34,7 +37,7 @@ COMPILED = (
     Mutant(
         "avro-utf8", "a text that is not UTF-8 is left", "its bytes are taken",
         _KERNEL,
-        "if step == READ_TEXT and not _is_utf8(text, words, cursor, cursor + number):",
+        "if step == READ_TEXT and not is_utf8(text, words, cursor, cursor + number):",
         "if step == READ_TEXT and number < 0:",
         _BAD_VALUES,
     ),
@@ -97,15 +100,15 @@ COMPILED = (
     Mutant(
         "avro-symbol", "an enum has a symbol of its own", "it has one of the next enum",
         _KERNEL,
-        "if cursor == _BAD or number < 0 or number >= steps[n - 1, 3]:",
-        "if cursor == _BAD or number < 0:",
+        "if cursor == BAD or number < 0 or number >= steps[n - 1, 3]:",
+        "if cursor == BAD or number < 0:",
         _BAD_VALUES,
     ),
     Mutant(
         "avro-symbol-negative", "the number of a symbol is not negative", "it may be",
         _KERNEL,
-        "if cursor == _BAD or number < 0 or number >= steps[n - 1, 3]:",
-        "if cursor == _BAD or number >= steps[n - 1, 3]:",
+        "if cursor == BAD or number < 0 or number >= steps[n - 1, 3]:",
+        "if cursor == BAD or number >= steps[n - 1, 3]:",
         _BAD_VALUES,
     ),
     Mutant(
@@ -163,6 +166,104 @@ COMPILED = (
         "        good &= reading.what[slot] == TEXT\n",
         "        good &= reading.what[slot] >= 0\n",
         (f"{_AVRO}::test_an_event_without_a_table",),
+    ),
+    Mutant(
+        "avro-int", "an int has 32 bits, in at most 5 bytes", "the compiled reader takes a long for it",
+        _KERNEL,
+        "number, cursor = zigzag_int(text, cursor, end)\n                        else:",
+        "number, cursor = zigzag(text, cursor, end)\n                        else:",
+        _BAD_VALUES,
+    ),
+    Mutant(
+        "avro-int-bytes", "an int has at most 5 bytes", "it has up to 10",
+        _KERNEL,
+        "if behind - cursor > _INT_BYTES or not -_INT_LIMIT <= number < _INT_LIMIT:",
+        "if not -_INT_LIMIT <= number < _INT_LIMIT:",
+        _BAD_VALUES,
+    ),
+    Mutant(
+        "avro-check", "fastavro reads no record that is not valid", "it reads any",
+        "pipeline/binlake/decode/formats/avro_records.py",
+        "    if fault is not None:\n        raise RefusedRecordError(fault)\n",
+        "",
+        ("tests/binlake/decode/formats/test_plain_avro.py::test_bytes_that_are_no_value",),
+    ),
+    Mutant(
+        "avro-check-boolean", "a boolean that is neither 0 nor 1 is refused", "it is true",
+        _CHECK_KERNEL,
+        "            if text[cursor] > 1:\n                return NO_BOOLEAN\n",
+        "",
+        _CHECKED,
+    ),
+    Mutant(
+        "avro-check-symbol", "a symbol has a number that is not negative", "-1 is the last symbol",
+        _CHECK_KERNEL,
+        "if step == ENUM and not 0 <= number < arg:",
+        "if step == ENUM and number >= arg:",
+        _CHECKED,
+    ),
+    Mutant(
+        "avro-check-branch", "a branch of a union has a number that is not negative", "-1 is a branch",
+        _CHECK_KERNEL,
+        "                if not 0 <= number < arg:\n                    return NO_BRANCH\n",
+        "                if number >= arg:\n                    return NO_BRANCH\n",
+        _CHECKED,
+    ),
+    Mutant(
+        "avro-check-int", "the number of a symbol or branch is an int", "it is a long",
+        _CHECK_KERNEL,
+        "= zigzag_int(text, cursor, end)\n            if cursor == BAD:\n                return NO_INT\n",
+        "= zigzag(text, cursor, end)\n            if cursor == BAD:\n                return NO_INT\n",
+        _CHECKED,
+    ),
+    Mutant(
+        "avro-check-length", "a text or bytes of a negative length is refused", "the walk goes back",
+        _CHECK_KERNEL,
+        "                if number < 0:\n                    return NO_LENGTH\n",
+        "",
+        _CHECKED,
+    ),
+    Mutant(
+        "avro-check-utf8", "a key or text that is not UTF-8 is refused", "it is taken",
+        _CHECK_KERNEL,
+        "if step != BYTES and not is_utf8(text, words, cursor, cursor + number):",
+        "if step < LONG_STEP and not is_utf8(text, words, cursor, cursor + number):",
+        _CHECKED,
+    ),
+    Mutant(
+        "avro-check-size", "a block ends where its size says", "its size is not looked at",
+        _CHECK_KERNEL,
+        "                if entered[depth, _END] not in (_NONE, cursor):\n                    return NO_SIZE\n",
+        "",
+        _CHECKED,
+    ),
+    Mutant(
+        "avro-check-count", "a block has no more items than bytes that are left", "it may have any number",
+        _CHECK_KERNEL,
+        "if not 0 <= number <= end - cursor:",
+        "if number > end:",
+        _CHECKED,
+    ),
+    Mutant(
+        "avro-check-finite", "a number that is not finite is refused, as JSON has none", "it becomes null",
+        _CHECK_KERNEL,
+        "    if special_byte != _NONE:\n",
+        "    if special_byte == end:\n",
+        _CHECKED,
+    ),
+    Mutant(
+        "avro-check-whole", "a record ends where its message ends", "bytes behind it are passed over",
+        _CHECK_KERNEL,
+        "    if cursor != end:\n        return LONGER\n",
+        "",
+        _CHECKED,
+    ),
+    Mutant(
+        "avro-check-twice", "a map has a key once", "the last one counts",
+        _CHECK,
+        "            if len(set(spans)) == len(spans):\n",
+        "            if len(set(spans)) <= len(spans):\n",
+        _CHECKED,
     ),
     Mutant(
         "wal-base64", "a character of base64 has six bits", "any has",

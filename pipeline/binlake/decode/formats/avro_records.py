@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
@@ -15,23 +13,19 @@ import msgspec
 from binlake.decode.messages.format_detection import AVRO_HEAD_BYTES
 from binlake.decode.options import DecodeOptions
 from binlake.decode.quarantine import Fault, Reason
-
-_DEEPEST = 16
-#: What fastavro's errors say of the object that it reads: each attempt would tell the same fault in other words.
-_ADDRESS = re.compile(r" from <_io\.BytesIO object at 0x[0-9a-f]+>")
-_BAD = (ValueError, EOFError, IndexError, KeyError, TypeError, OverflowError, RecursionError, UnicodeDecodeError)
+from binlake.decode.templates.avro_check import AvroCheck
 
 
 class ReadSchema(Protocol):
-    """A schema that is ready for reading. ``floats``: whether any number in it is a float."""
+    """A schema that is ready for reading."""
 
     @property
     def parsed(self) -> Any:  # noqa: ANN401 - fastavro's
         """The schema as fastavro has parsed it, without logical types."""
 
     @property
-    def floats(self) -> bool:
-        """Tells whether any number in the schema is a float."""
+    def check(self) -> AvroCheck:
+        """What tells whether a record is valid."""
 
 
 S = TypeVar("S", bound=ReadSchema)
@@ -87,28 +81,7 @@ class Opener(Generic[S]):
 
 def json_of(value: bytes, start: int, schema: ReadSchema, named: str) -> bytes:
     """The record from ``start`` to the end of a value as JSON. Raises Refused. ``named``: the schema, for messages."""
-    source, size = io.BytesIO(value[start:]), len(value) - start
-    try:
-        record = fastavro.schemaless_reader(source, schema.parsed, None)
-        if source.tell() != size:
-            raise ValueError(f"{size - source.tell()} bytes are left over")
-        if schema.floats and not _finite(record, _DEEPEST):
-            raise RefusedRecordError(Fault(Reason.NAN, "a number that is not finite"))
-        return msgspec.json.encode(record)
-    except _BAD as error:
-        detail = f"no record of {named}: {type(error).__name__} {_ADDRESS.sub('', str(error))}"
-        raise RefusedRecordError(Fault(Reason.MALFORMED_AVRO, detail[:300])) from error
-
-
-def _finite(value: Any, depth: int) -> bool:  # noqa: ANN401 - what Avro holds
-    """Whether the value contains no NaN and no infinite float: JSON would turn them into null."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    parts: Any
-    if isinstance(value, dict):
-        parts = value.values()
-    elif isinstance(value, list):
-        parts = value
-    else:
-        return True
-    return not depth or all(_finite(part, depth - 1) for part in parts if isinstance(part, float | dict | list))
+    fault = schema.check.fault(value, start, named)
+    if fault is not None:
+        raise RefusedRecordError(fault)
+    return msgspec.json.encode(fastavro.schemaless_reader(io.BytesIO(value[start:]), schema.parsed, None))

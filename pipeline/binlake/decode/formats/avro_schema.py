@@ -10,6 +10,7 @@ from typing import Any
 
 import fastavro
 
+from binlake.decode.templates.avro_check import AvroCheck, avro_check
 from binlake.decode.types.columns import ConnectField
 
 _PRIMITIVES = {
@@ -30,11 +31,11 @@ _PRIMITIVES = {
 
 @dataclass(frozen=True, eq=False)
 class WriterSchema:
-    """A parsed schema that is ready for reading, its Connect schema, and whether any number in it is a float."""
+    """A parsed schema that is ready for reading, its Connect schema, and the check of its records."""
 
     parsed: Any
     connect: ConnectField
-    floats: bool
+    check: AvroCheck
 
 
 @lru_cache(maxsize=512)
@@ -42,11 +43,10 @@ def writer_schema(text: str) -> WriterSchema:
     """Parse the registry's schema text, once for each text. Raises ValueError if it is not an Avro schema."""
     try:
         document = json.loads(text)
-        plain = without_logical_types(document)
-        floats = '"float"' in text or '"double"' in text
         connect = _field(document, "", {}, "")
         check_bounded(document)
-        return WriterSchema(fastavro.parse_schema(plain), connect, floats)
+        parsed = fastavro.parse_schema(without_logical_types(document))
+        return WriterSchema(parsed, connect, avro_check(parsed))
     except (ValueError, KeyError, TypeError, RecursionError, fastavro.schema.SchemaParseException) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from binlake.decode.changes import Column
 from binlake.decode.formats.avro_schema import check_bounded, without_logical_types
+from binlake.decode.templates.avro_check import AvroCheck, avro_check
 from binlake.decode.types.mysql_types import UTC_MICROSECONDS, decimal_lake_type
 from binlake.decode.types.wires import JSON_TEXT
 
@@ -45,14 +46,14 @@ _LOGICAL: Mapping[tuple[str, str], tuple[str, pa.DataType]] = {
 
 @dataclass(frozen=True, eq=False)
 class PlainSchema:
-    """A parsed schema that is ready for reading, the columns of its fields, and whether any number in it is a float.
+    """A parsed schema that is ready for reading, the columns of its fields, and the check of its records.
 
     ``columns``: for a schema that is no record, one column without a name.
     """
 
     parsed: Any
     columns: tuple[Column, ...]
-    floats: bool
+    check: AvroCheck
     record: bool
 
 
@@ -63,13 +64,12 @@ def plain_schema(text: str) -> PlainSchema:
         document = json.loads(text)
         parsed = fastavro.parse_schema(without_logical_types(document))
         check_bounded(document)
-        floats = '"float"' in text or '"double"' in text
         named: dict[str, Any] = {}
         full: Any = fastavro.parse_schema(document, named)  # references become full names
         record = isinstance(full, dict) and full.get("type") == "record"
         fields = full["fields"] if record else [{"name": "", "type": full}]
         columns = tuple(_column(field["name"], field["type"], named) for field in fields)
-        return PlainSchema(parsed, columns, floats, record)
+        return PlainSchema(parsed, columns, avro_check(parsed), record)
     except (ValueError, KeyError, TypeError, RecursionError, fastavro.schema.SchemaParseException) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 

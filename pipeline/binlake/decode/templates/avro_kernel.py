@@ -34,19 +34,20 @@ _Words = npt.NDArray[np.uint64]
 #: symbols. UNION: of null and a value, ``arg`` is the branch of null; behind null the walk goes on at step ``more``.
 #: ONLY: a union of one branch. BEGIN: a nested record begins, whose slot becomes NESTED. MARK: store the place in row
 #: ``slot`` of the marks.
-READ_LONG, READ_BOOLEAN, READ_FLOAT, READ_DOUBLE, READ_TEXT, READ_BYTES, READ_FIXED, READ_ENUM = range(8)
-UNION, ONLY, BEGIN, MARK = range(8, 12)
+READ_INT, READ_LONG, READ_BOOLEAN, READ_FLOAT, READ_DOUBLE, READ_TEXT, READ_BYTES, READ_FIXED, READ_ENUM = range(9)
+UNION, ONLY, BEGIN, MARK = range(9, 13)
 
-_BAD = -1
+BAD = -1
 _CONTINUED, _SEVEN_BITS, _LAST_SHIFT, _LAST_BYTE = 0x80, 0x7F, 63, 1
 _HIGH_BITS = 0x8080808080808080
-_FLOAT_BITS, _FLOAT_SPECIAL, _DOUBLE_SPECIAL = 0xFFFFFFFF, 0x7F800000, 0x7FF0000000000000
+_FLOAT_BITS, FLOAT_SPECIAL, DOUBLE_SPECIAL = 0xFFFFFFFF, 0x7F800000, 0x7FF0000000000000
+_INT_BYTES, _INT_LIMIT = 5, 2**31
 _WORD = 8
 
 
 @njit(nogil=True)
 def zigzag(text: _Bytes, cursor: int, end: int) -> tuple[int, int]:
-    """The zigzag number of 64 bits at ``cursor``, and the place behind it; _BAD as the place if there is none."""
+    """The zigzag number of 64 bits at ``cursor``, and the place behind it; BAD as the place if there is none."""
     value, shift = np.uint64(0), 0
     while cursor < end and shift <= _LAST_SHIFT:
         byte = text[cursor]
@@ -58,7 +59,16 @@ def zigzag(text: _Bytes, cursor: int, end: int) -> tuple[int, int]:
             half = np.int64(value >> np.uint64(1))
             return int(-half - 1 if value & np.uint64(1) else half), cursor
         shift += 7
-    return 0, _BAD
+    return 0, BAD
+
+
+@njit(nogil=True)
+def zigzag_int(text: _Bytes, cursor: int, end: int) -> tuple[int, int]:
+    """The zigzag number of 32 bits in at most 5 bytes, as Java's reader has it; BAD as the place if there is none."""
+    number, behind = zigzag(text, cursor, end)
+    if behind - cursor > _INT_BYTES or not -_INT_LIMIT <= number < _INT_LIMIT:
+        return 0, BAD
+    return number, behind
 
 
 @njit(nogil=True)
@@ -67,7 +77,7 @@ def _tail(text: _Bytes, cursor: int, end: int) -> bool:
 
 
 @njit(nogil=True)
-def _is_utf8(text: _Bytes, words: _Words, cursor: int, end: int) -> bool:
+def is_utf8(text: _Bytes, words: _Words, cursor: int, end: int) -> bool:
     """Whether bytes are UTF-8 as Python's strict decoder takes it: nothing overlong, no surrogates (RFC 3629)."""
     while cursor + _WORD <= end and words[cursor] & np.uint64(_HIGH_BITS) == 0:
         cursor += _WORD
@@ -124,23 +134,26 @@ def walk(
             step, slot = steps[n, 0], steps[n, 1]
             n += 1
             if step <= READ_BYTES:
-                if step == READ_LONG or step >= READ_TEXT:
+                if step <= READ_LONG or step >= READ_TEXT:
                     if cursor < end and text[cursor] < _CONTINUED:
                         number = int(text[cursor] >> 1) ^ -int(text[cursor] & 1)
                         cursor += 1
                     else:
-                        number, cursor = zigzag(text, cursor, end)
-                        if cursor == _BAD:
+                        if step == READ_INT:
+                            number, cursor = zigzag_int(text, cursor, end)
+                        else:
+                            number, cursor = zigzag(text, cursor, end)
+                        if cursor == BAD:
                             good = False
                             break
-                    if step == READ_LONG:
+                    if step <= READ_LONG:
                         if slot != NO_SLOT:
                             what[slot, row], value[slot, row] = INT, number
                         continue
                     if number < 0 or number > end - cursor:
                         good = False
                         break
-                    if step == READ_TEXT and not _is_utf8(text, words, cursor, cursor + number):
+                    if step == READ_TEXT and not is_utf8(text, words, cursor, cursor + number):
                         good = False
                         break
                     if slot != NO_SLOT:
@@ -159,10 +172,10 @@ def walk(
                     if cursor + size > end:
                         good = False
                         break
-                    bits, special = words[cursor], np.uint64(_DOUBLE_SPECIAL)
+                    bits, special = words[cursor], np.uint64(DOUBLE_SPECIAL)
                     if step == READ_FLOAT:
                         bits &= np.uint64(_FLOAT_BITS)
-                        special = np.uint64(_FLOAT_SPECIAL)
+                        special = np.uint64(FLOAT_SPECIAL)
                     if bits & special == special:
                         good = False
                         break
@@ -198,8 +211,8 @@ def walk(
                     what[slot, row], value[slot, row], length[slot, row] = BINARY, cursor, arg
                 cursor += arg
             else:
-                number, cursor = zigzag(text, cursor, end)
-                if cursor == _BAD or number < 0 or number >= steps[n - 1, 3]:
+                number, cursor = zigzag_int(text, cursor, end)
+                if cursor == BAD or number < 0 or number >= steps[n - 1, 3]:
                     good = False
                     break
                 if slot != NO_SLOT:

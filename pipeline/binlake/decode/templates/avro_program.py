@@ -24,6 +24,7 @@ from binlake.decode.templates.avro_kernel import (
     READ_ENUM,
     READ_FIXED,
     READ_FLOAT,
+    READ_INT,
     READ_LONG,
     READ_TEXT,
     UNION,
@@ -43,7 +44,7 @@ _DEEPEST = 3
 _NEEDED = ({"before", "after", "source", "op"}, {"db", "table", "file", "pos"})
 
 _READS = {
-    "int": (READ_LONG, INT),
+    "int": (READ_INT, INT),
     "long": (READ_LONG, INT),
     "boolean": (READ_BOOLEAN, TRUE),
     "float": (READ_FLOAT, FLOAT),

@@ -208,6 +208,31 @@ def test_a_key_that_cannot_be_read_refuses_its_record(registry: Registry) -> Non
     assert found.changes[0].schema.key == ("id",)
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "spelling"),
+    [
+        ("boolean", True, b"\2"),
+        ({"type": "enum", "name": "Level", "symbols": ["LOW", "HIGH"]}, "HIGH", b"\1"),
+        ("int", 1, b"\x81\x80\x80\x80\x10"),
+        ("long", 1, b"\xff" * 9 + b"\3"),
+        ({"type": "array", "items": "int"}, [1], b"\1\4\2\0"),
+    ],
+    ids=["boolean", "enum", "int", "long", "array"],
+)
+def test_a_key_whose_bytes_are_no_value_refuses_its_record(
+    registry: Registry,
+    kind: Any,  # noqa: ANN401 - Avro
+    value: object,
+    spelling: bytes,
+) -> None:
+    writer = Writer()
+    good = writer.message(avro_of(GOOD_SCHEMA), event(1))
+    key = writer.message({"type": "record", "name": "Key", "fields": [{"name": "id", "type": kind}]}, {"id": value})
+    found = decoded(registry, writer, [good, good], keys=[key, key[:5] + spelling])
+    assert reasons(found) == {1: "malformed_avro"}
+    assert found.quarantined[0].detail.startswith("key: no record of schema 2: ")
+
+
 def test_a_registry_without_an_answer_is_no_bad_input(registry: Registry) -> None:
     writer = Writer()
     value = writer.message(avro_of(GOOD_SCHEMA), event(1))

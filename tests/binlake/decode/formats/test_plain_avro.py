@@ -120,6 +120,19 @@ def test_a_record_without_a_value_deletes_by_its_key(registry: Registry) -> None
     assert [(q.offset, q.reason) for q in found.quarantined] == [(2, "malformed_avro"), (3, "missing_key")]
 
 
+def test_bytes_that_are_no_value() -> None:
+    """fastavro takes each: an enum, a branch of a union, a boolean, a number."""
+    fields = [{"name": "id", "type": "int"}, {"name": "kind", "type": ENUM}]
+    fields += [{"name": "either", "type": ["null", "string", "long"]}, {"name": "ok", "type": "boolean"}]
+    good = b"\2\0\4\6\1"
+    bad = [b"\2\1\4\6\1", b"\2\0\1\6\1", b"\2\0\4\6\2", b"\x80\x80\x80\x80\x10\0\4\6\1"]
+    schema = {"type": "record", "name": "R", "fields": fields}
+    found = read([good, *bad, good], [None] * 6, None, avro_schema=json.dumps(schema))
+    assert rows(found) == [{"id": 1, "kind": "A", "either": "3", "ok": True}] * 2
+    assert [(q.offset, q.reason) for q in found.quarantined] == [(n, "malformed_avro") for n in range(1, 5)]
+    assert found.quarantined[1].detail.endswith("the union has no branch of this number in either, byte 2")
+
+
 def test_faults(registry: Registry) -> None:
     values: list[bytes | None] = [
         body(SCHEMA, ROW, 9),

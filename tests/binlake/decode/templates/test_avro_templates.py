@@ -22,7 +22,7 @@ from binlake.decode.options import DecodeOptions, EventFormat
 from binlake.decode.schemas.schemas import NoSchemas, SchemaSource
 from binlake.decode.templates import avro_scan
 from tests.binlake.decode import recordings
-from tests.binlake.decode.events import declared
+from tests.binlake.decode.events import declared, reasons
 from tests.binlake.decode.formats.avro_recordings import Writer
 from tests.binlake.decode.mangled import changed_bytes, mangled
 from tests.binlake.decode.ways import same
@@ -304,14 +304,19 @@ OTHER: Schema = {"type": "enum", "name": "Other", "symbols": ["NONE"]}
 NAN, INFINITE = struct.pack("<d", float("nan")), struct.pack("<d", float("-inf"))
 #: A type of a column, bytes of it that are read, and bytes that are none of its values. Another number follows them.
 SPELLINGS: list[tuple[Schema, list[bytes], list[bytes]]] = [
+    (
+        "int",
+        [b"\xff\xff\xff\xff\x0f", b"\xfe\xff\xff\xff\x0f", b"\x82\0"],
+        [b"\x80\x80\x80\x80\x10", b"\x81\x80\x80\x80\x10", b"\x82\x80\x80\x80\x80\0"],
+    ),
     ("long", [b"\xff" * 9 + b"\x01", b"\xfe" + b"\xff" * 8 + b"\x01"], [b"\xff" * 9 + b"\x03", b"\xff" * 10 + b"\x01"]),
     ("bytes", [b"\0", b"\4\xff\0"], [b"\3" + b"\4" * 9]),
     ("boolean", [b"\0", b"\1"], [b"\2", b"\xff"]),
     ("float", [struct.pack("<f", 3.4e38)], [struct.pack("<f", float("inf")), struct.pack("<f", float("nan"))]),
     ("double", [struct.pack("<d", 1.7e308)], [NAN, INFINITE]),
-    (["null", "int"], [b"\0", b"\2\6"], [b"\4\6", b"\1\6", b"\x82\0\6"]),
+    (["null", "int"], [b"\0", b"\2\6"], [b"\4\6", b"\1\6"]),
     (["int"], [b"\0\6"], [b"\2\6", b"\1\6"]),
-    (LEVEL, [b"\0", b"\2"], [b"\4", b"\1"]),
+    (LEVEL, [b"\0", b"\2"], [b"\4", b"\1", b"\x82\x80\x80\x80\x80\0"]),
     (
         "string",
         [
@@ -331,18 +336,30 @@ SPELLINGS: list[tuple[Schema, list[bytes], list[bytes]]] = [
 
 @pytest.mark.parametrize(("kind", "good", "bad"), SPELLINGS, ids=[str(kind)[:20] for kind, _, _ in SPELLINGS])
 def test_bytes_that_are_no_value(kind: Schema, good: list[bytes], bad: list[bytes]) -> None:
-    """Each is left to the general decoder, which says what it is."""
+    """Each is left to the general decoder, which refuses it."""
     writer, columns = Writer(), {"c": kind, "end": OTHER}
     values: list[bytes | None] = [spelled(writer, columns, value + b"\0") for value in good]
     assert check(writer, values).by_template == len(good)
     for value in bad:
-        assert check(writer, [*values, spelled(writer, columns, value + b"\0"), *values]).by_template == 2 * len(good)
+        found = check(writer, [*values, spelled(writer, columns, value + b"\0"), *values])
+        assert found.by_template == 2 * len(good)
+        assert reasons(found).keys() == {len(good)}
+
+
+def test_a_branch_in_more_bytes_than_it_needs() -> None:
+    """It is legal: the general decoder reads it."""
+    writer = Writer()
+    found = check(writer, [spelled(writer, {"c": ["null", "int"], "end": OTHER}, b"\x82\0\6" + b"\0")])
+    assert found.by_template == 0
+    assert found.changes[0].rows["c"].to_pylist() == [3]
 
 
 def test_a_length_that_leads_back() -> None:
     """One byte is both the length of a text, -1, and the number behind it."""
     writer = Writer()
-    assert check(writer, [spelled(writer, {"c": "bytes", "end": "int"}, b"\1")]).by_template == 0
+    found = check(writer, [spelled(writer, {"c": "bytes", "end": "int"}, b"\1")])
+    assert found.by_template == 0
+    assert reasons(found) == {0: "malformed_avro"}
 
 
 def test_null_may_be_either_branch() -> None:
