@@ -6,8 +6,7 @@ import math
 import os
 import signal
 import threading
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from types import FrameType
 from typing import Any
@@ -83,6 +82,17 @@ def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsClust
         yield cluster
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Generator[None, object, object]:
+    """Of the cases of a test with ``first(n)`` all but n take the mark ``full``, whichever of them the run asks for."""
+    made = yield
+    for number, case in enumerate(made if isinstance(made, list) else ()):
+        mark = case.get_closest_marker("first")
+        if mark is not None and number >= mark.args[0]:
+            case.add_marker("full")
+    return made
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests with services first, the shared Spark session's before all.
 
@@ -91,24 +101,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ``BINLAKE_TEST_ORDER`` draws the order of the modules among their like: a run that may end early leaves out others
     each time.
     """
-    _leave_out_all_but_the_first(items)
     # What tests start, other runs of pytest among it, is whole.
     drawn = os.environ.pop("BINLAKE_TEST_ORDER", None)
     end = float(os.environ.pop("BINLAKE_TEST_END", math.inf))
     items.sort(key=lambda item: (_rank(item), 0 if drawn is None else crc32(f"{drawn} {item.path}".encode())))
     for item in items:
         item.stash[END] = end
-
-
-def _leave_out_all_but_the_first(items: list[pytest.Item]) -> None:
-    """Of the cases of a test with ``first(n)`` all but n take the mark ``full``."""
-    cases: Counter[str] = Counter()
-    for item in items:
-        if mark := item.get_closest_marker("first"):
-            test = item.nodeid.partition("[")[0]
-            cases[test] += 1
-            if cases[test] > mark.args[0]:
-                item.add_marker("full")
 
 
 def _rank(item: pytest.Item) -> int:

@@ -116,3 +116,15 @@ def test_what_would_begin_after_the_end_is_left_out_and_said(end: str, closing: 
     # What .ci/run looks for.
     assert ("SKIPPED [1] tests/conftest.py" in done.stdout) == (end == "1")
     assert ("not run: " in done.stdout) == (end == "1")
+
+
+@pytest.mark.parametrize(("marks", "case", "taken"), [("full", 1, 0), ("full", 2, 1)])
+def test_failed_cases_of_a_test_with_first_are_those_of_their_suite_when_they_run_alone(
+    marks: str, case: int, taken: int
+) -> None:
+    """Which cases come first does not depend on how many of them a run collects."""
+    (parameters,) = [mark for mark in vars(test_what_else_fails_fails)["pytestmark"] if mark.name == "parametrize"]
+    test = f"{Path(__file__).relative_to(ROOT)}::{test_what_else_fails_fails.__name__}[{parameters.args[1][case].id}]"
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", "-m", marks, test]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines().count(test) == taken, done.stdout
