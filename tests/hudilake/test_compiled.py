@@ -38,8 +38,9 @@ SHOW = "import top; print(top.top(1), sum(top.top.stats.cache_hits.values()))"
 
 def shown(place: Path, added: int, factor: int) -> str:
     """What a new process computes, and how often it took kept code."""
+    # Without -B Python may take the bytecode of a file that changed within the same second.
     (place / "inner.py").write_text(INNER.format(added=added, factor=factor))
-    done = subprocess.run([sys.executable, "-c", SHOW], cwd=place, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-B", "-c", SHOW], cwd=place, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 def import_for_tasks() -> None:
     """Import what tasks call for: decoders of bytes, hashes of keys, expressions over columns."""
+    import binlake.decode.templates.avro_check_kernel
     import binlake.decode.templates.avro_scan
     import binlake.decode.templates.scan
     import binlake.hbase.formats.hbase_avro
