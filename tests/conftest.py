@@ -93,7 +93,7 @@ def pytest_pycollect_makeitem() -> Generator[None, object, object]:
     return made
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the tests with services first, the shared Spark session's before all.
 
     With two workers the first begins with these and the second with the others; who is through takes from the end of
@@ -103,10 +103,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     # What tests start, other runs of pytest among it, is whole.
     drawn = os.environ.pop("BINLAKE_TEST_ORDER", None)
-    end = float(os.environ.pop("BINLAKE_TEST_END", math.inf))
+    config.stash[END] = float(os.environ.pop("BINLAKE_TEST_END", math.inf))
     items.sort(key=lambda item: (_rank(item), 0 if drawn is None else crc32(f"{drawn} {item.path}".encode())))
-    for item in items:
-        item.stash[END] = end
 
 
 def _rank(item: pytest.Item) -> int:
@@ -118,7 +116,7 @@ def _rank(item: pytest.Item) -> int:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Leave out what would begin after ``BINLAKE_TEST_END``, in seconds of Unix time."""
-    if now_ms() / 1000 > item.stash[END]:
+    if now_ms() / 1000 > item.config.stash[END]:
         pytest.skip("not run: the time of BINLAKE_TEST_END is over")
 
 

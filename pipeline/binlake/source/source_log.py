@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from binlake.decode.changes import RawRecords
 from binlake.settings import Settings
@@ -21,6 +21,7 @@ from binlake.source.offsets import Offsets, Ranges
 from binlake.source.positions import end_offsets, first_offsets, retention_ms
 
 _CHUNK_RECORDS = 20_000
+T = TypeVar("T")
 
 
 class SourceLog(Protocol):
@@ -29,6 +30,10 @@ class SourceLog(Protocol):
     def ends(self, places: Offsets, timeout_s: float) -> Offsets:
         """The next offset to be written of each of these partitions. Of a binlog it is the given offset, and as many
         more as bytes are left: a difference of its offsets would count nothing."""
+        ...
+
+    def bytes_behind(self, places: Mapping[T, Offsets]) -> Mapping[T, int]:
+        """How many bytes are left behind each of these places of a binlog; nothing where offsets count records."""
         ...
 
     def firsts(self, places: Offsets, timeout_s: float) -> Offsets:
@@ -72,6 +77,10 @@ class KafkaLog:
         """Of committed transactions, in one call."""
         return end_offsets(self._config, places, timeout_s)
 
+    def bytes_behind(self, places: Mapping[T, Offsets]) -> Mapping[T, int]:
+        """Nothing."""
+        return {}
+
     def firsts(self, places: Offsets, timeout_s: float) -> Offsets:
         """In one call."""
         return first_offsets(self._config, places, timeout_s)
@@ -112,6 +121,11 @@ class BinlogLog:
     def ends(self, places: Offsets, timeout_s: float) -> Offsets:
         """From the sizes of the files (SHOW BINARY LOGS)."""
         return ends_by_bytes(self._source.now(), places)
+
+    def bytes_behind(self, places: Mapping[T, Offsets]) -> Mapping[T, int]:
+        """From the sizes of the files, asked once for all places."""
+        server = self._source.now() if places else None
+        return {key: ends_by_bytes(server, place).minus(place).total for key, place in places.items() if server}
 
     def firsts(self, places: Offsets, timeout_s: float) -> Offsets:
         """The beginning of the oldest file, from SHOW BINARY LOGS."""

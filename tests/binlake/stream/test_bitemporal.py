@@ -3,7 +3,6 @@ after the same batch. Events come late, several times and out of order, with dea
 
 from __future__ import annotations
 
-import random
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from hudilake.clock import parse_instant
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.binlake.schema.ddl_source import DdlSource, Follower
-from tests.binlake.stream.test_history import FILE, FORGETFUL, HISTORY, Feed, Version, delivered, log_randomly, versions
+from tests.binlake.stream.test_history import FILE, HISTORY, Feed, Version, drawn, versions
 from tests.hypothesis_profile import is_nightly
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same, read_ourselves
@@ -63,15 +62,9 @@ def last_commit(path: Path) -> datetime:
 @pytest.mark.parametrize("seed", range(1000 if is_nightly() else 8))
 def test_what_a_commit_knew_is_the_table_of_versions_of_its_batch(tmp_path: Path, seed: int) -> None:
     """Also after compactions, and of the newest one what the log of the source says."""
-    rng = random.Random(seed)
     feed = feed_at(tmp_path, compaction={"mode": "inline", "after_commits": 3})
-    overrides = [{"match": f"shop.{name}", "compaction": FORGETFUL} for name in ("facts_history", "facts_known")]
-    feed.stream.document["tables"]["overrides"] = overrides
-    feed.stream.document["batch"] = {"shuffle_above_bytes": 0 if seed % 2 else 1 << 30}  # tasks write, or the driver
-    feed.put("c", 1)
-    log_randomly(feed, rng, rng.randint(5, 30))
     then: dict[datetime, list[Version]] = {}
-    for _ in delivered(feed, rng):
+    for _ in drawn(feed, seed, "facts_history", "facts_known"):
         then[last_commit(tmp_path)] = versions(tmp_path / "shop/facts_history")
     rows = rows_of(tmp_path)
     assert known(rows) == feed.model.versions()

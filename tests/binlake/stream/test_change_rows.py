@@ -3,7 +3,6 @@ judged by hudi-rs, with deaths at storage calls. Events come late, several times
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from binlake.proof.history.keys import row_key, version_keys
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.binlake.schema.ddl_source import DdlSource, Follower
-from tests.binlake.stream.test_history import FILE, FORGETFUL, START_MS, Feed, Model, delivered, log_randomly
+from tests.binlake.stream.test_history import FILE, START_MS, Feed, Model, drawn
 from tests.hypothesis_profile import is_nightly
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_same, read_ourselves
@@ -60,13 +59,8 @@ def stored(path: Path) -> list[Change]:
 @pytest.mark.parametrize("seed", range(1000 if is_nightly() else 8))
 def test_any_delivery_gives_the_changes_of_the_log(tmp_path: Path, seed: int) -> None:
     """Late, doubled and disordered events, a new process for each batch, deaths, and compactions."""
-    rng = random.Random(seed)
     feed = feed_at(tmp_path, compaction={"mode": "inline", "after_commits": 3})
-    feed.stream.document["tables"]["overrides"] = [{"match": "shop.facts_changes", "compaction": FORGETFUL}]
-    feed.stream.document["batch"] = {"shuffle_above_bytes": 0 if seed % 2 else 1 << 30}  # tasks write, or the driver
-    feed.put("c", 1)
-    log_randomly(feed, rng, rng.randint(5, 30))
-    for _ in delivered(feed, rng):
+    for _ in drawn(feed, seed, "facts_changes"):
         pass
     assert stored(tmp_path) == said(feed.model)
     path = tmp_path / "shop/facts_changes"

@@ -186,19 +186,25 @@ def delivered(feed: Feed, rng: random.Random) -> Iterator[None]:
         yield
 
 
+def drawn(feed: Feed, seed: int, *tables: str) -> Iterator[None]:
+    """Log and deliver what a seed draws, with compactions of these history tables that forget; after each batch."""
+    rng = random.Random(seed)
+    overrides = [{"match": f"shop.{name}", "compaction": FORGETFUL} for name in tables]
+    feed.stream.document["tables"]["overrides"] = overrides
+    feed.stream.document["batch"] = {"shuffle_above_bytes": 0 if seed % 2 else 1 << 30}  # tasks write, or the driver
+    feed.put("c", 1)
+    log_randomly(feed, rng, rng.randint(5, 30))
+    yield from delivered(feed, rng)
+
+
 @pytest.mark.parametrize(
     "seed",
     [pytest.param(seed, marks=pytest.mark.full if seed >= 4 else ()) for seed in range(1000 if is_nightly() else 30)],
 )
 def test_any_delivery_gives_the_versions_of_the_log(tmp_path: Path, seed: int) -> None:
     """Late, doubled and disordered events, a new process for each batch, deaths, and compactions."""
-    rng = random.Random(seed)
     feed = Feed.at(tmp_path, compaction={"mode": "inline", "after_commits": 3})
-    feed.stream.document["tables"]["overrides"] = [{"match": "shop.facts_history", "compaction": FORGETFUL}]
-    feed.stream.document["batch"] = {"shuffle_above_bytes": 0 if seed % 2 else 1 << 30}  # tasks write, or the driver
-    feed.put("c", 1)
-    log_randomly(feed, rng, rng.randint(5, 30))
-    for _ in delivered(feed, rng):
+    for _ in drawn(feed, seed, "facts_history"):
         pass
     assert feed.versions() == feed.model.versions()
     assert feed.stream.lake("id", "owner") == [(key, owner) for key, owner, *_, current in feed.versions() if current]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from binlake.decode.changes import SourceTable
 from binlake.position.last_words import LastWords
 from binlake.position.ledger import Ledger
-from binlake.source.binlog.places import is_binlog
 from binlake.stream.monitoring.held import HeldTable, KafkaFacts
 from binlake.stream.monitoring.status import StreamStatus, TableStatus
 from hudilake.clock import now_ms
@@ -137,7 +136,7 @@ def waits_for(source: SourceTable, ledger: Ledger | None, kafka: KafkaFacts | No
     applied = ledger.applied(source) if ledger is not None else None
     if ledger is None or kafka is None or not applied:
         return None
-    start = ledger.behind[source] if source in ledger.behind else ledger.positions.within(applied)
-    if source in ledger.behind and any(map(is_binlog, start)):  # differences of its offsets count nothing
-        return kafka.bytes_behind.get(source)
+    if source in ledger.behind:
+        return kafka.behind(source, ledger.behind[source])
+    start = ledger.positions.within(applied)
     return kafka.ends.within(start).minus(start).total

@@ -60,9 +60,7 @@ class PreparedTransactions:
     def prepare(self, event: BinlogEvent) -> None:
         """The transaction in hand is prepared, or committed in one phase. Raises as ``_refuse_two``."""
         xid, one_phase = Xid.prepared_in(event)
-        if one_phase:
-            self._places.pop(xid, None)
-        else:
+        if not one_phase:
             _refuse_two(xid, self._places.get(xid), event)
             self._places[xid] = self._begun
         self.preparing = False
@@ -92,7 +90,8 @@ class PreparedTransactions:
             xid = self._committed(one)
             if xid is not None and offset_of(one.file, one.end) > start:
                 self.preparing = False
-                for each in self._events(xid, one):
+                place = self._begun if one.type is EventType.XA_PREPARE else self._places.get(xid)
+                for each in self._events(xid, *(place or self._place(xid, one))):
                     yield replace(one, type=each.type, body=each.body, packed=True)
             yield one
 
@@ -100,15 +99,12 @@ class PreparedTransactions:
         """The XA transaction that an event commits."""
         if event.type is EventType.XA_PREPARE:
             xid, one_phase = Xid.prepared_in(event)
-            if one_phase:
-                self._places[xid] = self._begun
             return xid if one_phase else None
         said = xa_in(event, self._charsets)
         return said[1] if said is not None and said[0] == "COMMIT" else None
 
-    def _events(self, xid: Xid, before: BinlogEvent) -> Iterator[BinlogEvent]:
-        """The events of the transaction that was prepared before an event, or at it, without those that name it."""
-        file, position = self._places.get(xid) or self._place(xid, before)
+    def _events(self, xid: Xid, file: str, position: int) -> Iterator[BinlogEvent]:
+        """The events of the transaction that begins at a position, without those that name it."""
         for event in self._unpacked(file, position):
             if event.type is EventType.XA_PREPARE and Xid.prepared_in(event)[0] == xid:
                 return

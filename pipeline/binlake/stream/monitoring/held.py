@@ -24,6 +24,12 @@ class KafkaFacts:
     retention_ms: Mapping[str, int]
     bytes_behind: Mapping[SourceTable, int] = field(default_factory=dict)
 
+    def behind(self, table: SourceTable, start: Offsets) -> int | None:
+        """The records, of a binlog the bytes, from the place of a table that is behind; None if it is not known."""
+        if any(map(is_binlog, start)):  # differences of its offsets count nothing
+            return self.bytes_behind.get(table)
+        return self.ends.within(start).minus(start).total
+
 
 @dataclass(frozen=True, slots=True)
 class HeldTable:
@@ -92,11 +98,13 @@ def _is_new(ledger: Ledger, table: SourceTable, request: ResyncRequest) -> bool:
 
 def _behind(table: SourceTable, ledger: Ledger, kafka: KafkaFacts | None, conf: str) -> HeldTable:
     start, stop = ledger.behind[table], ledger.stopped.get(table)
-    waiting: int | None = (kafka.ends if kafka is not None else ledger.positions).within(start).minus(start).total
-    gone = deleted = kafka.first.within(start).minus(start).total if kafka is not None else None
-    unit = "records"
-    if any(map(is_binlog, start)):  # differences of its offsets count nothing
-        waiting, unit, deleted = kafka.bytes_behind.get(table) if kafka is not None else None, "bytes", None
+    in_bytes = any(map(is_binlog, start))
+    gone = kafka.first.within(start).minus(start).total if kafka is not None else None
+    waiting, unit, deleted = None, "bytes" if in_bytes else "records", None if in_bytes else gone
+    if kafka is not None:
+        waiting = kafka.behind(table, start)
+    elif not in_bytes:
+        waiting = ledger.positions.within(start).minus(start).total
     kept = [kafka.retention_ms[topic] for topic in start if topic in kafka.retention_ms] if kafka is not None else []
     state, since_ms, why, command = "behind", None, "", ""
     if table in ledger.paused:

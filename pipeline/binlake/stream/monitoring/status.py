@@ -228,12 +228,11 @@ def kafka_facts(settings: Settings, ledger: Ledger, timeout_s: float) -> KafkaFa
     """What Kafka, or the server of a binlog, says of the stream's topics. Raises TransientError, ConfigError."""
     log = source_log(settings)
     behind = reduce(Offsets.earliest, ledger.behind.values(), NO_OFFSETS)
-    in_bytes = ledger.behind if settings.source.mysql is not None else {}
     return KafkaFacts(
         log.ends(ledger.positions, timeout_s),
         log.firsts(behind, timeout_s),
         log.retention_ms(behind),
-        {table: log.ends(start, timeout_s).minus(start).total for table, start in in_bytes.items()},
+        log.bytes_behind(ledger.behind),
     )
 
 
