@@ -72,7 +72,8 @@ class EmbeddedMariaDB(EmbeddedDatabase):
 
     def _command(self, program: str) -> list[str]:
         command = [str(self._home / program), "--no-defaults", f"--basedir={self._home}"]
-        command += [f"--datadir={self._dir / 'data'}"]
+        # A server that starts deletes the temporary tables in its directory, those of another server too.
+        command += [f"--datadir={self._dir / 'data'}", f"--tmpdir={self._dir}"]
         # The server refuses to run as root without this option.
         return command + (["--user=root"] if os.geteuid() == 0 else [])
 
