@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from binlake.settings.merging import MergeSettings
+from binlake.settings.merging import MergeSettings, tracking_problem
 from binlake.settings.table_rules import ClusteringSettings
 from hudilake.validation import Section, Text, mistake
 
@@ -24,12 +24,20 @@ class HistorySettings(Section):
     ``bitemporal``: as ``scd2``, and a version whose end or values a later commit mends is a further row: each row says
     from which commit on the lake knew it so, and until which.
     ``changes``: a row for each insert and delete, and two for each update: the row before it and after it."""
+    track: tuple[Text, ...] | None = Field(default=None, min_length=1)
+    """The columns whose changes make a version. A change of other columns alone mends the version that there is. null
+    for every event."""
+    track_except: tuple[Text, ...] | None = None
+    """In place of ``track``: the columns whose changes make no version; those of all others do. With ``[]`` an event
+    that changes nothing makes none."""
 
     @model_validator(mode="after")
     def _names(self) -> Self:
         for text in (self.table, self.to):
             if text.count(".") != 1 or not all(text.split(".")):
                 raise mistake("table and to must be database.table")
+        if why := tracking_problem(self.kind, self.track, self.track_except):
+            raise mistake(why)
         return self
 
     @property
@@ -41,7 +49,9 @@ class HistorySettings(Section):
     def given(self, rules: dict[str, object]) -> dict[str, object]:
         """The fields of ``TableSettings`` for the history table: what rows of the source need does not apply."""
         own = {"partition": None, "clustering": ClusteringSettings(), "kind": "upsert", "immutable_partition": False}
-        return rules | own | {"merge": MergeSettings(engine=self.kind)}
+        return (
+            rules | own | {"merge": MergeSettings(engine=self.kind, track=self.track, track_except=self.track_except)}
+        )
 
 
 def history_problem(histories: Iterable[HistorySettings], taken: Iterable[str]) -> str | None:

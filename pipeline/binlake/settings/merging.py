@@ -21,10 +21,13 @@ _GROUP_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
 @dataclass(frozen=True, slots=True)
 class MergeRule:
-    """How events of one record key become a row. ``functions``: (column, function), for ``aggregate``."""
+    """How events of one record key become a row. ``functions``: (column, function), for ``aggregate``.
+    ``track``, ``track_except``: the columns whose changes make versions, and those whose changes make none."""
 
     engine: Engine = "newest"
     functions: tuple[tuple[str, Function], ...] = ()
+    track: tuple[str, ...] | None = None
+    track_except: tuple[str, ...] | None = None
 
     @property
     def keeps_versions(self) -> bool:
@@ -65,6 +68,12 @@ class MergeSettings(Section):
     ``changes``: every change is a row of its own, and one more with the row before it if it is an update."""
     columns: Mapping[Text, Function] = Field(default_factory=dict)
     """For ``aggregate``: the function of each column. A column without one has the value of the newest event."""
+    track: tuple[Text, ...] | None = Field(default=None, min_length=1)
+    """For ``scd2`` and ``bitemporal``: the columns whose changes make a version. A change of other columns alone mends
+    the version that there is. null for every event."""
+    track_except: tuple[Text, ...] | None = None
+    """In place of ``track``: the columns whose changes make no version; those of all others do. With ``[]`` an event
+    that changes nothing makes none."""
 
     @model_validator(mode="after")
     def _functions(self) -> Self:
@@ -72,11 +81,22 @@ class MergeSettings(Section):
             raise mistake("columns have functions only with engine: aggregate")
         if self.engine == "aggregate" and not self.columns:
             raise mistake("aggregate needs the function of at least one column")
+        if why := tracking_problem(self.engine, self.track, self.track_except):
+            raise mistake(why)
         return self
 
     def rule(self) -> MergeRule:
         """The section as a rule."""
-        return MergeRule(self.engine, tuple(self.columns.items()))
+        return MergeRule(self.engine, tuple(self.columns.items()), self.track, self.track_except)
+
+
+def tracking_problem(engine: str, track: tuple[str, ...] | None, besides: tuple[str, ...] | None) -> str | None:
+    """Why a table with this engine cannot track these columns, or all but those; None if it can."""
+    if track is not None and besides is not None:
+        return "track and track_except exclude each other: take one of them"
+    if (track is not None or besides is not None) and engine not in ("scd2", "bitemporal"):
+        return f"track and track_except are for scd2 and bitemporal: {engine} makes no versions"
+    return None
 
 
 class StitchedSourceSettings(Section):

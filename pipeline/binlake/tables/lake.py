@@ -10,6 +10,7 @@ from binlake.rows.upsert.target import Target, is_keyless
 from binlake.settings import LockingSettings, TableRules
 from binlake.tables.definition import table_schema
 from binlake.tables.lake_table import LakeTable
+from binlake.tables.merging_check import check_tracked
 from binlake.tables.presence import KnownTable, check_free, judged
 from hudilake.errors import ConfigError, LakeError
 from hudilake.locking.choose import LockConfig
@@ -131,6 +132,7 @@ class Lake:
     def _created(self, rules: TableRules, target: Target, columns: pa.Schema) -> LakeTable:
         storage, rules = self.root.sub(rules.path), self._rules(rules)
         check_free(storage)
+        check_tracked(target.merging, columns.names, rules.path)
         try:
             return LakeTable.create(storage, rules, target, columns, self._locking)
         except AlreadyExistsError:  # another writer created the table first

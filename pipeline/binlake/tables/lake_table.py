@@ -74,7 +74,8 @@ class LakeTable:
 
     ``base_from_rows``: as in ``WriteContext``. ``heights``: how far its facts are counted. ``rows``: places and writes
     its rows, as its kind does. ``ddl``: the statements that its commits record. ``snapshots``: the places at
-    which its snapshot rows were read. ``load``: how far it is loaded from the source's server. ``registrar``: is given
+    which its snapshot rows were read. ``load``: how far it is loaded from the source's server. ``lost``: the tracked
+    columns of which was said that the source has them no more. ``registrar``: is given
     the completed instants.
     """
 
@@ -91,6 +92,7 @@ class LakeTable:
     ddl: tuple[DdlEntry, ...] = ()
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
     load: RecordedLoad | None = None
+    lost: frozenset[str] = frozenset()
     _seen: int = 0
     registrar: Registrar = NO_REGISTRAR
     rows: TableRows = field(init=False)

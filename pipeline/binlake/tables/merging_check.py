@@ -30,10 +30,44 @@ def joined_merging(config: TableConfig, wanted: Merging, path: str) -> Merging:
     except DifferingError as error:
         raise ConfigError(
             f"the table does not merge as the settings say: {error}",
-            do_next="keep the engine, the functions and the groups that the table has; new groups come at the end",
+            do_next="keep the engine, the functions, the tracked columns and the groups that the table has; new groups "
+            "come at the end. A history that tracks other columns is another table (tables.history.to)",
             table=path,
         ) from error
     return merging
+
+
+def check_tracked(wanted: Merging, columns: Iterable[str], path: str) -> None:
+    """Raise ConfigError if a new table of versions tracks, or leaves out, a column that its source does not have.
+
+    Args:
+        wanted: the merging that the settings ask for.
+        columns: lake names of the columns that the source's rows bring.
+        path: of the table, for errors.
+    """
+    have = {name.lower() for name in columns}
+    if absent := [name for name in (*(wanted.tracked or ()), *(wanted.untracked or ())) if name not in have]:
+        setting = "track" if wanted.tracked is not None else "track_except"
+        raise ConfigError(
+            f"{setting} names {', '.join(absent)}, which the source table does not have",
+            do_next=f"correct {setting} of the history table (tables.history, or merge in tables.overrides)",
+            table=path,
+        )
+
+
+def lost_columns(table: Merging, columns: Iterable[str]) -> frozenset[str]:
+    """The columns that a history names as tracked, and that rows of the source have no more."""
+    return frozenset(table.tracked or ()) - {name.lower() for name in columns}
+
+
+def lost_words(lost: Iterable[str]) -> str:
+    """What it means that rows of the source lack tracked columns."""
+    names = ", ".join(sorted(lost))
+    return (
+        f"the history tracks {names}, and the rows that come do not have it any more: it was dropped or renamed. Its "
+        "change to null makes a version of each row with its next event, and no change of it comes after that. To "
+        "track another column begin another history table (tables.history)"
+    )
 
 
 def check_fed(config: TableConfig, wanted: Merging, columns: Iterable[str], path: str) -> None:

@@ -125,6 +125,8 @@ def _named(tables: TablesSettings, lake_table: SourceTable) -> Iterator[tuple[st
     yield from ((f"{where}.mask", name, _has(name)) for name in given.columns.mask)
     where, given = rule("merge")
     yield from ((f"{where}.columns", name, _has(name)) for name in given.merge.columns)
+    yield from ((f"{where}.track", name, _has(name)) for name in given.merge.track or ())
+    yield from ((f"{where}.track_except", name, _has(name)) for name in given.merge.track_except or ())
     where, given = rule("metadata")
     partition = rule("partition")[1].partition
     made = {partition.field.lower()} if partition is not None else frozenset[str]()

@@ -7,7 +7,7 @@ import contextlib
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,25 +49,37 @@ class Model:
     def put(self, place: int, key: int, row: dict[str, Any] | None) -> None:
         self.events.setdefault(place, {})[key] = row
 
-    def versions(self) -> list[Version]:
-        """id, owner, start_at, end_at, is_current of each version, one after the other through the whole log."""
+    def versions(self, *more: str, tracked: Sequence[str] | None = None) -> list[Version]:
+        """id, owner, start_at, end_at, is_current of each version, one after the other through the whole log.
+
+        ``more``: further columns. ``tracked``: those whose changes make versions; None for every event.
+        """
         found: list[Version] = []
         alive: dict[int, tuple[int, dict[str, Any]]] = {}
 
         def end(key: int, place: int) -> None:
             since, row = alive.pop(key)
-            found.append((key, row["owner"], FILE + since, FILE + place, False))
+            found.append((key, row["owner"], FILE + since, FILE + place, False, *(row[name] for name in more)))
+
+        def goes_on(key: int, row: dict[str, Any] | None) -> bool:
+            if tracked is None or row is None or key not in alive:
+                return False
+            return all(alive[key][1][name] == row[name] for name in tracked)
 
         for place in sorted({*self.events, *self.truncates}):
             if place in self.truncates:
                 for key in list(alive):
                     end(key, place)
             for key, row in self.events.get(place, {}).items():
+                if row is not None and goes_on(key, row):
+                    alive[key] = alive[key][0], row
+                    continue
                 if key in alive:
                     end(key, place)
                 if row is not None:
                     alive[key] = place, row
-        found += [(key, row["owner"], FILE + since, None, True) for key, (since, row) in alive.items()]
+        for key, (since, row) in alive.items():
+            found.append((key, row["owner"], FILE + since, None, True, *(row[name] for name in more)))
         return sorted(found, key=lambda version: (version[0], version[2]))
 
 
@@ -87,10 +99,10 @@ class Feed:
         stream.document["tables"]["history"] = HISTORY
         return cls(stream)
 
-    def put(self, op: str, key: int, owner: str = "a", *, same_place: bool = False) -> None:
+    def put(self, op: str, key: int, owner: str = "a", region: str | None = None, *, same_place: bool = False) -> None:
         """One event of a row at the source."""
         self.place += 0 if same_place else 10
-        row = {"id": key, "owner": owner, "balance": None, "region": None}
+        row = {"id": key, "owner": owner, "balance": None, "region": region}
         before = self.rows.pop(key, None)
         if op != "d":
             self.rows[key] = row
@@ -131,20 +143,21 @@ class Feed:
         return versions(self.stream.path / "shop/facts_history")
 
 
-def versions(path: Path) -> list[Version]:
-    """The rows of a history table, which agree in what they say of times and places."""
+def versions(path: Path, *more: str) -> list[Version]:
+    """The rows of a history table, which agree in what they say of times and places. ``more``: further columns."""
     rows = hudi_rs.snapshot(path).to_pylist()
     for row in rows:
         assert row["valid_from"].timestamp() * 1000 == START_MS + row["start_at"] - FILE
         assert (row["end_at"] is None) == (row["valid_to"] is None) == row["is_current"]
         if row["end_at"] is not None:
             assert row["valid_to"].timestamp() * 1000 == START_MS + row["end_at"] - FILE
-    names = ("id", "owner", "start_at", "end_at", "is_current")
+    names = ("id", "owner", "start_at", "end_at", "is_current", *more)
     return sorted((tuple(row[n] for n in names) for row in rows), key=lambda version: (version[0], version[2]))
 
 
-def log_randomly(feed: Feed, rng: random.Random, count: int) -> None:
-    """Random events: inserts, updates, deletes, re-inserts, key changes, several at one place, TRUNCATE."""
+def log_randomly(feed: Feed, rng: random.Random, count: int, *, regions: bool = False) -> None:
+    """Random events: inserts, updates, deletes, re-inserts, key changes, several at one place, TRUNCATE. With
+    ``regions`` they have regions, and few owners."""
     for _ in range(count):
         chance = rng.random()
         key = rng.randint(1, 6)
@@ -158,7 +171,8 @@ def log_randomly(feed: Feed, rng: random.Random, count: int) -> None:
             feed.put("d", key)
         else:
             same = bool(feed.records) and chance > 0.85 and feed.place not in feed.model.truncates
-            feed.put("u" if key in feed.rows else "c", key, rng.choice("abcd"), same_place=same)
+            op, region = "u" if key in feed.rows else "c", rng.choice(["eu", "us", None]) if regions else None
+            feed.put(op, key, rng.choice("ab" if regions else "abcd"), region, same_place=same)
 
 
 def sequences(feed: Feed, rng: random.Random) -> Iterator[list[int]]:
@@ -186,14 +200,14 @@ def delivered(feed: Feed, rng: random.Random) -> Iterator[None]:
         yield
 
 
-def drawn(feed: Feed, seed: int, *tables: str) -> Iterator[None]:
+def drawn(feed: Feed, seed: int, *tables: str, regions: bool = False) -> Iterator[None]:
     """Log and deliver what a seed draws, with compactions of these history tables that forget; after each batch."""
     rng = random.Random(seed)
     overrides = [{"match": f"shop.{name}", "compaction": FORGETFUL} for name in tables]
     feed.stream.document["tables"]["overrides"] = overrides
     feed.stream.document["batch"] = {"shuffle_above_bytes": 0 if seed % 2 else 1 << 30}  # tasks write, or the driver
     feed.put("c", 1)
-    log_randomly(feed, rng, rng.randint(5, 30))
+    log_randomly(feed, rng, rng.randint(5, 30), regions=regions)
     yield from delivered(feed, rng)
 
 

@@ -6,6 +6,8 @@ from tests.programs.mutants.mutant import Mutant
 
 _VERSIONS = "pipeline/binlake/rows/merging/engines/versions.py"
 _DELIVERY = "tests/binlake/stream/test_history.py::test_any_delivery_gives_the_versions_of_the_log"
+_TRACKED = "pipeline/binlake/rows/merging/engines/tracked.py"
+_TRACKING = "tests/binlake/rows/merging/engines/test_tracked.py"
 _LASTING = "tests/binlake/stream/test_history.py::test_a_delete_is_known_as_long_as_the_table"
 
 HISTORY = (
@@ -71,5 +73,29 @@ HISTORY = (
         "& ~self.at(named)",
         "& (self.rank == EVENT)",
         (_LASTING,),
+    ),
+    Mutant(
+        "history-within", "the events within a version are kept", "none is",
+        _TRACKED,
+        "runs.of_several() &",
+        "~runs.of_several() &",
+        (_TRACKING,),
+    ),
+    Mutant(
+        "history-within-deleted", "a delete in the place of an event within a version counts", "the event comes back",
+        "pipeline/binlake/rows/merging/engines/row_moments.py",
+        "lost |= ~self.lives &",
+        "lost |= self.lives & ~self.lives &",
+        (
+            "tests/binlake/stream/test_tracked.py::test_a_delete_in_the_place_of_an_event_within_a_version",
+            _TRACKING,
+        ),
+    ),
+    Mutant(
+        "history-joined", "a stored version that a late event joins to another is none any more", "it stays",
+        _TRACKED,
+        "pc.is_in(versions_of(stored), value_set=heads)",
+        "pc.is_in(versions_of(stored), value_set=versions_of(stored))",
+        (_TRACKING,),
     ),
 )  # fmt: skip

@@ -141,8 +141,8 @@ _MERGERS: Final[Mapping[Engine, Callable[[MergedState], Merger]]] = {
     "partial_update": lambda of: PartialUpdate(of.schema, of.states),
     "first_row": lambda of: FirstRow(of.schema, of.states),
     "aggregate": lambda of: Aggregate(of.merging, of.schema, of.states, of.heights),
-    "scd2": lambda of: Versions(of.schema, _groups(of)),
-    "bitemporal": lambda of: Bitemporal(of.schema, _groups(of), of.instant),
+    "scd2": lambda of: Versions(of.merging, of.schema, _groups(of)),
+    "bitemporal": lambda of: Bitemporal(of.merging, of.schema, _groups(of), of.instant),
     "changes": lambda of: ChangeRows(of.schema, _groups(of)),
 }
 

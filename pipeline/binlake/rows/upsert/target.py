@@ -153,7 +153,8 @@ def merging_of(rules: TableRules) -> Merging:
     """How the table's rows come together from events."""
     if not rules.groups:
         functions = tuple((lake_name(column), function) for column, function in rules.merge.functions)
-        return Merging(rules.merge.engine, functions=functions)
+        tracked, untracked = (_tracking(names) for names in (rules.merge.track, rules.merge.track_except))
+        return Merging(rules.merge.engine, functions=functions, tracked=tracked, untracked=untracked)
     return Merging(
         "stitched",
         tuple(
@@ -165,6 +166,10 @@ def merging_of(rules: TableRules) -> Merging:
             for group in rules.groups
         ),
     )
+
+
+def _tracking(columns: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if columns is None else tuple(sorted({lake_name(column).lower() for column in columns}))
 
 
 def lake_names(columns: Iterable[str], source: SourceTable) -> dict[str, str]:

@@ -21,6 +21,7 @@ from binlake.schema.rules.steps import Step
 from binlake.schema.rules.undetermined import UndeterminedEffect
 from binlake.schema.rules.verdicts import define, judge_clauses, judge_definition, refuse_unread
 from hudilake.format.definition.column_names import lake_name
+from hudilake.format.definition.merging import Merging
 
 _SHOWN = 160
 
@@ -194,7 +195,7 @@ def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judgement, tupl
     """The judged statement, and the DROP TABLE (ordering value, time) that deletes rows."""
     order, policy = effect.event.order, state.rules.schema_changes
     if state.merging.by_writer and effect.action is not Action.RENAME:
-        return _kept(effect), None
+        return _kept(effect, state.merging), None
     if effect.action is Action.ALTER:
         return judge_clauses(effect.clauses, order, state, effect.keys), None
     if effect.action is Action.RENAME:
@@ -228,7 +229,7 @@ def _by_action(effect: Effect, state: TableSchemaState) -> tuple[Judgement, tupl
     return judged, None
 
 
-def _kept(effect: Effect) -> Judgement:
+def _kept(effect: Effect, merging: Merging) -> Judgement:
     """The statement about a table that is merged by its writer: nothing that is stored changes."""
     judged = Judgement()
     if effect.action is Action.DROP:
@@ -237,16 +238,28 @@ def _kept(effect: Effect) -> Judgement:
         if isinstance(clause, AddColumn):
             what = f"column {clause.column.name!r} comes with its rows; rows from before have null"
         elif isinstance(clause, RenameColumn):
-            what = f"column {clause.old!r} stays, and {clause.new!r} is another column"
+            what = f"column {clause.old!r} stays, and {clause.new!r} is another column{_untracked(clause.old, merging)}"
         elif isinstance(clause, UnloggedChange):
             judged.undetermined.append(UndeterminedEffect(clause.column, clause.why))
             what = clause.why
         elif isinstance(clause, DropColumn):
-            what = f"column {clause.name!r} stays; new rows have null"
+            what = f"column {clause.name!r} stays; new rows have null{_untracked(clause.name, merging)}"
         else:
             what = "rows from before the statement stay as they are"
         say(judged, ClauseVerdict.KEEP, f"merged by its writer: {what}")
     return judged
+
+
+def _untracked(column: str, merging: Merging) -> str:
+    """What it means for a history that the source has a column no more."""
+    if not merging.tracks or not merging.is_tracked(lake_name(column)):
+        return ""
+    if merging.tracked is None:
+        return ". Its change to null makes a version of each row that had a value, with its next event"
+    return (
+        ". The history tracks it: its change to null makes a version of each row that had a value, with its next "
+        "event, and no change of it comes after that. To track other columns begin another history table"
+    )
 
 
 def _renamed(effect: Effect, state: TableSchemaState) -> Judgement:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from types import MappingProxyType
 
+import pyarrow as pa
+
 from binlake.decode.changes import SourceTable
 from binlake.position.binlog_height import Heights, climbed
 from binlake.rows.tasks.plan import BatchPlan
@@ -42,6 +44,7 @@ from binlake.stream.tables.derivations import Derivations, took_ms
 from binlake.tables.feeds import Feeds
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
+from binlake.tables.merging_check import lost_columns, lost_words
 from binlake.tables.names import KeptNames, TableNames
 from binlake.tables.quarantine import QuarantineTable
 from binlake.tables.services.table_services import TableServices
@@ -347,7 +350,7 @@ class BatchSequence:
         if outcome.instant is None and self._policy.commits_without_rows(source):
             commit_without_rows(table, table_input, outcome.counts, stream, number)
         self._policy.committed(source, table)
-        return outcome
+        return _with_lost(outcome, table, report.columns)
 
     def _event(
         self, batch: Batch, outcome: Outcome, tables: list[TableProgress], stage_ms: Mapping[str, float]
@@ -377,3 +380,10 @@ def _refuse_added(table: LakeTable, table_input: TableInput, stream: str) -> Non
                 do_next="give this stream the name of the other one (name), or a lake of its own",
                 table=table.rules.path,
             )
+
+
+def _with_lost(outcome: TableOutcome, table: LakeTable, columns: pa.Schema) -> TableOutcome:
+    """The outcome with what it means that rows have tracked columns no more; said once of each."""
+    lost = lost_columns(table.merging, columns.names)
+    news, table.lost = lost - table.lost, lost
+    return dataclasses.replace(outcome, finding=lost_words(news)) if news else outcome

@@ -9,7 +9,6 @@ ordering values in the order of the log, so they show what the writer wrote last
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
@@ -62,11 +61,16 @@ class Merging:
         engine: the rule.
         groups: of a stitched table, in a fixed order: rows name a group by its index. New groups come last.
         functions: of an aggregated table, by column.
+        tracked: of a table of versions the columns, in lower case, whose changes make one; None for all columns but
+            those of ``untracked``.
+        untracked: those whose changes make none. Where both are None every event makes a version.
     """
 
     engine: Engine = "newest"
     groups: tuple[ColumnGroup, ...] = ()
     functions: tuple[tuple[str, Function], ...] = ()
+    tracked: tuple[str, ...] | None = None
+    untracked: tuple[str, ...] | None = None
 
     @property
     def by_writer(self) -> bool:
@@ -82,6 +86,17 @@ class Merging:
     def place_fields(self) -> int:
         """How many fields at the end of the record key name the version or the change."""
         return {"scd2": 1, "bitemporal": 2, "changes": 2}.get(self.engine, 0)
+
+    @property
+    def tracks(self) -> bool:
+        """Whether changes of some columns make versions, and not every event does."""
+        return self.tracked is not None or self.untracked is not None
+
+    def is_tracked(self, column: str) -> bool:
+        """Whether a change of this column makes a version."""
+        if self.tracked is not None:
+            return column.lower() in self.tracked
+        return column.lower() not in (self.untracked or ())
 
     def source_key(self, key: tuple[str, ...]) -> tuple[str, ...]:
         """The fields of a record key that name the row of the source."""
@@ -130,7 +145,9 @@ class Merging:
             {"name": g.name, "columns": None if g.columns is None else list(g.columns), "on_delete": g.on_delete}
             for g in self.groups
         ]
-        body: Mapping[str, object] = {"engine": self.engine, "groups": groups, "functions": dict(self.functions)}
+        body: dict[str, object] = {"engine": self.engine, "groups": groups, "functions": dict(self.functions)}
+        body |= {} if self.tracked is None else {"tracked": list(self.tracked)}
+        body |= {} if self.untracked is None else {"untracked": list(self.untracked)}
         return json.dumps(body, separators=(",", ":"))
 
     @classmethod
@@ -142,7 +159,8 @@ class Merging:
                 ColumnGroup(g["name"], None if g["columns"] is None else tuple(g["columns"]), g["on_delete"])
                 for g in body["groups"]
             )
-            merging = cls(body["engine"], groups, tuple(body["functions"].items()))
+            tracked, untracked = (None if body.get(n) is None else tuple(body[n]) for n in ("tracked", "untracked"))
+            merging = cls(body["engine"], groups, tuple(body["functions"].items()), tracked, untracked)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise _unreadable(text, table) from error
         if merging.engine not in get_args(Engine) or any(f not in get_args(Function) for _, f in merging.functions):

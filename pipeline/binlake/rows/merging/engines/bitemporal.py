@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.rows.merging.columns import Flags
-from binlake.rows.merging.engines.row_moments import GroupEvents
-from binlake.rows.merging.engines.versions import NewVersions, versions_of
+from binlake.rows.merging.engines.row_moments import GroupEvents, versions_of
+from binlake.rows.merging.engines.versions import NewVersions
 from binlake.rows.merging.states import GroupStates, MergeResult
 from binlake.rows.upsert.merge import Place
 from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD
 from binlake.rows.upsert.version_columns import KNOWN_AT, KNOWN_FIELDS, KNOWN_FROM, KNOWN_TO, key_of_known, times_of
 from hudilake.clock import parse_instant
-from hudilake.format.definition.merging import WRITER_ORDER
+from hudilake.format.definition.merging import WRITER_ORDER, Merging
 from hudilake.format.digest.rows import row_digests
 from hudilake.format.files.file_group_write import FileGroupWrite
 
@@ -35,11 +35,13 @@ class Bitemporal:
     """The merger of a table.
 
     Args:
+        merging: of the table.
         schema: the table's columns without meta fields.
         states: of its rows.
         instant: of the commit.
     """
 
+    merging: Merging
     schema: pa.Schema
     states: GroupStates
     instant: str
@@ -49,7 +51,7 @@ class Bitemporal:
         ``Merger.merge``."""
         batch = GroupEvents.of(rows, self.states, file_id, self.schema)
         stored = batch.stored.filter(batch.stored.column(KNOWN_TO).is_null()).combine_chunks()
-        made = NewVersions.of(replace(batch, stored=stored), self.states, file_id, self.schema)
+        made = NewVersions.of(replace(batch, stored=stored), self.states, file_id, self.schema, self.merging)
         now, before = versions_of(made.rows), versions_of(stored)
         fresh = pa.array(~_same(made.rows, stored, pc.index_in(now, value_set=before)))
         keys = now.filter(fresh)

@@ -58,7 +58,7 @@ class ChangeRows:
         versions = stored.filter(pc.is_in(change_types, value_set=pa.array([INSERT, UPDATE_AFTER])))
         gone = stored.filter(pc.equal(change_types, DELETE))
         places = RowMoments.of(events, batch.lives, versions, ((gone, START_AT, VALID_FROM),))
-        own = places.row + np.array([len(events) + len(versions), len(events), 0])[places.rank]
+        own = places.row + np.array([len(events) + len(versions), len(events), 0, 0])[places.rank]
         made = self._changes(places, own, truncated_events(events), (events, versions, gone))
         stale = _stale(stored, places, made)
         write = FileGroupWrite(place[0], file_id, made if len(made) else None, deletes_of(stale))

@@ -21,6 +21,8 @@ def joined(table: Merging, wanted: Merging) -> Merging:
         return table
     if table.engine != wanted.engine and not (wanted.engine == "stitched" and not table.by_writer):
         raise DifferingError(f"its engine is {table.engine}, not {wanted.engine}")
+    if (table.tracked, table.untracked) != (wanted.tracked, wanted.untracked):
+        raise DifferingError(f"it tracks {_tracking(table)}, not {_tracking(wanted)}")
     if wanted.engine != "stitched":
         raise DifferingError(f"its functions are {dict(table.functions)}, not {dict(wanted.functions)}")
     if not table.groups:
@@ -32,6 +34,14 @@ def joined(table: Merging, wanted: Merging) -> Merging:
     shared = [_joined_group(mine, other) for mine, other in zip(table.groups, wanted.groups, strict=False)]
     longer = max(table.groups, wanted.groups, key=len)
     return replace(table, groups=(*shared, *longer[len(shared) :]))
+
+
+def _tracking(merging: Merging) -> str:
+    if merging.tracked is not None:
+        return ", ".join(merging.tracked)
+    if merging.untracked is None:
+        return "every event"
+    return f"all columns but {', '.join(merging.untracked)}" if merging.untracked else "all columns"
 
 
 def _joined_group(table: ColumnGroup, wanted: ColumnGroup) -> ColumnGroup:

@@ -25,7 +25,7 @@ from binlake.rows.upsert.version_columns import START_AT, VALID_FROM, key_of_ver
 from hudilake.format.definition.merging import WRITER_ORDER
 
 #: What counts at a place that several of them name, the lowest first.
-KNOWN_END, STORED, EVENT = 0, 1, 2
+KNOWN_END, STORED, WITHIN, EVENT = 0, 1, 2, 3
 #: No place.
 NONE: Final = -1
 #: Rows of record keys, and the names of their columns with places at which rows ended, and with the times of these.
@@ -38,7 +38,7 @@ class RowMoments:
 
     ``keys``: of the source's rows. ``codes``: of the keys. ``places``: their places. ``times``: of the source.
     ``rank``: what names the place. ``lives``: whether the row exists from there on. ``row``: the row among the events,
-    or the stored versions, that begins there.
+    the stored versions, or the stored events within versions, that begins there.
     """
 
     keys: pa.Array
@@ -50,7 +50,9 @@ class RowMoments:
     row: Int64s
 
     @classmethod
-    def of(cls, events: pa.Table, lives: Flags, stored: pa.Table, ends: Sequence[Ends]) -> RowMoments:
+    def of(
+        cls, events: pa.Table, lives: Flags, stored: pa.Table, ends: Sequence[Ends], within: pa.Table | None = None
+    ) -> RowMoments:
         """All places that are known.
 
         Args:
@@ -58,8 +60,10 @@ class RowMoments:
             lives: whether the row exists after each of the events.
             stored: the versions, with the same columns.
             ends: further places at which a row ended.
+            within: stored events that are in the middle of versions, with the same columns.
         """
-        parts = [*ends, (stored, START_AT, VALID_FROM), (events, START_AT, VALID_FROM)]
+        inner = stored.slice(0, 0) if within is None else within
+        parts = [*ends, *((rows, START_AT, VALID_FROM) for rows in (stored, inner, events))]
         keys = pa.chunked_array([c for rows, _, _ in parts for c in rows.column(KEY).chunks], pa.string())
         sources = keys_of_versions(keys).combine_chunks()
         codes, _ = codes_of(sources)
@@ -67,8 +71,8 @@ class RowMoments:
         chunks = [c for rows, _, name in parts for c in rows.column(name).chunks]
         times = pa.chunked_array(chunks, stored.schema.field(VALID_FROM).type)
         sizes = [len(rows) for rows, _, _ in parts]
-        rank = np.repeat(np.array([KNOWN_END] * len(ends) + [STORED, EVENT]), sizes)
-        alive = np.concatenate([np.zeros(sum(sizes[:-2]), np.bool_), np.ones(len(stored), np.bool_), lives])
+        rank = np.repeat(np.array([KNOWN_END] * len(ends) + [STORED, WITHIN, EVENT]), sizes)
+        alive = np.concatenate([np.zeros(sum(sizes[:-3]), np.bool_), np.ones(sum(sizes[-3:-1]), np.bool_), lives])
         row = np.concatenate([np.arange(size) for size in sizes])
         ranked = np.lexsort([rank, places, codes])
         final = (np.diff(codes[ranked], append=-1) != 0) | (np.diff(places[ranked], append=-1) != 0)
@@ -95,18 +99,25 @@ class RowMoments:
         flagged[flagged] = flags[self.row[flagged]]
         return flagged
 
-    def tombstones(self, named: Flags, dead: pa.Table) -> pa.Table:
+    def versions(self, numbers: Int64s) -> pa.Array:
+        """The record keys of the versions that begin at these places."""
+        return key_of_version(self.keys.take(pa.array(numbers)), pa.array(self.places[numbers]))
+
+    def tombstones(self, named: Flags, dead: pa.Table, within: pa.Table | None = None) -> pa.Table:
         """Tombstones of the deletes that no version's end tells any more.
 
         Args:
             named: which of the events are at places that the table's commits name.
             dead: the tombstones that there are.
+            within: as for ``of``; a delete in the place of such an event has a tombstone in its place.
         """
         lost = ~self.lives & ~self.follow(self.lives) & ~self.at(named)
-        chosen = pa.array(np.flatnonzero(lost))
-        places = pa.array(self.places).take(chosen)
-        keys = key_of_version(self.keys.take(chosen), places)
-        rows = pa.table({KEY: keys, START_AT: places, VALID_FROM: self.times.take(chosen)})
+        if within is not None:
+            was = pc.is_in(self.versions(np.arange(len(self.places))), value_set=within.column(KEY).combine_chunks())
+            lost |= ~self.lives & np.asarray(was.to_numpy(zero_copy_only=False))
+        numbers = np.flatnonzero(lost)
+        times = self.times.take(pa.array(numbers))
+        rows = pa.table({KEY: self.versions(numbers), START_AT: pa.array(self.places[numbers]), VALID_FROM: times})
         return rows.filter(pc.invert(pc.is_in(rows.column(KEY), value_set=dead.column(KEY).combine_chunks())))
 
     def next_of(self, numbers: Int64s) -> tuple[pa.Array, pa.ChunkedArray]:
@@ -155,6 +166,12 @@ class GroupEvents:
 def of_keys(rows: pa.Table, wanted: pa.Array) -> pa.Table:
     """The versions of some rows of the source."""
     return rows.filter(pc.is_in(keys_of_versions(rows.column(KEY)), value_set=wanted)).combine_chunks()
+
+
+def versions_of(rows: pa.Table) -> pa.Array:
+    """The keys that tell n versions apart: of the source's row, and the place where each begins."""
+    keys = keys_of_versions(rows.column(KEY).combine_chunks())
+    return key_of_version(keys, rows.column(START_AT).combine_chunks())
 
 
 def truncated_events(events: pa.Table) -> Flags:

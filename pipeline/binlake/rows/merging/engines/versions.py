@@ -26,7 +26,9 @@ from binlake.rows.merging.engines.row_moments import (
     deletes_of,
     of_keys,
     truncated_events,
+    versions_of,
 )
+from binlake.rows.merging.engines.tracked import tracked_versions
 from binlake.rows.merging.states import GroupStates, MergeResult
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.merge import Place
@@ -39,10 +41,8 @@ from binlake.rows.upsert.version_columns import (
     START_AT,
     VALID_FROM,
     VALID_TO,
-    key_of_version,
-    keys_of_versions,
 )
-from hudilake.format.definition.merging import WRITER_ORDER
+from hudilake.format.definition.merging import WRITER_ORDER, Merging
 from hudilake.format.files.file_group_write import FileGroupWrite
 
 
@@ -53,7 +53,7 @@ class NewVersions:
     Args:
         rows: the versions that are new or end elsewhere now, by record key; a stored one has the key that it has.
         overruled: which stored versions are none any more: their own place is that of a delete.
-        tombstones: of the deletes that no version's end tells.
+        tombstones: of the deletes that no version's end tells, and the events within versions (``tracked``).
     """
 
     rows: pa.Table
@@ -61,8 +61,10 @@ class NewVersions:
     tombstones: pa.Table
 
     @staticmethod
-    def of(batch: GroupEvents, states: GroupStates, file_id: str, schema: pa.Schema) -> NewVersions:
+    def of(batch: GroupEvents, states: GroupStates, file_id: str, schema: pa.Schema, merging: Merging) -> NewVersions:
         """``schema``: the table's columns without meta fields. Errors as ``GroupStates.dead``."""
+        if merging.tracks:
+            return NewVersions(*tracked_versions(batch, states, file_id, schema, merging))
         events, lives, stored = batch.events, batch.lives, batch.stored
         dead = of_keys(states.dead(file_id, (START_AT, VALID_FROM)), batch.wanted)
         ended = stored.filter(stored.column(END_AT).is_valid())
@@ -77,17 +79,19 @@ class Versions:
     """The merger of a table.
 
     Args:
+        merging: of the table.
         schema: the table's columns without meta fields.
         states: of its rows.
     """
 
+    merging: Merging
     schema: pa.Schema
     states: GroupStates
 
     def merge(self, place: Place, file_id: str, rows: pa.Table) -> MergeResult:
         """Returns the write of the new versions and of those that now end elsewhere. Errors as ``Merger.merge``."""
         batch = GroupEvents.of(rows, self.states, file_id, self.schema)
-        made = NewVersions.of(batch, self.states, file_id, self.schema)
+        made = NewVersions.of(batch, self.states, file_id, self.schema, self.merging)
         gone = batch.stored.column(KEY).combine_chunks().filter(pa.array(made.overruled))
         write = FileGroupWrite(place[0], file_id, made.rows if len(made.rows) else None, deletes_of(gone))
         return MergeResult(write, batch.superseded, made.tombstones if len(made.tombstones) else None)
@@ -114,9 +118,3 @@ def _rows(batch: GroupEvents, schema: pa.Schema, places: RowMoments, changed: In
 def _overruled(batch: GroupEvents) -> Flags:
     deleted = versions_of(batch.events.filter(pa.array(~batch.lives)))
     return np.asarray(pc.is_in(versions_of(batch.stored), value_set=deleted).to_numpy(zero_copy_only=False))
-
-
-def versions_of(rows: pa.Table) -> pa.Array:
-    """The keys that tell n versions apart: of the source's row, and the place where each begins."""
-    keys = keys_of_versions(rows.column(KEY).combine_chunks())
-    return key_of_version(keys, rows.column(START_AT).combine_chunks())
