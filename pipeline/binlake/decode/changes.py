@@ -5,7 +5,7 @@ All formats give the same batch for the same binlog, so all later code is indepe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property, lru_cache
@@ -182,6 +182,8 @@ class ChangeBatch:
     columns), then META_FIELDS. ``before``: the before images, value columns of ``schema`` only, one row for every row
     of ``before_at`` (int64 indices into ``rows``, ascending); present only where the options (DecodeOptions.before_of)
     or the message format require before images. ``origin``: the source table where a route gave the batch another name.
+    ``transactions``: by Kafka offset the transaction of each record that names one; only where the options ask for it
+    (DecodeOptions.transactions_of).
     """
 
     schema: TableSchema
@@ -190,6 +192,7 @@ class ChangeBatch:
     before: pa.Table | None = None
     before_at: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     origin: SourceTable | None = None
+    transactions: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

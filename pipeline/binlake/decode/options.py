@@ -169,6 +169,7 @@ class DecodeOptions:
         before_of: the tables whose updates need their before image, or ``"all"``.
         facts_of: those of them whose rows are facts: an update without its before image is quarantined.
         inserts_of: the tables of which only inserts and snapshot rows are taken: other events are quarantined.
+        transactions_of: the tables of whose changes the transaction is asked for (``ChangeBatch.transactions``).
         ignored_tables: tables whose records are counted as ``ignored`` and not decoded.
         topic_tables: pairs (topic, table) for flat records that do not name their table, where the topic's name does
             not end in ``<database>.<table>``.
@@ -199,6 +200,7 @@ class DecodeOptions:
     before_of: frozenset[SourceTable] | Literal["all"] = frozenset()
     facts_of: frozenset[SourceTable] = frozenset()
     inserts_of: Container[SourceTable] = frozenset()
+    transactions_of: Container[SourceTable] = frozenset()
     ignored_tables: frozenset[SourceTable] = frozenset()
     topic_tables: tuple[tuple[str, SourceTable], ...] = ()
     zero_dates: ZeroDates = ZeroDates.NULL

@@ -34,6 +34,11 @@ class MergeRule:
         """Whether a row is a version of a row of the source, what the lake knew of one, or a change of one."""
         return self.engine in ("scd2", "bitemporal", "changes")
 
+    @property
+    def names_transactions(self) -> bool:
+        """Whether a row names the transaction of its change."""
+        return self.engine == "changes"
+
     def refusal(self, text: str) -> str | None:
         """Why a table with an engine is refused: ``text`` with the engine for {}; None where the newest event is the
         row."""

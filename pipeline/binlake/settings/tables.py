@@ -194,6 +194,12 @@ class TablesSettings(Section):
         return any(t.kind == "append" for t in (self.defaults, *self.overrides))
 
     @property
+    def changes_any(self) -> bool:
+        """Whether any table is a table of changes."""
+        kinds = [*(t.merge.engine for t in (self.defaults, *self.overrides)), *(one.kind for one in self.history)]
+        return "changes" in kinds
+
+    @property
     def fans_out(self) -> bool:
         """Whether a source table may go to a lake table of another name."""
         return bool(self.routes or self.stitched or self.cells or self.history)

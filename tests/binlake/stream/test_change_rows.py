@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from binlake.proof.history.keys import row_key, version_keys
+from binlake.rows.upsert import version_columns
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.binlake.schema.ddl_source import DdlSource, Follower
@@ -47,10 +48,13 @@ def said(model: Model) -> list[Change]:
     return sorted(found)
 
 
-def stored(path: Path) -> list[Change]:
-    """The same of the table, through hudi-rs."""
+def stored(path: Path, model: Model | None = None) -> list[Change]:
+    """The same of the table, through hudi-rs; each one names the transaction of its place. A TRUNCATE has none."""
     rows = hudi_rs.snapshot(path / "shop/facts_changes").to_pylist()
     for row in rows:
+        place = row["start_at"] - FILE
+        truncates = model is not None and place in model.truncates
+        assert row["source_transaction"] == (None if truncates else f"0-1-{place}")
         assert row["valid_from"].timestamp() * 1000 == START_MS + row["start_at"] - FILE
     return sorted((row["id"], row["start_at"] - FILE, row["change_type"], row["owner"]) for row in rows)
 
@@ -62,7 +66,7 @@ def test_any_delivery_gives_the_changes_of_the_log(tmp_path: Path, seed: int) ->
     feed = feed_at(tmp_path, compaction={"mode": "inline", "after_commits": 3})
     for _ in drawn(feed, seed, "facts_changes"):
         pass
-    assert stored(tmp_path) == said(feed.model)
+    assert stored(tmp_path, feed.model) == said(feed.model)
     path = tmp_path / "shop/facts_changes"
     assert_same("ours", read_ourselves(path), hudi_rs.snapshot(path))
 
@@ -84,6 +88,47 @@ def test_a_late_event_mends_the_change_after_it(tmp_path: Path) -> None:
         feed.stream.batch()
     after = [(1, 110, "insert", "a"), (1, 120, "update_postimage", "b"), (1, 120, "update_preimage", "a")]
     assert stored(tmp_path) == said(feed.model) == [*after, (1, 130, "delete", "b")]
+
+
+def test_a_changed_key_and_a_row_of_a_snapshot(tmp_path: Path) -> None:
+    """Both halves of the one are of its transaction. No transaction made the other."""
+    feed = feed_at(tmp_path)
+    feed.put("c", 1)
+    feed.rekey(1, 2)
+    feed.put("r", 3)
+    feed.deliver(*range(len(feed.records)))
+    feed.stream.batch()
+    rows = hudi_rs.snapshot(tmp_path / "shop/facts_changes").to_pylist()
+    told = sorted((row["id"], row["change_type"], row["source_transaction"]) for row in rows)
+    assert told == [
+        (1, "delete", "0-1-120"),
+        (1, "insert", "0-1-110"),
+        (2, "insert", "0-1-120"),
+        (3, "insert", None),
+    ]
+
+
+def test_a_table_from_before_changes_named_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets the column with its next commit, and null in the rows that it has."""
+    former = {**version_columns._FIELDS, "changes": version_columns._FIELDS["changes"][:-1]}
+    feed = feed_at(tmp_path)
+    for op in "cud":
+        feed.put(op, 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(version_columns, "_FIELDS", former)
+        feed.deliver(0)
+        feed.stream.batch()
+    assert "source_transaction" not in hudi_rs.snapshot(tmp_path / "shop/facts_changes").column_names
+    feed.deliver(1, 2)
+    feed.stream.batch()
+    rows = hudi_rs.snapshot(tmp_path / "shop/facts_changes").to_pylist()
+    named = {(row["start_at"] - FILE, row["change_type"]): row["source_transaction"] for row in rows}
+    assert named == {
+        (110, "insert"): None,
+        (120, "update_preimage"): "0-1-120",
+        (120, "update_postimage"): "0-1-120",
+        (130, "delete"): "0-1-130",
+    }
 
 
 def test_an_erasure_takes_all_changes_of_a_row(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ class Feed:
         self.records.append((self._timed(event("facts", op, self.place, image, before)), {"id": key}))
 
     def _timed(self, envelope: dict[str, Any]) -> dict[str, Any]:
-        envelope["source"]["ts_ms"] = START_MS + self.place
+        envelope["source"] |= {"ts_ms": START_MS + self.place, "gtid": f"0-1-{self.place}"}
         return envelope
 
     def deliver(self, *numbers: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import msgspec
@@ -17,6 +18,7 @@ from binlake.decode.formats import (
     plain_avro,
     plain_json,
 )
+from binlake.decode.formats.trace import transactions_of
 from binlake.decode.messages.chunk import DecodeChunk
 from binlake.decode.messages.format_detection import detect_format, format_of, is_avro
 from binlake.decode.messages.frames import open_loose
@@ -56,6 +58,15 @@ def decode(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -
     Every record is in exactly one place of the result. Bad input raises nothing. Raises TransientError where the schema
     registry gives no answer.
     """
+    decoded = _decoded(records, schemas, options)
+    for number, batch in enumerate(decoded.changes):
+        if batch.schema.source in options.transactions_of:
+            offsets = batch.rows.column("__offset").unique().to_pylist()
+            decoded.changes[number] = replace(batch, transactions=transactions_of(records, offsets, options))
+    return decoded
+
+
+def _decoded(records: RawRecords, schemas: SchemaSource, options: DecodeOptions) -> DecodedRecords:
     if (source := cell_scan.scanned_table(records.topic)) is not None:
         chunk = DecodeChunk(records, schemas, options)
         cell_scan.read(chunk, source)

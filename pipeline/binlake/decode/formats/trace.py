@@ -6,12 +6,13 @@ The forms are those of the recordings: Debezium names the GTID in ``source.gtid`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from binlake.decode.changes import RawRecords
 from binlake.decode.formats.avro import as_json
 from binlake.decode.messages.format_detection import format_of, is_avro
 from binlake.decode.options import DecodeOptions, EventFormat
@@ -56,6 +57,15 @@ _UNTRACED = frozenset(
 SNAPSHOT_ROW = "r"
 #: Debezium's letters for the operations of Maxwell and Canal.
 _OPS = {"insert": "c", "update": "u", "delete": "d", "bootstrap-insert": SNAPSHOT_ROW, "truncate": "t"}
+
+
+def transactions_of(records: RawRecords, offsets: Iterable[int], options: DecodeOptions) -> dict[int, str]:
+    """The transactions of some records by their offsets: the GTID, or else the transaction's id as the format gives it.
+    A record that names none is left out, and so is a row of a snapshot, which no transaction made."""
+    numbers = {int(offset): number for number, offset in enumerate(records.offsets.tolist())}
+    traces = {offset: trace_of(records.values[numbers[offset]], options) for offset in offsets}
+    names = {offset: trace.gtid or trace.transaction for offset, trace in traces.items() if trace.op != SNAPSHOT_ROW}
+    return {offset: name for offset, name in names.items() if name is not None}
 
 
 def trace_of(value: bytes | None, options: DecodeOptions) -> Trace:

@@ -81,6 +81,19 @@ class AppendSources:
         return self.tables.rules(destination(source, self.tables)).kind == "append"
 
 
+@dataclass(frozen=True)
+class SourcesWithTransactions:
+    """The source tables that feed a table of changes, whose rows name their transactions. Picklable."""
+
+    tables: TablesSettings
+
+    def __contains__(self, source: object) -> bool:
+        if not isinstance(source, SourceTable):
+            return False
+        fed = [destination(source, self.tables), *histories(source, self.tables)]
+        return any(self.tables.rules(one).merge.names_transactions for one in fed)
+
+
 def _batches(batch: ChangeBatch, tables: TablesSettings) -> list[ChangeBatch]:
     origin = batch.schema.source
     lake_tables = [destination(origin, tables), *histories(origin, tables)]

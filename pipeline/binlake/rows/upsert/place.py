@@ -141,16 +141,18 @@ def place_rows(
     orders, source_ms = (_longs(batch.rows, name) for name in ("__order", "__source_ms"))
     if target.merging.keeps_versions:  # among the events a row of a snapshot has the place at which it was read
         orders = np.where(has_no_binlog_place(orders) & (moments.latest != UNKNOWN_PLACE), moments.latest, orders)
+    transactions = _transactions(batch) if batch.transactions and target.merging.names_transactions else None
     before = None
     if batch.before is not None and len(batch.before):
         index = batch.before_at
-        before = _images(batch.before, target, names, orders[index], source_ms[index])
+        named = transactions.take(pa.array(index)) if transactions is not None else None
+        before = _images(batch.before, target, names, orders[index], source_ms[index], named)
     return PlacedRows(
         batch.schema,
         batch.topic,
         target,
         names,
-        _images(batch.rows, target, names, orders, source_ms),
+        _images(batch.rows, target, names, orders, source_ms, transactions),
         moments,
         np.zeros(len(batch.rows), dtype=np.bool_) if removed is None else removed,
         before,
@@ -162,12 +164,26 @@ def _longs(rows: pa.Table, name: str) -> Int64s:
     return np.asarray(rows.column(name).to_numpy(), dtype=np.int64)
 
 
-def _images(rows: pa.Table, target: Target, names: Mapping[str, str], orders: Int64s, source_ms: Int64s) -> Images:
+def _transactions(batch: ChangeBatch) -> pa.Array:
+    """The transaction of each row; null for one that no message names."""
+    offsets = batch.rows.column("__offset").combine_chunks().dictionary_encode()
+    names = pa.array([batch.transactions.get(offset) for offset in offsets.dictionary.to_pylist()], pa.string())
+    return names.take(offsets.indices)
+
+
+def _images(
+    rows: pa.Table,
+    target: Target,
+    names: Mapping[str, str],
+    orders: Int64s,
+    source_ms: Int64s,
+    transactions: pa.Array | None,
+) -> Images:
     rows = rows.rename_columns([names.get(n, n) for n in rows.column_names])
     rule = target.partition
     number = len([n for n in rows.column_names if n not in META_NAMES])
     if target.merging.keeps_versions:
-        rows = with_version_columns(rows, number, orders, source_ms, target.merging.engine)
+        rows = with_version_columns(rows, number, orders, source_ms, target.merging.engine, transactions)
     if rule is not None and rule.transform != "identity":
         rows = rows.add_column(number, pa.field(rule.field, pa.string()), partition_values(rule, rows))
     paths = _flat(target.config.layout.paths(rows))

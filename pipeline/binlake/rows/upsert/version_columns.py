@@ -42,6 +42,8 @@ KNOWN_TO: Final = "known_to"
 KNOWN_FIELDS: Final = (pa.field(KNOWN_AT, pa.int64()), pa.field(KNOWN_FROM, _TIME), pa.field(KNOWN_TO, _TIME))
 #: STRING: what a change did, in the words of Spark's change data feeds.
 CHANGE_TYPE: Final = "change_type"
+#: STRING: the transaction of the change, in the words of its message; null where the message names none.
+SOURCE_TRANSACTION: Final = "source_transaction"
 INSERT: Final = "insert"
 UPDATE_BEFORE: Final = "update_preimage"
 UPDATE_AFTER: Final = "update_postimage"
@@ -52,7 +54,7 @@ _PLACE: Final = f",{START_AT}:-?[0-9]+(,{CHANGE_TYPE}:[a-z_]+|,{KNOWN_AT}:([0-9]
 _FIELDS: Final[Mapping[Engine, tuple[pa.Field, ...]]] = {
     "scd2": VERSION_FIELDS,
     "bitemporal": (*VERSION_FIELDS, *KNOWN_FIELDS),
-    "changes": (*_BEGIN, pa.field(CHANGE_TYPE, pa.string())),
+    "changes": (*_BEGIN, pa.field(CHANGE_TYPE, pa.string()), pa.field(SOURCE_TRANSACTION, pa.string())),
 }
 _KEY_FIELDS: Final[Mapping[Engine, tuple[str, ...]]] = {
     "scd2": (START_AT,),
@@ -78,7 +80,12 @@ def check_names(columns: Iterable[str], table: str, engine: Engine) -> None:
 
 
 def with_version_columns(
-    rows: pa.Table, number: int, orders: Int64s, source_ms: Int64s, engine: Engine = "scd2"
+    rows: pa.Table,
+    number: int,
+    orders: Int64s,
+    source_ms: Int64s,
+    engine: Engine = "scd2",
+    transactions: pa.Array | None = None,
 ) -> pa.Table:
     """n events with the columns of a history table before the column ``number``; null where the writer works them out.
 
@@ -88,8 +95,11 @@ def with_version_columns(
         orders: of the events, int64 of n.
         source_ms: the source's times, milliseconds since 1970, int64 of n; 0 for none.
         engine: of the table.
+        transactions: of the events, string of n; None for none.
     """
     values = {START_AT: pa.array(np.asarray(orders, dtype=np.int64)), VALID_FROM: times_of(source_ms)}
+    if transactions is not None:
+        values[SOURCE_TRANSACTION] = transactions
     for place, field in enumerate(_FIELDS[engine], start=number):
         rows = rows.add_column(place, field, values.get(field.name, pa.nulls(len(rows), field.type)))
     return rows

@@ -51,9 +51,13 @@ class DdlPlan:
             return sources.union(name for name, firsts in tables.items() if firsts & sources)
 
         before_of = options.before_of if options.before_of == "all" else under_all_names(options.before_of)
-        inserts_of = UnderAllNames(options.inserts_of, tuple(tables.items()))
+        inserts_of, transactions_of = (
+            UnderAllNames(given, tuple(tables.items())) for given in (options.inserts_of, options.transactions_of)
+        )
         facts_of = under_all_names(options.facts_of)
-        return replace(options, before_of=before_of, facts_of=facts_of, inserts_of=inserts_of)
+        return replace(
+            options, before_of=before_of, facts_of=facts_of, inserts_of=inserts_of, transactions_of=transactions_of
+        )
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from binlake.decode.schemas.schemas import (
 )
 from binlake.hbase.settings.lake_tables import split_name
 from binlake.rows.tasks.plan import TaskReport
-from binlake.rows.upsert.fanout import AppendSources, destination
+from binlake.rows.upsert.fanout import AppendSources, SourcesWithTransactions, destination
 from binlake.schema.rules.ddl_log import DdlEvent, DdlLog
 from binlake.schema.rules.definitions import OTHER_COLUMNS
 from binlake.settings import Settings
@@ -76,6 +76,7 @@ class SchemaRegistry:
             bigtable_text=frozenset(source.bigtable.text),
             registry=schema_registry(settings),
             inserts_of=AppendSources(self._tables) if self._tables.appends_any else frozenset(),
+            transactions_of=SourcesWithTransactions(self._tables) if self._tables.changes_any else frozenset(),
             plain=plain_topics(settings),
             by_sequence=tuple(
                 (SourceTable(*split_name(store.source)), name)

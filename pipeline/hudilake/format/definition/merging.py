@@ -83,6 +83,11 @@ class Merging:
         return self.place_fields > 0
 
     @property
+    def names_transactions(self) -> bool:
+        """Whether a row names the transaction of its change."""
+        return self.engine == "changes"
+
+    @property
     def place_fields(self) -> int:
         """How many fields at the end of the record key name the version or the change."""
         return {"scd2": 1, "bitemporal": 2, "changes": 2}.get(self.engine, 0)

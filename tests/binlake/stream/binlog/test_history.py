@@ -75,6 +75,46 @@ def _told(versions: Iterable[tuple[Any, Any, bool, tuple[str, ...]]]) -> list[Ve
     return told
 
 
+def test_changes_name_the_transactions_of_the_server(server: EmbeddedMariaDB, tmp_path: Path) -> None:
+    """By their GTIDs, also several rows and tables of one transaction."""
+    followed = FollowedDatabase(server, tmp_path, "named")
+    history = [{"table": f"named.{table}", "to": f"named.{table}_changes", "kind": "changes"} for table in "ab"]
+    followed.tables = {"history": history}
+    followed.execute(*(f"CREATE TABLE {table} (id INT PRIMARY KEY, n INT)" for table in "ab"))
+    transactions = [
+        ["INSERT INTO a VALUES (1, 1), (2, 2)"],
+        [
+            "BEGIN",
+            "UPDATE a SET n = 5 WHERE id = 1",
+            "INSERT INTO b VALUES (7, 7)",
+            "DELETE FROM a WHERE id = 2",
+            "COMMIT",
+        ],
+        ["UPDATE a SET id = 3 WHERE id = 1"],
+    ]
+    told = []
+    for statements in transactions:
+        followed.execute(*statements)
+        told.append(server.execute("SELECT @@gtid_binlog_pos")[0])
+    assert len(set(told)) == 3
+    followed.apply()
+    rows = {table: hudi_rs.snapshot(tmp_path / f"lake/named/{table}_changes").to_pylist() for table in "ab"}
+    found = {
+        table: sorted((told.index(row["source_transaction"]), row["id"], row["change_type"]) for row in some)
+        for table, some in rows.items()
+    }
+    assert found["b"] == [(1, 7, "insert")]
+    assert found["a"] == [
+        (0, 1, "insert"),
+        (0, 2, "insert"),
+        (1, 1, "update_postimage"),
+        (1, 1, "update_preimage"),
+        (1, 2, "delete"),
+        (2, 1, "delete"),
+        (2, 3, "insert"),
+    ]
+
+
 @pytest.mark.first(2)
 @pytest.mark.parametrize("seed", range(scaled(20)))
 def test_the_versions_are_those_of_the_server(server: EmbeddedMariaDB, tmp_path: Path, seed: int) -> None:

@@ -25,6 +25,7 @@ from binlake.rows.upsert.version_columns import (
     CHANGE_TYPE,
     DELETE,
     INSERT,
+    SOURCE_TRANSACTION,
     START_AT,
     UPDATE_AFTER,
     UPDATE_BEFORE,
@@ -92,7 +93,8 @@ class ChangeRows:
         for field in self.schema:
             if field.name not in columns:
                 chunks = [chunk for rows in parts for chunk in column_of(rows, field).chunks]
-                columns[field.name] = pa.chunked_array(chunks, field.type).take(chosen)
+                of = pa.array(own).take(numbers) if field.name == SOURCE_TRANSACTION else chosen
+                columns[field.name] = pa.chunked_array(chunks, field.type).take(of)
         return pa.table({KEY: columns[KEY]} | {name: columns[name] for name in self.schema.names}).sort_by(KEY)
 
 
