@@ -66,8 +66,7 @@ def produce(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]]) 
 
 def table_events(work: Workload, shape: Shape) -> Iterator[tuple[bytes, bytes]]:
     """The content of one table's topic, from its first event to the last live one. Loaded rows come first."""
-    count = work.age_events + work.events // work.tables + work.live_events
-    return events(count, work.keys, shape=shape, loaded=work.loaded)
+    return events(work.events_of(shape), work.keys, shape=shape, loaded=work.loaded)
 
 
 def fill(bootstrap: str, work: Workload, topics: Mapping[str, Shape], upto: int, first: int = 0) -> None:

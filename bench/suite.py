@@ -63,12 +63,12 @@ def in_turns(writers: Sequence[str], rounds: int) -> Iterator[tuple[int, str]]:
 
 
 def writers_of(work: Workload, wanted: Sequence[str]) -> list[str]:
-    """The writers that support the workload: the floor has no live events and no earlier commits.
+    """The writers that support the workload: the floor has no live events, no earlier commits and no idle tables.
 
     The earlier commits of an old table of Delta or Paimon are created by their own writers, which takes hours. Both
     must be requested by name.
     """
-    left_out = {"floor"} if work.live_events or work.age else set()
+    left_out = {"floor"} if work.live_events or work.age or work.idle else set()
     if work.age and set(wanted) == set(WRITERS):
         left_out |= {"delta", "paimon"}
     return [w for w in wanted if w not in left_out]

@@ -20,7 +20,8 @@ class Workload:
         batch: the most events of a batch.
         keys: number of keys (of each table).
         shape: the shape of the rows.
-        tables: number of tables; each has its own topic.
+        tables: number of tables with events in each batch; each has its own topic.
+        idle: number of further tables, each with one event before all others.
         topic_partitions, buckets: of each topic; of each table (of each partition).
         warm_up: batches left out.
         live_per_s, live_s: events per second that arrive while the stream runs, and for how many seconds.
@@ -48,6 +49,7 @@ class Workload:
     index: str = "bucket"
     table_type: str = "merge_on_read"
     file_rows: int = 0
+    idle: int = 0
 
     @property
     def live_events(self) -> int:
@@ -71,14 +73,21 @@ class Workload:
             events=min(self.events // self.batch, self.warm_up + 4) * batch,
             batch=batch,
             keys=max(100, round(self.keys * scale)),
+            idle=round(self.idle * scale),
             age=self.age and max(10, round(self.age * scale)),
         )
 
     def shapes(self) -> list[Shape]:
         """The shape of each table."""
-        if self.tables == 1:
+        if self.tables + self.idle == 1:
             return [self.shape]
-        return [replace(self.shape, table=f"{self.shape.table}_{n:02d}") for n in range(self.tables)]
+        return [replace(self.shape, table=f"{self.shape.table}_{n:02d}") for n in range(self.tables + self.idle)]
+
+    def events_of(self, shape: Shape) -> int:
+        """The number of events of one of the ``shapes``."""
+        if shape in self.shapes()[self.tables :]:
+            return 1
+        return self.age_events + self.events // self.tables + self.live_events
 
 
 #: Indexes that are measured on a table of many files, by workload.
@@ -125,6 +134,8 @@ INGEST = (
     Workload("freshness", events=2_000, batch=50_000, warm_up=1, live_per_s=1_000, live_s=90),
     Workload("wide", events=7 * 40_000, batch=40_000, keys=40_000, shape=Shape(columns=100)),
     Workload("tables", events=7 * 5_000, batch=5_000, keys=10_000, tables=50, topic_partitions=1, buckets=1),
+    Workload("hundreds", events=7 * 4_000, batch=4_000, keys=1_000, tables=200, topic_partitions=1, buckets=1),
+    Workload("idle", events=7 * 5_000, batch=5_000, keys=10_000, tables=50, idle=950, topic_partitions=1, buckets=1),
     Workload("partitioned", events=7 * 20_000, batch=20_000, shape=Shape(partitions=100), buckets=1),
     Workload("old", events=25 * 2_000, batch=2_000, warm_up=5, age=2_000),
 )

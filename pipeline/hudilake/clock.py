@@ -6,6 +6,7 @@ import threading
 import time
 import uuid
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
 def now_ms() -> int:
@@ -29,6 +30,7 @@ def format_instant(epoch_ms: int) -> str:
     return f"{moment:%Y%m%d%H%M%S}{epoch_ms % 1000:03d}"
 
 
+@lru_cache(maxsize=4096)  # a commit takes the same few times apart again and again
 def parse_instant(instant: str) -> int:
     """A Hudi instant of 14 or 17 digits -> milliseconds since the epoch. Raises ValueError for anything else."""
     moment = datetime.strptime(instant[:14] + "+0000", "%Y%m%d%H%M%S%z")

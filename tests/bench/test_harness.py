@@ -137,7 +137,7 @@ def test_writers_take_turns_and_another_one_begins_each_round() -> None:
 def test_the_floor_runs_where_it_means_something() -> None:
     wanted = ["binlake", "floor"]
     without = {w.name for w in INGEST if writers_of(w, wanted) == ["binlake"]}
-    assert without == {"freshness", "old"}
+    assert without == {"freshness", "old", "idle"}
 
 
 @pytest.mark.parametrize("work", INGEST, ids=lambda w: w.name)

@@ -128,10 +128,10 @@ def _restarted(stretch: Stretch, offset: int, order: int, before: int) -> Binlog
 def heights_to_json(heights: Heights) -> list[list[object]]:
     """The heights as JSON values for the ledger."""
     return [
-        [source.database, source.table, topic, partition, order, millis]
+        [source.database, source.table, topic, partition, *topics[topic][partition]]
         for source, topics in heights.items()
-        for topic, parts in topics.items()
-        for partition, (order, millis) in parts.items()
+        for topic in topics
+        for partition in topics[topic]
     ]
 
 

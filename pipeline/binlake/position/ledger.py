@@ -14,7 +14,7 @@ from types import MappingProxyType
 from binlake.decode.changes import SourceTable
 from binlake.position.binlog_height import Heights
 from binlake.position.held_tables import Resync, Stop
-from binlake.position.ledger_content import VERSION, LedgerContent
+from binlake.position.ledger_content import VERSION, LedgerContent, paths
 from binlake.position.recorded import NO_TRANSACTIONS, PassedTransactions
 from binlake.source.offsets import NO_OFFSETS, OffsetMap, OffsetRange, Offsets, Ranges
 from hudilake.errors import BadInputError, CorruptDataError
@@ -53,7 +53,7 @@ class Ledger:
             batch,
             Offsets(positions),
             {table: Offsets(start) for table, start in behind.items()},
-            tables=dict(tables),
+            tables=paths(tables),
             transactions=transactions,
         )
 
@@ -78,7 +78,7 @@ class Ledger:
 
     def save(self, state: Storage) -> None:
         """Replace the stored ledger by this one, whole or not at all."""
-        state.write(LEDGER, json.dumps(self._content.to_json(), separators=(",", ":")).encode())
+        state.write(LEDGER, self._content.to_text().encode())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ledger) and self._content == other._content
@@ -116,7 +116,12 @@ class Ledger:
     @property
     def tables(self) -> Mapping[SourceTable, str]:
         """Every table ever seen -> its path below the lake's root."""
-        return MappingProxyType(self._content.tables)
+        return MappingProxyType(self._content.tables.data)
+
+    @property
+    def sources(self) -> frozenset[SourceTable]:
+        """Every table ever seen."""
+        return self._content.tables.tables()
 
     @property
     def topic_ids(self) -> Mapping[str, str]:
@@ -258,8 +263,9 @@ class Ledger:
     def forget(self, table: SourceTable, asked_ms: int) -> None:
         """Take back that a table has commits. If records wait for it, it begins anew with them."""
         self.note_forgotten(table, asked_ms)
-        for known in (self._content.tables, self._content.applied, self._content.stopped):
-            known.pop(table, None)
+        self._content.tables.pop(table, None)
+        self._content.applied.pop(table, None)
+        self._content.stopped.pop(table, None)
 
     def _hold(self, table: SourceTable, topics: Iterable[str]) -> None:
         positions = self._content.positions

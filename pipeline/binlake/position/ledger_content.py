@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import UserDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from binlake.decode.changes import SourceTable
 from binlake.position.binlog_height import Heights, heights_from_json, heights_to_json
@@ -14,6 +15,49 @@ from binlake.position.recorded import NO_TRANSACTIONS, PassedTransactions
 from binlake.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 
 VERSION = 1
+V = TypeVar("V")
+
+
+class TableTexts(UserDict["SourceTable", V]):
+    """Values by table, each kept with its JSON, so that a batch makes that of the tables that it changes, and of no
+    others. ``encoded``: a value as JSON can write it."""
+
+    def __init__(self, encoded: Callable[[V], Any], values: Mapping[SourceTable, V]) -> None:
+        self._encoded = encoded
+        self._texts: dict[SourceTable, str] = {}
+        self._tables: frozenset[SourceTable] | None = None
+        super().__init__(values)
+
+    def __setitem__(self, table: SourceTable, value: V) -> None:
+        if table not in self.data:
+            self._tables = None
+        super().__setitem__(table, value)
+        self._texts[table] = f"{json.dumps(_name(table))}:{_text(self._encoded(value))}"
+
+    def __delitem__(self, table: SourceTable) -> None:
+        super().__delitem__(table)
+        del self._texts[table]
+        self._tables = None
+
+    def tables(self) -> frozenset[SourceTable]:
+        """The tables that have a value; the same object until another one gets a value, or loses it."""
+        if self._tables is None:
+            self._tables = frozenset(self.data)
+        return self._tables
+
+    def to_text(self) -> str:
+        """The JSON of all values by their tables' names."""
+        return f"{{{','.join(self._texts.values())}}}"
+
+
+def standings(applied: Mapping[SourceTable, Offsets]) -> TableTexts[Offsets]:
+    """A stream's positions by table."""
+    return TableTexts(Offsets.to_json, applied)
+
+
+def paths(tables: Mapping[SourceTable, str]) -> TableTexts[str]:
+    """The paths of tables below the lake's root."""
+    return TableTexts(str, tables)
 
 
 @dataclass
@@ -42,8 +86,8 @@ class LedgerContent:
     batch: int = 0
     positions: Offsets = NO_OFFSETS
     behind: dict[SourceTable, Offsets] = field(default_factory=dict)
-    applied: dict[SourceTable, Offsets] = field(default_factory=dict)
-    tables: dict[SourceTable, str] = field(default_factory=dict)
+    applied: TableTexts[Offsets] = field(default_factory=lambda: standings({}))
+    tables: TableTexts[str] = field(default_factory=lambda: paths({}))
     topic_ids: dict[str, str] = field(default_factory=dict)
     skipped: Ranges = NO_RANGES
     heights: Heights = field(default_factory=dict)
@@ -54,16 +98,20 @@ class LedgerContent:
     resyncs: dict[SourceTable, Resync] = field(default_factory=dict)
     forgotten: dict[SourceTable, int] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """The content as values for ``json.dumps``."""
-        return {
+    def to_text(self) -> str:
+        """The content as JSON."""
+        head = {
             "version": VERSION,
             "stream": self.stream,
             "batch": self.batch,
             "positions": self.positions.to_json(),
             "behind": {_name(table): start.to_json() for table, start in self.behind.items()},
-            "applied": {_name(table): standing.to_json() for table, standing in self.applied.items()},
-            "tables": {_name(table): path for table, path in self.tables.items()},
+        }
+        tables = f'"applied":{self.applied.to_text()},"tables":{self.tables.to_text()}'
+        return f"{_text(head)[:-1]},{tables},{_text(self._rest_to_json())[1:]}"
+
+    def _rest_to_json(self) -> dict[str, Any]:
+        return {
             "topic_ids": self.topic_ids,
             "skipped": self.skipped.by_partition(),
             "heights": heights_to_json(self.heights),
@@ -86,14 +134,16 @@ class LedgerContent:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> LedgerContent:
-        """The reverse of ``to_json``; keys that older ledgers lack are empty. Raises KeyError, ValueError."""
+        """The reverse of ``to_text``, decoded; keys that older ledgers lack are empty. Raises KeyError, ValueError."""
         return LedgerContent(
             stream=data["stream"],
             batch=data["batch"],
             positions=Offsets.from_json(data["positions"]),
             behind={_source(name): Offsets.from_json(start) for name, start in data["behind"].items()},
-            applied={_source(name): Offsets.from_json(start) for name, start in data.get("applied", {}).items()},
-            tables={_source(name): path for name, path in data["tables"].items()},
+            applied=standings(
+                {_source(name): Offsets.from_json(start) for name, start in data.get("applied", {}).items()}
+            ),
+            tables=paths({_source(name): path for name, path in data["tables"].items()}),
             topic_ids=data.get("topic_ids", {}),
             skipped=Ranges.from_partitions(data.get("skipped", {})),
             heights=heights_from_json(data.get("heights", ())),
@@ -110,6 +160,10 @@ class LedgerContent:
 
 def _name(source: SourceTable) -> str:
     return json.dumps([source.database, source.table], ensure_ascii=False)
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - JSON
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _source(name: str) -> SourceTable:

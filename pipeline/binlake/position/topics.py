@@ -12,7 +12,7 @@ from binlake.position.ledger import Ledger
 from binlake.settings import KafkaSettings
 from binlake.source.fetch import broker_failure, consumer_for
 from binlake.source.log_tail import watermarks
-from binlake.source.offsets import OffsetMap, OffsetRange, Offsets, describe, missing_error
+from binlake.source.offsets import OffsetMap, OffsetRange, describe, missing_error
 from binlake.source.positions import Start, check_topic_ids, starting_positions, topic_ids, topics_of
 from hudilake.clock import monotonic_s
 from hudilake.errors import TransientError
@@ -75,8 +75,8 @@ class Topics:
     def planned(self, end: OffsetMap) -> None:
         """Note partitions that a batch covers and that are new to the stream."""
         mine = self._ledger.positions
-        for topic, partition, _ in Offsets(end).places():
-            if mine.get(topic) and not mine.knows(topic, partition):
+        for topic, partition, _ in mine.lacks(end).places():
+            if mine.get(topic):
                 self._notice_added(topic, partition)
 
     def take_notices(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from binlake.settings.sections import (
     StateSettings,
 )
 from binlake.settings.table_rules import TableRules
-from binlake.settings.tables import SourceName, TablesSettings
+from binlake.settings.tables import KnownRules, SourceName, TablesSettings
 from binlake.settings.templates import QUARANTINE_DIRECTORY, may_meet
 from binlake.settings.types import looks_secret
 from hudilake.errors import ConfigError
@@ -74,6 +74,7 @@ class Settings(Section):
     """The metastore that learns of the stream's commits and that readers ask."""
 
     _written: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
+    _rules: KnownRules = PrivateAttr(default_factory=lambda: KnownRules(TablesSettings()))
 
     def __repr__(self) -> str:
         return f"Settings(name={self.name!r})"
@@ -171,8 +172,10 @@ class Settings(Section):
         return self.tables.selects(source)
 
     def table_rules(self, source: SourceName) -> TableRules:
-        """The rules of a source table's lake table."""
-        return self.tables.rules(source)
+        """The rules of a source table's lake table; made once, for every batch asks for them several times."""
+        if self._rules.tables is not self.tables:
+            self._rules = KnownRules(self.tables)
+        return self._rules.of(source)
 
     def plain_rules(self, entry: PlainTopicsSettings) -> TableRules | None:
         """The rules of the lake table that plain topics feed; None if the table is not taken into the lake."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Protocol, Self
 
@@ -302,6 +303,21 @@ class TablesSettings(Section):
     def _stitched(self, source: SourceName) -> StitchedSettings | None:
         name = f"{source.database}.{source.table}"
         return next((one for one in self.stitched if one.table == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRules:
+    """The rules of lake tables that were asked for, by names. ``tables``: which they follow from."""
+
+    tables: TablesSettings = field(compare=False)
+    _known: dict[tuple[str, str], TableRules] = field(default_factory=dict, repr=False, compare=False)
+
+    def of(self, source: SourceName) -> TableRules:
+        """The rules of a lake table."""
+        name = (source.database, source.table)
+        if (rules := self._known.get(name)) is None:
+            rules = self._known[name] = self.tables.rules(source)
+        return rules
 
 
 def _plain_name(source: SourceName) -> str:

@@ -33,13 +33,21 @@ class OffsetRange:
 class Offsets(Mapping[str, Mapping[int, int]]):
     """Topic -> partition -> offset, usually the next one to read. Immutable: each method returns a new value.
 
-    Topics and partitions keep their given order. An unknown partition counts as offset 0.
+    Topics and partitions keep their given order. An unknown partition counts as offset 0. A stream may have thousands
+    of topics of which a batch moves a few: what is done for each topic anew is an expression, and no call.
     """
 
     __slots__ = ("_topics",)
 
     def __init__(self, topics: OffsetMap | None = None) -> None:
-        self._topics: dict[str, dict[int, int]] = {topic: dict(parts) for topic, parts in (topics or {}).items()}
+        self._topics: Mapping[str, Mapping[int, int]] = _copied(topics) if topics is not None else {}
+
+    @staticmethod
+    def _sharing(topics: Mapping[str, Mapping[int, int]]) -> Offsets:
+        """Offsets that nobody else changes."""
+        offsets = Offsets()
+        offsets._topics = topics
+        return offsets
 
     @staticmethod
     def of_places(places: Iterable[Place]) -> Offsets:
@@ -83,7 +91,7 @@ class Offsets(Mapping[str, Mapping[int, int]]):
     def __repr__(self) -> str:
         return f"Offsets({self._topics!r})"
 
-    def __reduce__(self) -> tuple[type[Offsets], tuple[dict[str, dict[int, int]]]]:
+    def __reduce__(self) -> tuple[type[Offsets], tuple[OffsetMap]]:
         return Offsets, (self._topics,)
 
     def places(self) -> Iterator[Place]:
@@ -111,7 +119,10 @@ class Offsets(Mapping[str, Mapping[int, int]]):
 
     def merge(self, newer: OffsetMap) -> Offsets:
         """These offsets, with those of ``newer`` in their place."""
-        return Offsets({**self._topics, **{t: {**self._topics.get(t, {}), **parts} for t, parts in newer.items()}})
+        mine, its = self._topics, _copied(newer)
+        changed = {t: parts for t, parts in its.items() if t not in mine or {**mine[t], **parts} != mine[t]}
+        merged = {t: {**mine[t], **parts} if t in mine else parts for t, parts in changed.items()}
+        return Offsets._sharing({**mine, **merged}) if merged else self
 
     def furthest(self, other: OffsetMap) -> Offsets:
         """The greater offset of the two for each partition."""
@@ -135,6 +146,12 @@ class Offsets(Mapping[str, Mapping[int, int]]):
         """These offsets where they are smaller than those of ``other``; a partition missing here counts as 0."""
         return Offsets.of_places((t, p, self.at(t, p)) for t, p, o in Offsets(other).places() if self.at(t, p) < o)
 
+    def lacks(self, other: OffsetMap) -> Offsets:
+        """The offsets of ``other`` of partitions that are not here."""
+        mine, its = self._topics, _copied(other)
+        some = {t: parts for t, parts in its.items() if t not in mine or {*mine[t]} != {*parts}}
+        return Offsets.of_places((t, p, o) for t, p, o in Offsets._sharing(some).places() if not self.knows(t, p))
+
     def minus(self, other: OffsetMap) -> Offsets:
         """For each partition, the number of offsets here at or above those of ``other``, at least 0."""
         below = Offsets(other)
@@ -142,8 +159,17 @@ class Offsets(Mapping[str, Mapping[int, int]]):
 
     def ranges_to(self, end: OffsetMap) -> Ranges:
         """The non-empty ranges from here to ``end``, sorted by topic and partition."""
-        places = sorted(Offsets(end).places())
+        mine, its = self._topics, _copied(end)
+        moved = Offsets._sharing({t: parts for t, parts in its.items() if t not in mine or mine[t] != parts})
+        places = sorted(moved.places())
         return Ranges(OffsetRange(t, p, self.at(t, p), until) for t, p, until in places if until > self.at(t, p))
+
+
+def _copied(offsets: OffsetMap) -> Mapping[str, Mapping[int, int]]:
+    """A copy that nobody changes; the very values of an ``Offsets``, which are such ones."""
+    if isinstance(offsets, Offsets):
+        return offsets._topics
+    return {topic: dict(parts) for topic, parts in offsets.items()}
 
 
 class Ranges(tuple[OffsetRange, ...]):
@@ -171,6 +197,13 @@ class Ranges(tuple[OffsetRange, ...]):
     def of_topics(self, topics: Collection[str]) -> Ranges:
         """The ranges of some topics."""
         return Ranges(r for r in self if r.topic in topics)
+
+    def by_topic(self) -> dict[str, Ranges]:
+        """The ranges of each topic."""
+        topics: dict[str, list[OffsetRange]] = {}
+        for one in self:
+            topics.setdefault(one.topic, []).append(one)
+        return {topic: Ranges(some) for topic, some in topics.items()}
 
     def until(self, ends: Mapping[tuple[str, int], int]) -> Ranges:
         """The ranges cut before these offsets, by (topic, partition)."""

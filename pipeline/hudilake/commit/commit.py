@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from hudilake.errors import CommitUnknownError, LakeError, LostOwnershipError, TransientError
 from hudilake.format.definition.properties import dump_properties
@@ -29,6 +29,7 @@ from hudilake.format.files.names import PARTITION_METADATA, in_partition, marker
 from hudilake.format.timeline.commit_metadata import CommitMetadata
 from hudilake.format.timeline.instant import TIMELINE_PATH, Instant, State, parse_name
 from hudilake.locking.ownership import Ownership
+from hudilake.storage.at_once import at_once
 from hudilake.storage.base import (
     AlreadyExistsError,
     OutcomeUnknownError,
@@ -38,7 +39,6 @@ from hudilake.storage.base import (
 )
 
 _BEGIN_ATTEMPTS = 5
-_PARALLEL_CREATES = 8
 
 
 @dataclass(frozen=True)
@@ -246,10 +246,8 @@ def create_files(storage: Storage, files: Mapping[str, bytes]) -> list[str]:
             return False
         return True
 
-    if len(files) < 2:
-        return [path for path in files if not create(path)]
-    with ThreadPoolExecutor(min(_PARALLEL_CREATES, len(files))) as pool:
-        return [path for path, created in zip(files, pool.map(create, files), strict=True) if not created]
+    made = at_once([partial(create, path) for path in files])
+    return [path for path, created in zip(files, made, strict=True) if not created]
 
 
 def _create_partitions(storage: Storage, instant: str, partition_paths: Iterable[str]) -> None:

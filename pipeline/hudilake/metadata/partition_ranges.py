@@ -11,7 +11,14 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from functools import reduce
 
-from hudilake.format.files.column_stats import ColumnRange, ValueType, says_the_same, unknown_range, widen
+from hudilake.format.files.column_stats import (
+    ColumnRange,
+    ValueType,
+    admits,
+    says_the_same,
+    unknown_range,
+    widen,
+)
 from hudilake.metadata.indexed_columns import ColumnTypes
 from hudilake.metadata.records.delta import AddedFile, MetadataDelta
 from hudilake.metadata.records.reader import MetadataReader
@@ -51,6 +58,8 @@ class PartitionRanges:
             for column, (kind, info) in types.items():
                 item = _seen(column, kind, info, [ranges_of.get(column) for ranges_of in ranges], files)
                 before = previous[path].get(column)
+                if before is not None and item is not None and admits(before, item):
+                    continue
                 if before is None and path not in new_partitions:
                     before = over_older_files(column, kind, info, returned)
                 if item is None:

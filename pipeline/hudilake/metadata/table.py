@@ -14,7 +14,7 @@ State after a crash, for each step of ``apply``:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -48,13 +48,12 @@ from hudilake.metadata.records.log_write import GroupLog, encode_logs
 from hudilake.metadata.records.reader import MetadataReader, load_groups
 from hudilake.metadata.records.records import table_schema
 from hudilake.metadata.unknown_ranges import of_files, older_statistics, with_unknown
+from hudilake.storage.at_once import at_once
 from hudilake.storage.base import AlreadyExistsError, Storage
 from hudilake.storage.metered import Meter, MeteredStorage
 
 if TYPE_CHECKING:
     from hudilake.metadata.records.record_index import RecordIndexGroups
-
-_PARALLEL_WRITES = 8
 
 
 class MetadataTable:
@@ -313,11 +312,8 @@ class MetadataTable:
             ) from error
         inflight = requested.in_state(State.INFLIGHT)
         self.timeline.record(inflight)
-        with ThreadPoolExecutor(min(_PARALLEL_WRITES, len(logs) + 1)) as pool:
-            writes = [pool.submit(self.storage.write, log.path, log.data) for log in logs]
-            writes.append(pool.submit(self.storage.create, inflight.path, b""))
-        for write in writes:
-            write.result()
+        writes = [partial(self.storage.write, log.path, log.data) for log in logs]
+        at_once([*writes, partial(self.storage.create, inflight.path, b"")])
         completed = inflight.in_state(State.COMPLETED, self.clock.next())
         body = CommitMetadata(
             stats=tuple(log.stat() for log in logs),

@@ -390,8 +390,8 @@ class HudiTable:
         are dead (Hudi's LAZY policy); a writer without heartbeats treats all others as dead (Hudi's EAGER policy).
         """
         with self.exclusively():
-            self.state.delete_late_completions()
-            self.state.forget_index()
+            if self.state.delete_late_completions() or not self.state.lock.others_held:
+                self.state.forget_index()  # else it was opened, or looked at, when the lock was taken
             abandoned = self.ownership.is_abandoned
             rolled_back = roll_back_pending(self.storage, self.timeline, self.clock, abandoned, self._publisher.undo)
             if self.metadata_table is not None:

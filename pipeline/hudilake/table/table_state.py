@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pyarrow as pa
 
@@ -29,6 +29,7 @@ from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.initialise import write_properties
 from hudilake.metadata.table import MetadataTable
 from hudilake.policies import Conflicts
+from hudilake.storage.at_once import at_once
 from hudilake.storage.base import FileInfo, Storage
 from hudilake.table.begun import Begun, BegunInstants
 from hudilake.table.bucket_counts import with_buckets_of
@@ -208,10 +209,9 @@ class TableState:
         last = self.timeline.last_completed()
         self._looked_at = None
         if begins:
-            with ThreadPoolExecutor(1) as pool:
-                properties = pool.submit(self.storage.stat, PROPERTIES_PATH)
-                changed = self.timeline.refresh()
-            self._looked_at = (properties.result(),)
+            changed = list[Instant]()
+            looks = partial(self.storage.stat, PROPERTIES_PATH), lambda: changed.extend(self.timeline.refresh())
+            self._looked_at = (at_once(looks)[0],)
         else:
             changed = self.timeline.refresh()
         taken_back = not changed and self.timeline.last_completed() != last
@@ -230,12 +230,13 @@ class TableState:
             self._index = None
         return bool(changed) or taken_back
 
-    def delete_late_completions(self) -> None:
+    def delete_late_completions(self) -> bool:
         """List the whole timeline, and delete the completed files that appeared late (``actions.late_completion``).
+        Returns whether the timeline is another one than before.
 
         Call it under the table's lock. Raises StorageError.
         """
-        self.timeline.refresh(whole=True)
+        changed = bool(self.timeline.refresh(whole=True))
         self._observe_times()
         delete_late(self.storage, completed_again(self.timeline, self.action))
         if late := commits_after_rollback(self.storage, self.timeline, self.timeline.completed()):
@@ -243,6 +244,7 @@ class TableState:
             self.timeline.archived(late)
             self.generation += 1
             self.schema = self._read_schema()
+        return changed or bool(late)
 
     def reload(self) -> None:
         """Read the timeline anew after a restore: the instants that it took back are gone, with their columns and other

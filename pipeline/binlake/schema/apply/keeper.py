@@ -7,7 +7,7 @@ acts on rows by their ordering values, so both cases give the same table.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
@@ -69,7 +69,7 @@ class DdlKeeper:
         self.history = StatementHistory(settings, lake, schemas)
         self._states = SchemaStates(settings, schemas, lambda origin: self.history.events.called.get(origin, ()))
         self._quiet: tuple[int, int, int, int, int, frozenset[SourceTable]] | None = None
-        self._mine: set[SourceTable] = set()
+        self._mine: Set[SourceTable] = frozenset()
         self._plans: dict[SourceTable, SourceDdl] = {}
         self._settled: dict[str, tuple[int, int, int]] = {}
         self._paused_until: dict[str, float] = {}
@@ -97,9 +97,9 @@ class DdlKeeper:
         self._settled.pop(self._settings.table_rules(source).path, None)
         self._quiet = None
 
-    def take_in(self, known: Iterable[SourceTable]) -> None:
+    def take_in(self, known: frozenset[SourceTable]) -> None:
         """Note which lake tables there are now."""
-        self._mine = set(known)
+        self._mine = known
 
     def names(self) -> list[LakeName]:
         """The lake tables whose names have changed, as the statements tell it that are known now."""

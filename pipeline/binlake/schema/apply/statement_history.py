@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 
 from binlake.decode.changes import Control, ControlKind, SourceTable
 from binlake.decode.ddl.clauses import Action
@@ -149,7 +149,7 @@ class StatementHistory:
         }
         return names | {origin for origin in self.events.effects if destination(origin, tables) == source} | {source}
 
-    def names(self, mine: set[SourceTable]) -> list[LakeName]:
+    def names(self, mine: Set[SourceTable]) -> list[LakeName]:
         """Those of the lake tables ``mine`` whose names have changed, as the statements tell it that are known now."""
         tables, names = self._settings.tables, []
         for origin, called in self.events.called.items():

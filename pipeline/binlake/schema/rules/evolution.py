@@ -95,4 +95,7 @@ def _common_decimal(known: pa.DataType, incoming: pa.DataType) -> tuple[pa.DataT
 
 def retyped(current: pa.Schema, new: pa.Schema) -> list[str]:
     """The columns that both schemas have with different types."""
-    return [f.name for f in new if f.name in current.names and current.field(f.name).type != f.type]
+    if new is current:
+        return []
+    known = dict(zip(current.names, current.types, strict=True))
+    return [f.name for f in new if f.name in known and known[f.name] != f.type]

@@ -69,7 +69,8 @@ class Planner:
         Raises LakeError.
         """
         settings, starts = self._settings, batch.starts
-        self._ddl.history.hear({**starts, **batch.end})
+        for offsets in (starts, batch.end):
+            self._ddl.history.hear(offsets)
         self.settle()
         ddl = self._ddl.plan(starts)
         return BatchPlan(

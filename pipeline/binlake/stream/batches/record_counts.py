@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from binlake.decode.changes import SourceTable
@@ -90,12 +91,15 @@ def ddl_progress(notes: Sequence[DdlOutcome]) -> tuple[DdlProgress, ...]:
     return tuple(progress)
 
 
-def count_records(table: TaskTableReport, source: SourceTable, report: TaskReport) -> None:
-    """Add the records that became no row to the table's counts."""
-    counts = table.counts
-    counts.quarantined = sum(q.source == source for q in report.quarantined)
-    counts.filtered = sum(n for (s, _), n in report.filtered.items() if s == source)
-    counts.read += counts.quarantined + counts.filtered
+def count_records(report: TaskReport) -> None:
+    """Add the records that became no row to the counts of the report's tables."""
+    quarantined, filtered = Counter(q.source for q in report.quarantined), Counter[SourceTable | None]()
+    for (source, _), count in report.filtered.items():
+        filtered[source] += count
+    for source, table in report.tables.items():
+        counts = table.counts
+        counts.quarantined, counts.filtered = quarantined[source], filtered[source]
+        counts.read += counts.quarantined + counts.filtered
 
 
 def loose_tables(report: TaskReport) -> list[TableProgress]:

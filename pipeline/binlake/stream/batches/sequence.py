@@ -223,7 +223,7 @@ class BatchSequence:
     def _keep_names(self) -> None:
         """Write what the source calls the tables, once those of a batch or of statements have committed."""
         if self._names is not None:
-            self._ddl.take_in(self._policy.ledger.tables)
+            self._ddl.take_in(self._policy.ledger.sources)
             self._names.keep(self._ddl.names(), self._ddl.feeds(), self._registry.heard)
 
     def _stop_unsure(self, waiting: Mapping[SourceTable, Offsets] = MappingProxyType({})) -> None:

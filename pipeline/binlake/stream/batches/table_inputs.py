@@ -15,7 +15,7 @@ from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.prepare import TABLE_REFUSED
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.settings import Settings
-from binlake.source.offsets import Ranges
+from binlake.source.offsets import NO_RANGES, Ranges
 from binlake.stream.batches.record_counts import count_records
 from binlake.tables.lake import Lake
 from binlake.tables.table_commit import TableInput
@@ -96,14 +96,16 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
         ):
             each.setdefault(control.source, []).append(truncates_of([control], settings.tables)[control.source])
     inputs = []
+    count_records(outcome.report)
+    by_topic = ranges.by_topic()
     for source, report in outcome.report.tables.items():
         path = report.target.path
         writer = plan.writers.get(path)
-        count_records(report, source, outcome.report)
+        mine = ranges.of_topics(report.topics) if len(report.topics) != 1 else by_topic.get(*report.topics, NO_RANGES)
         inputs.append(
             TableInput(
                 report=report,
-                ranges=ranges.of_topics(report.topics).until(outcome.report.held.get(source, {})),
+                ranges=mine.until(outcome.report.held.get(source, {})),
                 parcels=outcome.parcels.get(path, ()),
                 written=outcome.written.get(path, ()),
                 context=writer.context if writer else None,

@@ -70,6 +70,8 @@ class Monitor:
         self._known: _OpenStream | None = None
         self._at = _Moment(clock())
         self._sizes_s: dict[str, float] = {}
+        #: The path of each table, which it keeps.
+        self._paths: dict[str, str] = {}
         self._batches: deque[BatchTimes] = deque(maxlen=BATCHES)
         self._lock = threading.RLock()  # guards the last reading
         self.metrics = StreamMetrics()
@@ -206,7 +208,9 @@ class Monitor:
         fresh = name in self._sizes_s and now - self._sizes_s[name] < _SIZES_EVERY_S
         if self._known is None or (fresh and part.compaction_instant is None):
             return
-        path = next((path for source, path in self._known.ledger.tables.items() if str(source) == name), None)
+        if name not in self._paths:
+            self._paths = {str(source): path for source, path in self._known.ledger.tables.items()}
+        path = self._paths.get(name)
         opened = self._known.lake.opened(path) if path is not None else None
         if opened is None:
             return

@@ -50,7 +50,10 @@ class BucketRows(TableRows):
             results = write_merged(self.storage, writer, merged)
             return WrittenFile.of(self.rules.path, GroupIntent(place[0], name), merged, results)
 
-        written = [pool.submit(write, place, rows) for place, rows in groups.items() if len(rows)]
+        filled = [(place, rows) for place, rows in groups.items() if len(rows)]
+        if len(filled) == 1:  # no other file group is written meanwhile
+            return Wrote(write(*filled[0]))
+        written = [pool.submit(write, place, rows) for place, rows in filled]
         wait(written)  # if one fails, the instant is rolled back: none may write a file after that
         return Wrote([one for some in written for one in some.result()])
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 
+@lru_cache(maxsize=65_536)  # every batch asks for the names of all columns that it has
 def lake_name(column: str) -> str:
     """A column name as Avro allows it: other ASCII signs become ``_``, other letters ``_u`` and their code in hex."""
     text = "".join(map(_in_avro, column))

@@ -210,6 +210,8 @@ _WIDER = {
 
 def _as_type(item: ColumnRange, kind: ValueType, info: str | None) -> ColumnRange | None:
     """The range in another value type of the same order; None if it cannot be converted."""
+    if item.value_type is kind and item.info == info:
+        return item
     if item.value_type in (kind, ValueType.NULL) and (item.info == info or item.min is None):
         return replace(item, value_type=kind, info=info)
     if item.value_type is kind is ValueType.DECIMAL:
@@ -298,6 +300,18 @@ def says_the_same(one: ColumnRange, other: ColumnRange) -> bool:
         return item.value_type, item.info, bounds, item.null_count > 0, item.null_count < item.value_count
 
     return meaning(one) == meaning(other)
+
+
+def admits(one: ColumnRange, other: ColumnRange) -> bool:
+    """Whether a range that has values says the same once it is widened by the other one, of the same type: what a
+    partition's range mostly does, without a new one being made. False where only ``widen`` can tell."""
+    if (one.value_type, one.info) != (other.value_type, other.info):
+        return False
+    if one.min is None or one.max is None or other.min is None or other.max is None:
+        return False
+    nulls = one.null_count > 0 or not other.null_count
+    bounds = _rank(one.min) <= _rank(other.min) and _rank(other.max) <= _rank(one.max)
+    return nulls and bounds and one.null_count < one.value_count
 
 
 # Column statistics of a log file, whose blocks may lack columns.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from hudilake.errors import CorruptDataError
 from hudilake.format.files.hfile import layout
@@ -150,6 +151,7 @@ def _index_entry(offset: int, size: int, key: bytes) -> bytes:
     return offset.to_bytes(8, "big") + size.to_bytes(4, "big") + write_vint(len(key)) + key
 
 
+@lru_cache(maxsize=64)
 def _java_map_slot(name: str) -> int:
     """The slot of a name in a ``java.util.HashMap`` of 16 slots: Java writes the file info in slot order."""
     spread = 0

@@ -1,0 +1,39 @@
+"""Several calls of a store at once, which wait as long as the slowest one. It stands alone: any store may be called so.
+
+The threads belong to the process and stay: a stream of hundreds of tables makes such calls thousands of times a batch.
+A call made here must make no further ones here, or it could wait for a thread that waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(64, thread_name_prefix="hudilake-call")
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # a forked process has none of these threads
+
+
+def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """Make the calls, the last one in this thread. Returns their results in order, once all have ended. Raises the
+    error of the first one, in that order, that failed."""
+    waiting = [_threads().submit(call) for call in calls[:-1]]
+    for call in calls[-1:]:
+        mine = Future[T]()
+        waiting.append(mine)
+        try:
+            mine.set_result(call())
+        except BaseException as error:
+            mine.set_exception(error)
+    for one in waiting:
+        one.exception()  # waits for its end
+    return [one.result() for one in waiting]
