@@ -60,15 +60,11 @@ class Calls:
             sys.setprofile(before)
             threading.setprofile(None)
 
-    def of(self, work: Callable[[], object]) -> int:
-        """Those of ``work``."""
+    def take(self) -> int:
+        """Those since the last call."""
+        many = sum(self.made.values())
         self.made.clear()
-        self.active = True
-        try:
-            work()
-        finally:
-            self.active = False
-        return sum(self.made.values())
+        return many
 
     def _note(self, frame: FrameType, what: str, argument: object) -> None:
         if self.active and what in ("call", "c_call"):
@@ -204,7 +200,10 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
                 world.feed(range(given.busy))
                 world.task_s = 0.0
                 began, clock = time.process_time(), time.monotonic()
-                many = calls.of(world.batch) if given.calls else world.batch() and 0
+                calls.active = given.calls
+                world.batch()
+                calls.active = False
+                many = calls.take()
                 if number >= _WARM_UP:
                     cpu.append(time.process_time() - began)
                     wall.append(time.monotonic() - clock)

@@ -31,16 +31,17 @@ def test_results_come_in_order_and_the_calls_are_made_together() -> None:
 def test_the_first_error_is_raised_once_all_have_ended() -> None:
     failed, ended = threading.Event(), list[str]()
 
-    def fails(what: str) -> None:
+    def fails(what: str) -> int:
         failed.set()
         raise ValueError(what)
 
-    def ends() -> None:
+    def ends() -> int:
         assert failed.wait(timeout=60)
         ended.append("it")
+        return 0
 
     with pytest.raises(ValueError, match="first"):
-        at_once([partial(fails, "first"), ends, partial(fails, "second")])
+        at_once([lambda: fails("first"), ends, lambda: fails("second")])
     assert ended == ["it"]
 
 

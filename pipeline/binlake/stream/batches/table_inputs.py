@@ -101,7 +101,8 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
     for source, report in outcome.report.tables.items():
         path = report.target.path
         writer = plan.writers.get(path)
-        mine = ranges.of_topics(report.topics) if len(report.topics) != 1 else by_topic.get(*report.topics, NO_RANGES)
+        topic, *others = report.topics or [""]
+        mine = ranges.of_topics(report.topics) if others else by_topic.get(topic, NO_RANGES)
         inputs.append(
             TableInput(
                 report=report,
