@@ -101,9 +101,17 @@ class Scenario:
                 "BINLAKE_DEMO_PORT": str(port),
             }
             self.show(CONF, environment)
-            stream = StreamProcess(CONF, {**java_environment(), **environment}, self.directory / "stream.log", self.say)
+            listeners: list[Callable[[ProgressEvent], None]] = []
+
+            def tell(event: ProgressEvent) -> None:
+                for listener in tuple(listeners):
+                    listener(event)
+
+            log = self.directory / "stream.log"
+            stream = StreamProcess(CONF, {**java_environment(), **environment}, log, self.say, tell)
+            settings = Settings.load(CONF, environ=environment)
             try:
-                yield Running(self, servers, Settings.load(CONF, environ=environment), recorded, live, stream)
+                yield Running(self, servers, settings, recorded, live, stream, listeners)
             finally:
                 code = stream.stop()
             if code or stream.errors:
@@ -112,7 +120,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Running:
-    """The demo while Kafka and the stream are up."""
+    """The demo while Kafka and the stream are up. ``listeners``: they are told of every batch."""
 
     scenario: Scenario
     servers: str
@@ -120,14 +128,18 @@ class Running:
     recorded: Sequence[Recorded]
     live: LiveSource
     stream: StreamProcess
+    listeners: list[Callable[[ProgressEvent], None]]
 
     def play(self, on_progress: Callable[[ProgressEvent], None]) -> None:
         """Play everything, and return when the stream has applied it. ``on_progress`` is called for every batch."""
-        with self.stream.told(on_progress):
+        self.listeners.append(on_progress)
+        try:
             self._play()
             self.scenario.say("all is produced; waiting for the stream to apply it")
             data = {t: n for t, n in _partitions(self.recorded, self.live).items() if t.count(".") == 2}
             self.stream.wait_until_reached(end_offsets(self.servers, data), _DRAIN_S)
+        finally:
+            self.listeners.remove(on_progress)
 
     def verdicts(self) -> list[TableVerdict]:
         """Every table of the lake, read by hudi-rs, against its source."""

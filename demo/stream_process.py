@@ -7,8 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from binlake.stream.monitoring.progress import ProgressEvent
@@ -28,7 +27,7 @@ class StreamProcess:
         environment: its environment variables.
         log: file for its standard error.
         say: called for every line of its standard error, from another thread; None for no call.
-        on_progress: called for every batch, from a thread of this object.
+        on_progress: called for every batch from the start on, from a thread of this object.
     """
 
     def __init__(
@@ -61,15 +60,6 @@ class StreamProcess:
     def errors(self) -> dict[str, str]:
         """Tables whose last commit failed, with the reason."""
         return {table: error for table, error in self._errors.items() if error}
-
-    @contextmanager
-    def told(self, on_progress: Callable[[ProgressEvent], None]) -> Iterator[None]:
-        """Call ``on_progress`` for every batch until the block ends, from a thread of this object."""
-        self._on_progress = on_progress
-        try:
-            yield
-        finally:
-            self._on_progress = _nobody
 
     @property
     def positions(self) -> Offsets:

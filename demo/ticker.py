@@ -10,6 +10,7 @@ from binlake.cli.display import Totals
 from binlake.cli.text import duration, number
 from binlake.stream.monitoring.progress import ProgressEvent
 from hudilake.clock import monotonic_s
+from hudilake.wording import counted
 
 _EVERY_S = 1.0
 
@@ -53,7 +54,7 @@ class Ticker(AbstractContextManager["Ticker"]):
         batch = f", last batch {duration(last.latency_ms)}, lag {number(last.lag)}" if last else ""
         return (
             f"{seconds}: {number(totals.events_read)} events read, {number(applied)} rows applied to "
-            f"{len(totals.tables)} tables in {totals.batches} batches{batch}"
+            f"{counted(len(totals.tables), 'table')} in {counted(totals.batches, 'batch')}{batch}"
         )
 
 

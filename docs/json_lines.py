@@ -18,7 +18,8 @@ from binlake.proof.verify.result import TableResult
 from binlake.rows.upsert.route import Counts
 from binlake.stream.monitoring.held import HeldTable
 from binlake.stream.monitoring.progress import ProgressEvent
-from binlake.stream.monitoring.status import TableStatus, Writer
+from binlake.stream.monitoring.status import TableStatus
+from binlake.stream.monitoring.writers import Writer
 from binlake.tables.unmatched import UnmatchedName
 from hudilake.read.plan import PlanStep
 from hudilake.services.advice.advise import Advice

@@ -14,6 +14,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from hudilake.errors import ConfigError, TransientError
+from hudilake.wording import counted
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.catalog.logs import TableEntry
 from lakemetastore.model import Column, Database, Partition, Storage, Table
@@ -255,7 +256,8 @@ def _check(answer: Mapping[str, Any], place: Mapping[str, str]) -> None:
     if errors := answer.get("Errors"):
         first = errors[0]
         raise TransientError(
-            f"Glue did not take {len(errors)} partitions: {first.get('ErrorDetail', {}).get('ErrorMessage')}",
+            f"Glue did not take {counted(len(errors), 'partition')}: "
+            f"{first.get('ErrorDetail', {}).get('ErrorMessage')}",
             do_next="push again; partitions that are there already are compared first",
             table=f"{place['DatabaseName']}.{place['TableName']}",
             partition=first.get("PartitionValueList") or first.get("PartitionValues"),

@@ -27,10 +27,10 @@ def test_batches_within_a_second_make_one_line_and_the_sums_come_at_the_end() ->
             ticker.update(batch(number))
             clock.now += 0.3
     assert said == [
-        "   0 s: 10 events read, 8 rows applied to 1 tables in 1 batches, last batch 640 ms, lag 0",
-        "   1 s: 50 events read, 40 rows applied to 1 tables in 5 batches, last batch 640 ms, lag 0",
-        "   2 s: 90 events read, 72 rows applied to 1 tables in 9 batches, last batch 640 ms, lag 0",
-        "   3 s: 100 events read, 80 rows applied to 1 tables in 10 batches, last batch 640 ms, lag 0",
+        "   0 s: 10 events read, 8 rows applied to 1 table in 1 batch, last batch 640 ms, lag 0",
+        "   1 s: 50 events read, 40 rows applied to 1 table in 5 batches, last batch 640 ms, lag 0",
+        "   2 s: 90 events read, 72 rows applied to 1 table in 9 batches, last batch 640 ms, lag 0",
+        "   3 s: 100 events read, 80 rows applied to 1 table in 10 batches, last batch 640 ms, lag 0",
     ]
 
 

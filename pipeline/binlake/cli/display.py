@@ -15,9 +15,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from binlake.cli.text import CellColumn, duration, fill, fitting, number, one_line, size
+from binlake.cli.text import CellColumn, duration, fill, fitting, lag_words, number, one_line, size
 from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
 from hudilake.clock import monotonic_s
+from hudilake.wording import counted
 
 #: Where names are long, the last ones go.
 _COLUMNS: tuple[CellColumn[TableTotals], ...] = (
@@ -92,8 +93,8 @@ class LiveDisplay(AbstractContextManager["LiveDisplay"]):
     def _title(self) -> Text:
         seconds = max(monotonic_s() - self._started_s, 0.001)
         read = self._totals.events_read
-        running = f"{duration(seconds * 1000)}, {number(read)} events, {number(int(read / seconds))}/s"
-        return Text(f"binlake {self._name}: {self._totals.batches} batches in {running}")
+        running = f"{duration(seconds * 1000)}, {counted(read, 'event')}, {number(int(read / seconds))}/s"
+        return Text(f"binlake {self._name}: {counted(self._totals.batches, 'batch')} in {running}")
 
     def _caption(self) -> Text:
         event = self._totals.last
@@ -143,7 +144,8 @@ def _batch_line(event: ProgressEvent) -> str:
     stages = ", ".join(f"{name} {duration(ms)}" for name, ms in event.stage_ms.items())
     took = f"{duration(event.latency_ms)} ({stages})" if stages else duration(event.latency_ms)
     stray = f", {number(event.quarantined)} quarantined without a table" if event.quarantined else ""
-    return f"batch {event.batch_id}: {number(event.events_read)} events in {took}, lag {number(event.lag)}{stray}"
+    lag = lag_words(event.lag, in_bytes=event.in_bytes)
+    return f"batch {event.batch_id}: {counted(event.events_read, 'event')} in {took}, {lag}{stray}"
 
 
 def _table_line(part: TableProgress) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from binlake.cli.text import number, size
+from binlake.cli.text import size
 from binlake.rows.upsert.engines.contributions import FINAL
 from binlake.settings import Settings, TableRules
 from binlake.tables.bucket_sizes import PLANNED_BYTES, BucketAdvice
@@ -13,6 +13,7 @@ from binlake.tables.lake_table import LakeTable
 from hudilake.services.rebucket.units import BucketChange
 from hudilake.storage import Storage
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 
 def engine_remarks(settings: Settings, lake: Storage, table: str, rules: TableRules) -> Iterator[str]:
@@ -42,7 +43,7 @@ def bucket_remark(advice: BucketAdvice, conf: str, table: str) -> str:
 
 def loading_remark(table: str, rows: int, conf: str) -> str:
     """What a table says whose first load is under way or was interrupted."""
-    return f"{table}: its first load is not at its end, after {number(rows)} rows; binlake load {conf} goes on"
+    return f"{table}: its first load is not at its end, after {counted(rows, 'row')}; binlake load {conf} goes on"
 
 
 def ring_remark(wanted: Sequence[BucketChange], target_bytes: int, conf: str, table: str) -> str:

@@ -50,6 +50,11 @@ def size(count: int) -> str:
     return f"{value:.1f} TB"
 
 
+def lag_words(lag: int, *, in_bytes: bool) -> str:
+    """``lag 12,345`` of records, ``lag 1.5 KB`` of a binlog's bytes."""
+    return f"lag {size(lag) if in_bytes else number(lag)}"
+
+
 def number(count: int) -> str:
     """``12,345``."""
     return f"{count:,}"

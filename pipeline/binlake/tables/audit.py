@@ -26,6 +26,7 @@ from hudilake.services.fsck import Check, ContentsReport, Finding, OffsetKeys, S
 from hudilake.services.fsck.evidence import Evidence
 from hudilake.services.fsck.offsets_check import check_offsets
 from hudilake.storage import Storage
+from hudilake.wording import counted
 
 #: The keys under which the commits of a stream record the offsets they cover.
 OFFSET_KEYS = OffsetKeys(
@@ -142,7 +143,8 @@ def _check(commit: AuditedCommit, record: RecordReader, *, rows_count: bool) -> 
         what = f"the records are not accounted for: read {commit.counts.read}, but {text}"
         yield _error(what, commit.instant, "records were lost or counted twice: replay the offsets from Kafka")
     if rows_count and commit.counts.applied > commit.rows:
-        what = f"{commit.counts.applied} records are said to be applied, but the files hold {commit.rows} rows"
+        applied = counted(commit.counts.applied, "record", "is", "are")
+        what = f"{applied} said to be applied, but the files hold {counted(commit.rows, 'row')}"
         yield _error(what, commit.instant, "replay the offsets from Kafka")
     if record.positions is None and commit.archived:
         return  # the history may keep only the newest positions

@@ -97,10 +97,15 @@ def catalog_tables(settings: Settings, root: Storage, names: Sequence[str] = ())
     return [known for known in catalog_entries if known is not None]
 
 
-def catalog_table_at(settings: Settings, root: Storage, path: str) -> CatalogTable | None:
-    """The table at a path; None if the settings give the source table that its commits name another path."""
+def catalog_table_at(
+    settings: Settings, root: Storage, path: str, table: HudiTable | None = None
+) -> CatalogTable | None:
+    """The table at a path; None if the settings give the source table that its commits name another path.
+
+    ``table``: the same, if it is open already.
+    """
     storage = root.sub(path)
-    source = RecordReader.newest_of(HudiTable.open(storage)).source
+    source = RecordReader.newest_of(table or HudiTable.open(storage)).source
     if source is None:
         return None
     rules = settings.table_rules(source)

@@ -20,6 +20,7 @@ from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite
 from hudilake.format.files.log_merge import LEAST, ordering_values
+from hudilake.wording import counted
 
 #: The most bytes of a name in local file systems and HDFS.
 _MOST_NAME_BYTES = 255
@@ -129,7 +130,7 @@ class PendingChanges:
         upserts = numbers[~deletes]
         if (again := upserts[(last_delete[codes[upserts]] >= 0) & (upserts > last_delete[codes[upserts]])]).size:
             raise ConfigError(
-                f"a transaction deletes a key and upserts it afterwards ({len(again)} rows)",
+                f"a transaction deletes a key and upserts it afterwards ({counted(len(again), 'row')})",
                 do_next="commit the deletes in a transaction of their own first",
                 table=self.config.name,
             )

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from hudilake.errors import ConfigError
 from hudilake.format.definition.avro_types import lost_field
+from hudilake.wording import counted
 
 #: A pyarrow Table, RecordBatch or RecordBatchReader; whatever has the Arrow PyCapsule interface (a frame of pandas or
 #: polars, a relation of DuckDB); or a sequence of mappings, a row each.
@@ -162,7 +163,8 @@ def _column(rows: pa.Table, field: pa.Field, required: bool) -> pa.ChunkedArray 
         ) from error
     if required and column.null_count:
         raise ConfigError(
-            f"{column.null_count} rows have no value of {field.name}", do_next="leave them out, or give them a value"
+            f"{counted(column.null_count, 'row', 'has', 'have')} no value of {field.name}",
+            do_next="leave them out, or give them a value",
         )
     return column
 

@@ -19,6 +19,7 @@ from hudilake.locking.ownership import Locking, Ownership
 from hudilake.storage.base import AlreadyExistsError, FileInfo, Storage, UnfinishedWrites
 from hudilake.storage.passing import PassingStorage
 from hudilake.storage.paths import dir_path, join
+from hudilake.wording import counted
 
 #: Behind every name, so that a half-written file is listed and nothing is taken for a file of a partition.
 _SUFFIX = ".kept"
@@ -158,7 +159,8 @@ def take_back(storage: Storage, locking: Locking | None = None) -> str:
             raise ConfigError("no repair of this table can be taken back", do_next="nothing", path=REPAIRS_PATH)
         folder = RepairFolder(storage, names[-1])
         _check_nothing_since(folder)
-        return f"took back the repair of {folder.name}: {folder.put_back()} files are as they were"
+        back = counted(folder.put_back(), "file", "is as it was", "are as they were")
+        return f"took back the repair of {folder.name}: {back}"
 
 
 def _check_nothing_since(folder: RepairFolder) -> None:

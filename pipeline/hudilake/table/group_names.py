@@ -9,6 +9,7 @@ from hudilake.format.definition.bucket import bucket_of_file_id, next_file_id
 from hudilake.format.definition.bucketing import GroupNames
 from hudilake.format.files.view import FileSlice
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 
 def group_names(table: HudiTable, path: str) -> GroupNames:
@@ -41,7 +42,7 @@ def group_names(table: HudiTable, path: str) -> GroupNames:
         place = place_of(table, piece, path)
         if place[1] >= (count := computed.bucketing.count(place[0])):
             raise ConfigError(
-                f"another writer wrote rows to bucket {place[1]} of a table of {count} buckets",
+                f"another writer wrote rows to bucket {place[1]} of a table of {counted(count, 'bucket')}",
                 do_next="stop that writer, whose bucket count differs, and load the table again under a new path",
                 table=path,
                 partition=place[0],

@@ -265,8 +265,8 @@ class TableState:
         is empty.
         """
         for instant in self.timeline.newest_first():
-            extra = self.timeline.commit_metadata(instant).extra
-            if key in extra:
+            extra = self.timeline.extra_of(instant, key)
+            if extra is not None:
                 return {name: extra[name] for name in (key, *further) if name in extra}
         return self.timeline.history().extra_values(key, *further)
 

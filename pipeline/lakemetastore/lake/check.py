@@ -10,6 +10,7 @@ from typing import Final
 from hudilake.errors import LakeError
 from hudilake.table.directory import BrokenTable
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 from lakemetastore.catalog.locations import same_place
 from lakemetastore.errors import NoSuchObjectError
 from lakemetastore.lake.differences import differences
@@ -98,12 +99,14 @@ class Check:
             yield "has another definition than the table"
         changes = partition_differences(entry, hive.partitions)
         if changes.missing:
-            yield f"lacks {len(changes.missing)} partitions, such as {_first(changes.missing)}"
+            yield f"lacks {counted(len(changes.missing), 'partition')}, such as {_first(changes.missing)}"
         if changes.surplus:
-            yield f"has {len(changes.surplus)} partitions that the table has not, such as {changes.surplus[0]}"
+            surplus = counted(len(changes.surplus), "partition")
+            yield f"has {surplus} that the table has not, such as {changes.surplus[0]}"
         if changes.changed:
             first = _first(changes.changed)
-            yield f"has {len(changes.changed)} partitions at another place or in another format, such as {first}"
+            changed = counted(len(changes.changed), "partition")
+            yield f"has {changed} at another place or in another format, such as {first}"
 
     def _left_over(self) -> Iterator[Finding]:
         """States of tables that are no more, and logs of Hive tables that no name leads to."""

@@ -5,6 +5,7 @@ It stands alone: ``check`` and ``lake_tables`` both compare states by it.
 
 from __future__ import annotations
 
+from hudilake.wording import counted
 from lakemetastore.lake.entries import LakeInstant
 from lakemetastore.lake.state import LakeState
 
@@ -20,7 +21,10 @@ def differences(mine: LakeState, fresh: LakeState) -> list[str]:
         if mine.files.get(path) != fresh.files.get(path):
             ours, theirs = ({file.name: file for file in s.stored(path)} for s in (mine, fresh))
             wrong = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
-            discrepancies.append(f"partition {path or '(the root)'}: {len(wrong)} files differ, such as {wrong[0]}")
+            discrepancies.append(
+                f"partition {path or '(the root)'}: {counted(len(wrong), 'file', 'differs', 'differ')}, "
+                f"such as {wrong[0]}"
+            )
     names = [name for name in ("uri", "identity", "indexed", "texts") if getattr(mine, name) != getattr(fresh, name)]
     if mine.schemas() != fresh.schemas():
         names.append("schema history")

@@ -35,7 +35,7 @@ def test_a_table_shows_what_changed(table: hudilake.Table) -> None:
     assert "the first 2 changes" in binlake("changes", place, "--since", "earliest", "--rows", "2").stdout
     later = binlake("changes", place, "--since", table.history()[1].completed, "--columns", "id")
     assert "delete" in later.stdout
-    assert "1 changes" in later.stdout
+    assert "1 change" in later.stdout
 
 
 def test_a_position_file_gives_each_change_once(table: hudilake.Table, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_repair_is_taken_back(table: Path) -> None:
     assert run("repair", str(table), "--yes")[0] == 0
     assert run("repair", str(table), "--take-back", answer="n\n")[0] == 1
     code, text = run("repair", str(table), "--take-back", "--yes")
-    assert (code, "1 files are as they were" in text) == (0, True)
+    assert (code, "1 file is as it was" in text) == (0, True)
     assert {path: (table / path).read_bytes() for path in lake.tree(table)} == before
     done = subprocess.run(
         [sys.executable, "-m", "binlake.cli", "repair", str(table), "--take-back", "--yes"],

@@ -129,7 +129,7 @@ def test_from_topics_to_settings_that_check_passes(kafka_broker: Broker, tmp_pat
     done = init(
         tmp_path, "--kafka", kafka_broker.bootstrap_servers, "--lake", str(tmp_path / "lake"), "--prefix", "initb"
     )
-    assert "1 topics of initb: debezium, no schemas in the messages" in done.stdout
+    assert "1 topic of initb: debezium, no schemas in the messages" in done.stdout
     assert done.exit_code == 2  # and says the ways out
     assert "kafka.ddl_topics" in done.stdout
     written = Settings.load(tmp_path / "s.yaml")
@@ -151,6 +151,8 @@ def test_a_server_says_what_it_lacks(log_mariadb: SqlServer) -> None:
         database = DatabaseSettings.model_validate({"user": user, "password": "p"})
         with SourceConnection(database, service.host, service.port) as connection:
             said[user] = {one.name: one for one in findings(connection, Provider.SELF)}
+            [(_, cipher)] = connection.rows("SHOW STATUS LIKE 'Ssl_cipher'")
+            assert cipher  # encrypted where the server offers it, though nothing was asked for
             assert tables(connection, "initdb") == [
                 SourceColumns("initdb", "a", True, said_bytes(connection, "a")),
                 SourceColumns("initdb", "b", False, said_bytes(connection, "b")),

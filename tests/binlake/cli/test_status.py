@@ -17,7 +17,7 @@ from binlake.cli.commands.stream import status as status_command
 from binlake.decode.changes import SourceTable
 from binlake.position.lease import StreamLease
 from binlake.position.ledger import Ledger
-from binlake.stream.monitoring.status import TableStatus
+from binlake.stream.monitoring.status import TableStatus, no_ledger_words
 from hudilake.clock import now_ms
 from hudilake.locking.heartbeat import Heartbeats
 from hudilake.storage import open_storage
@@ -163,9 +163,15 @@ def test_a_table_that_cannot_be_read_does_not_hide_the_others(lake: FedLake) -> 
     assert "shop.b" in done.stdout
 
 
-def test_without_a_ledger(tmp_path: Path) -> None:
-    made = FedLake(tmp_path)
-    assert "it has no ledger" in made.run("status", "--no-kafka").stdout
+def test_without_a_ledger(lake: FedLake, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    assert "it has finished no batch yet\n" in FedLake(tmp_path / "new").run("status", "--no-kafka").stdout
+    for ledger in (lake.path / ".binlake/shop").glob("ledger*"):
+        ledger.unlink()
+    said = lake.run("status", "--no-kafka").stdout
+    assert "it has no ledger, though its tables have batches: the next run takes its position from the tables" in said
+    loaded = no_ledger_words([TableStatus("shop.a", state="ok")])
+    assert loaded == "it has finished no batch yet: its tables are loaded, and the first run goes on from there"
 
 
 def test_what_the_declared_format_does_not_carry_is_said_once_a_table(lake: FedLake) -> None:

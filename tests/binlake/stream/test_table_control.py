@@ -361,9 +361,7 @@ def test_a_statement_that_failed_is_told_at_the_end(tmp_path: Path) -> None:
     told = runner.settle()
     assert told is not None
     assert "the store failed" in (told.ddl[0].error or "")
-    with pytest.raises(
-        TransientError, match=r"1 tables have statements that were not carried out\. shop\.t: the store"
-    ):
+    with pytest.raises(TransientError, match=r"1 table has statements that were not carried out\. shop\.t: the store"):
         finish(source, follower, runner)
     follower.restart()
     source.put("t", 2, number=2, size=3)
@@ -376,7 +374,7 @@ def test_a_statement_that_failed_is_told_at_the_end(tmp_path: Path) -> None:
 def test_a_statement_whose_error_does_not_pass_is_for_a_person() -> None:
     passing, final = TransientError("waits"), CorruptDataError("is broken", do_next="mend it")
     complain_of_statements({})
-    with pytest.raises(TableStoppedError, match=r"1 tables .* shop\.b: is broken") as caught:
+    with pytest.raises(TableStoppedError, match=r"1 table .* shop\.b: is broken") as caught:
         complain_of_statements({A: passing, B: final})
     assert caught.value.do_next == "mend it; then start again"
 

@@ -131,7 +131,7 @@ def test_a_timestamp_orders_rows(tmp_path: Path) -> None:
     [
         ([{**row(1, 1), "colour": "red"}], "no columns colour"),
         ([{"id": 1, "day": "d"}], "lack the column updated_at"),
-        ([{**row(1, 1), "id": None}], "1 rows have no value of id"),
+        ([{**row(1, 1), "id": None}], "1 row has no value of id"),
         ([{**row(1, 1), "updated_at": None}], "no value of updated_at"),
         ([{**row(1, 1), "id": "one"}], "does not fit"),
         (pa.table({"id": ["one"], "day": ["d"], "updated_at": [1]}), "does not fit the type int64"),

@@ -146,7 +146,7 @@ def test_check_finds_what_is_wrong_and_repairs_it(served: Served) -> None:
     assert code == CorruptDataError.exit_code
     assert {(one["where"], one["what"].partition(" at ")[0]) for one in found} == {
         ("shop.t_ro", "is not in the catalog"),
-        ("web.clicks_rt", "lacks 1 partitions, such as d1"),
+        ("web.clicks_rt", "lacks 1 partition, such as d1"),
         ("web.more", "is not registered"),
         ("shop.u", "there is no Hudi table"),
     }
@@ -171,7 +171,7 @@ def test_another_location_or_format_is_found_and_repaired(served: Served) -> Non
     _misplaced(catalog)
     code, found = served.run("check")
     assert code == CorruptDataError.exit_code
-    partition = "has 1 partitions at another place or in another format, such as d1"
+    partition = "has 1 partition at another place or in another format, such as d1"
     assert {(one["where"], one["what"]) for one in found} == {
         ("web.clicks", "is a table of another place: file:/away"),
         ("web.clicks_rt", partition),

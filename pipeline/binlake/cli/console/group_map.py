@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from binlake.cli.text import number, size
 from hudilake.format.files.view import FileSlice
+from hudilake.wording import counted
 
 #: Of a square, and squares of a row.
 CELL, ACROSS = 16, 44
@@ -99,6 +100,6 @@ def _map(
         squares.append(MapSquare(column * CELL, row * CELL, *looks[level], words))
     counts = Counter(levels)
     samples = [MapSquare(0, 0, *looks[level], f"{words}: {number(counts[level])}") for level, words in meaning.items()]
-    summary = f"{number(len(slices))} file groups by {by}: {', '.join(one.words for one in samples) or 'none'}"
+    summary = f"{counted(len(slices), 'file group')} by {by}: {', '.join(one.words for one in samples) or 'none'}"
     across, down = min(len(slices), ACROSS), -(-len(slices) // ACROSS)
     return GroupMap(across * CELL, max(1, down) * CELL, squares, samples, summary, rows)

@@ -11,7 +11,8 @@ from binlake.cli.console.page import Asked, Site, line_points, rendered, state_w
 from binlake.cli.text import duration, number, size
 from binlake.proof.history.history import place_text
 from binlake.settings import Settings
-from binlake.stream.monitoring.status import Writer
+from binlake.stream.monitoring.status import no_ledger_words
+from binlake.stream.monitoring.writers import Writer
 from hudilake.clock import now_ms, parse_instant
 
 #: A compaction that is pending for so long is named, so many of them.
@@ -31,13 +32,14 @@ class LakeRow:
         why: of a table that cannot be read.
         behind_ms: how old the newest change in the table is.
         freshness_ms: how long that change took from the source to a visible commit.
-        waiting: records in Kafka that are not applied.
+        waiting: records in Kafka that are not applied; with ``in_bytes``, bytes of a binlog.
         rows, stored: rows, and bytes of the newest file slices; None of a table that was not read.
         log_ratio: bytes of log files over those of base files.
         commit, age_ms: its last commit, and the time since then.
         pending: compactions that are not completed.
         quarantined: records that wait in the quarantine.
         verified: the place of the source's log up to which it is known to be as its source; "" if it was not compared.
+        rows_age_ms: how old the number of rows is, of a table that has moved since; None if it is the newest.
     """
 
     stream: str
@@ -55,14 +57,16 @@ class LakeRow:
     pending: tuple[str, ...]
     quarantined: int
     verified: str
+    rows_age_ms: int | None = None
+    in_bytes: bool = False
 
     def cells(self) -> dict[str, str]:
         """The cells in their order, for people: heading -> text."""
         return {
             "newest change": duration(self.behind_ms),
             "freshness": duration(self.freshness_ms),
-            "lag": "-" if self.waiting is None else number(self.waiting),
-            "rows": number(self.rows) if self.rows is not None else "-" if self.stored is None else "not counted",
+            "lag": "-" if self.waiting is None else _amount(self.waiting, self.in_bytes),
+            "rows": self._rows_words(),
             "size": "-" if self.stored is None else size(self.stored),
             "log/base": "-" if self.log_ratio is None else f"{self.log_ratio:.2f}",
             "last commit": duration(self.age_ms),
@@ -70,6 +74,16 @@ class LakeRow:
             "quarantined": number(self.quarantined) if self.quarantined else "-",
             "verified": "-" if self.stored is None else self.verified or "never",
         }
+
+    def _rows_words(self) -> str:
+        if self.rows is None:
+            return "-" if self.stored is None else "not counted"
+        earlier = f" ({duration(self.rows_age_ms)} ago)" if self.rows_age_ms is not None else ""
+        return number(self.rows) + earlier
+
+
+def _amount(lag: int, in_bytes: bool) -> str:
+    return size(lag) if in_bytes else number(lag)
 
 
 def lake_row(view: StreamView, settings: Settings, table: LookedTable) -> LakeRow:
@@ -97,6 +111,8 @@ def lake_row(view: StreamView, settings: Settings, table: LookedTable) -> LakeRo
         tuple(status.pending),
         status.quarantined,
         verified,
+        now_ms() - table.counted_ms if table.counted_ms is not None else None,
+        view.stream is not None and view.stream.in_bytes,
     )
 
 
@@ -182,13 +198,13 @@ def stream_head(view: StreamView) -> dict[str, Any]:
         ended = f"process {words.pid} on {words.host} ended {duration(now_ms() - words.ended_ms)} ago"
         said.append(f"{ended}: {words.what}. Next: {words.do_next}" if words.what else ended)
     if stream is not None and stream.ledger is None:
-        said.append("it has no ledger: it has not finished a batch, or the ledger is lost")
+        said.append(no_ledger_words([one.status for one in view.tables.values() if one.status is not None]))
     return {
         "name": view.name,
         "state": view.state,
         "words": state_words(view),
         "said": "; ".join(said),
-        "lag": stream.lag if stream is not None else None,
+        "lag": None if stream is None or stream.lag is None else _amount(stream.lag, stream.in_bytes),
         "kafka": stream.kafka if stream is not None else "",
         "batches": stream.ledger.batch if stream is not None and stream.ledger is not None else None,
         "quarantined": view.quarantined,

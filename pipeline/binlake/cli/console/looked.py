@@ -43,6 +43,7 @@ class LookedTable:
         error: why it could not be read.
         looked_ms: when, in ms since the epoch.
         waiting: records in Kafka that it has not applied; None if that is not known.
+        counted_ms: when its rows were counted, in ms since the epoch, if they are those of an earlier look.
         ages: ``behind_ms`` of the last hour, a value each half minute.
         lock_since_ms: when its lock was first seen with its present holder, in ms since the epoch; None if it is free.
         by_ledger: its state by the ledger alone, before its first look.
@@ -57,6 +58,7 @@ class LookedTable:
     looked_ms: int
     waiting: int | None = None
     lock_since_ms: int | None = None
+    counted_ms: int | None = None
     ages: tuple[int | None, ...] = ()
     by_ledger: str = "unread"
 

@@ -13,6 +13,7 @@ from hudilake.errors import LakeError
 from hudilake.read import ScanPlan
 from hudilake.read.inside.planned import PlannedReads, planned_reads
 from hudilake.read.inside.tally import ReadTally
+from hudilake.wording import counted
 
 MEASURES = ("partitions", "slices", "files", "row groups")
 
@@ -59,13 +60,17 @@ def plan_picture(plan: ScanPlan, tally: ReadTally | None = None) -> PlanPicture:
         inside = None
         notes.append(f"row groups are not known: {error.what}")
     if inside is not None and inside.tally.files < inside.files:
-        notes.append(f"row groups are those of the first {number(inside.tally.files)} of {number(inside.files)} files")
+        notes.append(
+            f"row groups are those of the first {number(inside.tally.files)} of {counted(inside.files, 'file')}"
+        )
     if inside is not None and inside.with_logs:
         notes.append(f"log files of {number(inside.with_logs)} of them may need more of their row groups")
     if plan.counted:
         rows = sum(one.rows for one in plan.counted)
-        notes.append(f"counted in the metadata table: {number(len(plan.counted))} file slices, {number(rows)} rows")
-    rest = f"{number(len(plan.slices))} file slices, {number(plan.files)} files, {size(plan.size)}"
+        notes.append(
+            f"counted in the metadata table: {counted(len(plan.counted), 'file slice')}, {counted(rows, 'row')}"
+        )
+    rest = f"{counted(len(plan.slices), 'file slice')}, {counted(plan.files, 'file')}, {size(plan.size)}"
     return PlanPicture(plan.table, list(_rows(plan, inside, tally)), f"left to read: {rest}", notes)
 
 

@@ -34,6 +34,7 @@ from hudilake.query.sql.text import lower, spelled
 from hudilake.read import Snapshot, instant_of
 from hudilake.read.inside.tally import ReadTally
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 #: What a query may give and take; cells and characters are those of the whole answer.
 ROWS, SECONDS, MEMORY, CELL, CELLS, CHARACTERS = 500, 30.0, "1GB", 400, 20_000, 2_000_000
@@ -125,7 +126,7 @@ def _take(answer: QueryAnswer, line: bytes) -> None:
     count, columns = len(answer.rows), len(answer.columns)
     if count == ROWS or count * columns >= CELLS or answer.characters >= CHARACTERS:
         why = "" if count == ROWS else ": more are too large for this page"
-        answer.ended = f"the first {count} rows{why}"
+        answer.ended = f"the first {counted(count, 'row')}{why}"
         return
     fields: dict[str, Any] = json.loads(line)
     answer.columns = answer.columns or list(fields)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from binlake.cli.console.lake_page import stream_head
 from binlake.cli.console.page import Asked, Site, rendered
 from binlake.settings import Settings
+from binlake.source.binlog.places import is_binlog
 from binlake.stream.monitoring.progress import BatchTimes
 from binlake.stream.monitoring.status import StreamStatus
 
@@ -26,12 +27,14 @@ CHART_HEIGHT, _BAR = 36, 3.5
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """A partition: the next offset to read, and the records that wait; None where Kafka gave no answer."""
+    """A partition: the next offset to read, and the records that wait, of a binlog (``in_bytes``) the bytes; None where
+    Kafka, or the server, gave no answer."""
 
     topic: str
     partition: int
     position: int
     lag: int | None
+    in_bytes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ def partitions(stream: StreamStatus) -> list[PartitionLag]:
     lags = stream.lags()
     known = stream.ends is not None
     places = [
-        PartitionLag(topic, partition, position, lags.at(topic, partition) if known else None)
+        PartitionLag(topic, partition, position, lags.at(topic, partition) if known else None, is_binlog(topic))
         for topic, partition, position in stream.ledger.positions.places()
     ]
     return sorted(places, key=lambda one: (-(one.lag or 0), one.topic, one.partition))

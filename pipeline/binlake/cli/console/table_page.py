@@ -11,11 +11,12 @@ from binlake.cli.console.lake_page import lake_row
 from binlake.cli.console.page import Asked, Site, error_words, rendered
 from binlake.cli.console.plan_picture import MEASURES, plan_picture
 from binlake.cli.console.table_picture import TimelineMove, table_picture
-from binlake.cli.text import duration, number
+from binlake.cli.text import duration
 from hudilake.errors import LakeError
 from hudilake.read import ScanPlan, Snapshot, TableReader
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 _SLOT, _LANE, _LEFT = 9, 22, 130
 
@@ -62,7 +63,7 @@ def _move_words(move: TimelineMove) -> str:
     if move.took_ms is not None:
         words.append(f"took {duration(move.took_ms)}")
     if move.rows is not None:
-        words.append(f"{number(move.rows)} rows")
+        words.append(f"{counted(move.rows, 'row')}")
     return ", ".join(words)
 
 
@@ -71,13 +72,16 @@ def table_page(site: Site, asked: Asked) -> str:
     condition for the map of what is skipped. Raises ConfigError, and as ``table_picture``."""
     watch, looked = site.table(asked)
     settings = watch.settings
-    root = open_storage(settings.lake.uri, settings.lake.storage_options())
-    timeout_s = settings.locking.heartbeat_timeout_seconds
-    table = HudiTable.open(root.sub(looked.path))
-    picture = table_picture(table, settings.name, timeout_s)
     where, shade = asked.get("where", "").strip(), asked.get("shade", SKIPPING if asked.get("where") else "size")
     shade = shade if shade in SHADES or shade == SKIPPING else "size"
-    plan, refusal = _skipping_plan(table, where) if where and shade == SKIPPING else (None, "")
+    plan, refusal = None, ""
+    if where and shade == SKIPPING:
+        root = open_storage(settings.lake.uri, settings.lake.storage_options())
+        table = HudiTable.open(root.sub(looked.path))
+        picture = table_picture(table, settings.name, settings.locking.heartbeat_timeout_seconds)
+        plan, refusal = _skipping_plan(table, where)
+    else:
+        picture = watch.pictures.of(looked.path)
     if plan is not None:
         groups = map_of_skips(picture.slices, plan.slices)
     else:

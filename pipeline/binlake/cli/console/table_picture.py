@@ -1,24 +1,29 @@
 """One table as it lies in the lake, read when a person asks for it: timeline, file groups, columns, DDL, properties.
 
-It costs the reads of one table, bounded in number: the newest commits, the newest files, the first columns.
+It costs the reads of one table, bounded in number: the newest commits, the newest files, the first columns. A picture
+is kept while the timeline stays as it is; of a table that moves all the time it is made anew within a share of one
+processor's time, and says how old it is.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
+from binlake.cli.console.costs import OpenTables, ProcessorShare
+from binlake.cli.console.looked import TimelineMark
 from binlake.position.record_reader import RecordReader
 from binlake.proof.history.commits import CommitKind, kind_of_commit
 from binlake.schema.rules.entries import DdlEntry
 from binlake.source.offsets import Ranges, describe
-from binlake.stream.monitoring.status import Writer, heartbeats, lock_holder
-from hudilake.clock import parse_instant
+from binlake.stream.monitoring.writers import Writer, heartbeats, lock_holder
+from hudilake.clock import now_ms, parse_instant
 from hudilake.errors import LakeError
 from hudilake.format.definition.kind import TableKind
 from hudilake.format.definition.metadata_partition import MetadataPartition
@@ -36,12 +41,15 @@ from hudilake.format.timeline.instant import (
     Instant,
 )
 from hudilake.read.index import INDEX_FAILURES, table_index
+from hudilake.storage import Storage
 from hudilake.table.table import HudiTable
 
 #: Instants that are drawn, commits whose bodies are read, files and columns whose ranges are.
 INSTANTS, COMMITS, FILES, COLUMNS = 120, 40, 200, 60
 #: File groups that are drawn, the largest.
 GROUPS = 600
+#: Pictures that are kept, and the share of one processor that making one again and again may take.
+PICTURES, PICTURE_SHARE = 4, 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,7 @@ class TablePicture:
         properties: of ``hoodie.properties``.
         lock: the holder of its lock.
         writers: the writers with a heartbeat.
+        moved_ms: how old the picture is, of a table that has moved since; None if it is of now.
     """
 
     uri: str
@@ -122,6 +131,62 @@ class TablePicture:
     properties: Mapping[str, str]
     lock: Writer | None
     writers: Sequence[Writer]
+    moved_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class _KeptPicture:
+    """A picture, the mark of its timeline, when it was made, and what making it took."""
+
+    picture: TablePicture
+    mark: TimelineMark
+    made_ms: int
+    share: ProcessorShare
+
+
+class TablePictures:
+    """The pictures of the tables whose pages were opened last. For any thread; pictures are made one at a time.
+
+    Args:
+        root: of the lake.
+        stream: the name of its stream.
+        heartbeat_timeout_s: after so many seconds a writer is dead.
+    """
+
+    def __init__(self, root: Storage, stream: str, heartbeat_timeout_s: float) -> None:
+        self._root, self._stream, self._timeout_s = root, stream, heartbeat_timeout_s
+        self._tables = OpenTables(root, PICTURES)
+        self._kept: dict[str, _KeptPicture] = {}
+        self._lock = threading.Lock()
+
+    def of(self, path: str) -> TablePicture:
+        """The picture of the table at a path. Without a further commit no file is read for it. Errors as
+        ``table_picture``."""
+        storage = self._root.sub(path)
+        with self._lock:
+            mark, kept = TimelineMark.of(storage), self._kept.pop(path, None)
+            if kept is None or (kept.mark != mark and not kept.share.rests):
+                kept = self._made(path, mark)
+            self._kept[path] = kept
+            while len(self._kept) > PICTURES:
+                del self._kept[next(iter(self._kept))]
+        moved_ms = now_ms() - kept.made_ms if kept.mark != mark else None
+        return replace(
+            kept.picture,
+            lock=lock_holder(storage),
+            writers=heartbeats(storage, self._timeout_s),
+            moved_ms=moved_ms,
+        )
+
+    def _made(self, path: str, mark: TimelineMark) -> _KeptPicture:
+        share, made_ms = ProcessorShare(PICTURE_SHARE), now_ms()
+        try:
+            with share.spending():
+                picture = table_picture(self._tables.at(path), self._stream, self._timeout_s)
+        except LakeError:
+            self._tables.close(path)
+            raise
+        return _KeptPicture(picture, mark, made_ms, share)
 
 
 def table_picture(table: HudiTable, stream: str, heartbeat_timeout_s: float) -> TablePicture:

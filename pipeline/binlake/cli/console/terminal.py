@@ -18,8 +18,11 @@ from binlake.cli.console.lake_page import ORDERS, WORST_FIRST, LakeRow, lake_row
 from binlake.cli.console.watch import StreamWatch
 from binlake.cli.text import number, one_line
 from binlake.position.in_hand import in_hand_words
+from hudilake.wording import counted
 
 _EVERY_S = 1.0
+#: Characters by which a cell may grow before all are drawn anew.
+_SPARE = 3
 #: Lines of what is in hand.
 _HAND_LINES = 6
 _STYLES = {"unreadable": "red", "stopped": "red", "paused": "yellow", "loading": "yellow", "behind": "yellow"}
@@ -64,7 +67,8 @@ class LakeTop(App[None]):
         self.words = ""
         self.shown: list[LakeRow] = []
         self._drawn: list[list[Text]] = []
-        self._drawn_order: tuple[str, list[str]] | None = None
+        self._widths: list[int] = []
+        self._drawn_order = ""
 
     def compose(self) -> ComposeResult:
         """The head, the filter, the table, the keys."""
@@ -78,6 +82,7 @@ class LakeTop(App[None]):
         self.table.focus()
         self.show()
         self.set_interval(_EVERY_S, self.show)
+        self.watch(self.table, "scroll_y", self._draw_visible, init=False)
 
     @property
     def table(self) -> DataTable[Text]:
@@ -90,32 +95,37 @@ class LakeTop(App[None]):
         before = self.shown[self.table.cursor_row].table if self.table.cursor_row < len(self.shown) else ""
         rows = lake_rows(self.stream_watch.view, self.stream_watch.settings)
         self.shown = matching(rows, self.words, self.order)
-        names = [row.table for row in self.shown]
-        order = self.order, names
-        if order != self._drawn_order:
+        if self.order != self._drawn_order or len(self.shown) != len(self._drawn):
             self._draw_anew()
-            self._drawn_order = order
-            if before in names:
-                self.table.move_cursor(row=names.index(before))
-        else:
-            self._draw_changes()
+        place = next((place for place, row in enumerate(self.shown) if row.table == before), None)
+        if place is not None and place != self.table.cursor_row:
+            self.table.move_cursor(row=place)
+        self._draw_visible()
         self.query_one("#head", Static).update(self._head(len(rows)))
 
     def _draw_anew(self) -> None:
+        """Draw all rows. Columns get the width of their widest cell and some more, so that the table measures no cell
+        again, and a number that grows does not move the others."""
+        headings = [self._heading(one) for one in ("table", "state", *_HEADINGS)]
+        self._drawn, self._drawn_order = [_cells(row) for row in self.shown], self.order
+        columns = zip(headings, *self._drawn, strict=True)
+        self._widths = [max(one.cell_len for one in column) + _SPARE for column in columns]
         self.table.clear(columns=True)
-        self.table.add_columns(*(self._heading(one) for one in ("table", "state", *_HEADINGS)))
-        self._drawn = [_cells(row) for row in self.shown]
+        for heading, width in zip(headings, self._widths, strict=True):
+            self.table.add_column(heading, width=width)
         self.table.add_rows(self._drawn)
 
-    def _draw_changes(self) -> None:
-        """Draw the cells that changed; the table keeps its width, which it would else measure anew."""
-        for place, (was, row) in enumerate(zip(self._drawn, self.shown, strict=True)):
-            cells = _cells(row)
-            if cells == was:
-                continue
+    def _draw_visible(self) -> None:
+        """Draw the cells that changed of the rows that are seen; the others are drawn when they are scrolled to."""
+        first = max(0, int(self.table.scroll_y) - 1)
+        for place in range(first, min(len(self.shown), first + self.table.size.height + 2)):
+            was, cells = self._drawn[place], _cells(self.shown[place])
+            if any(one.cell_len > width for one, width in zip(cells, self._widths, strict=True)):
+                self._draw_anew()
+                return
             for column, (old, new) in enumerate(zip(was, cells, strict=True)):
                 if old != new:
-                    self.table.update_cell_at(Coordinate(place, column), new, update_width=len(new) > len(old))
+                    self.table.update_cell_at(Coordinate(place, column), new)
             self._drawn[place] = cells
 
     def action_sort(self, by: int) -> None:
@@ -158,8 +168,8 @@ class LakeTop(App[None]):
 
     def _head(self, total: int) -> Text:
         head = stream_head(self.stream_watch.view)
-        lag = f"lag {number(head['lag'])}" if head["lag"] is not None else "lag not known"
-        words = [f"{head['name']}: ", f"{number(len(self.shown))} of {number(total)} tables, {lag}"]
+        lag = f"lag {head['lag']}" if head["lag"] is not None else "lag not known"
+        words = [f"{head['name']}: ", f"{number(len(self.shown))} of {counted(total, 'table')}, {lag}"]
         text = Text(one_line(words[0]), style="bold")
         text.append(head["words"], style=_STATES[head["state"]])
         text.append(f"  {words[1]}, {number(head['quarantined'])} quarantined")

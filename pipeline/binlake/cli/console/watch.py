@@ -4,6 +4,9 @@ A look reads the lease, the ledger and two further files beside it, whatever the
 anew when the ledger says that the stream has committed to it, or when its timeline has changed; timelines are listed in
 turn, so many at a look. So a lake at rest costs a fixed number of storage calls, and a page none at all. Before the
 first tables are looked at, all that the ledger has are shown by what it says; the worst of them are looked at first.
+
+A lake in motion is looked at within shares of one processor's time: tables that were seen before wait for their turn,
+and rows of which keys must be merged are counted again more seldom still. When the lake comes to rest, all is exact.
 """
 
 from __future__ import annotations
@@ -12,10 +15,13 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from binlake.cli.console.costs import OpenTables, ProcessorShare
 from binlake.cli.console.looked import LookedTable, StreamView, TimelineMark, waits_for
+from binlake.cli.console.table_picture import TablePictures
 from binlake.decode.changes import SourceTable
 from binlake.position.last_words import LastWords
 from binlake.position.ledger import Ledger
@@ -35,7 +41,9 @@ from binlake.tables.presence import judged
 from binlake.tables.quarantine import waiting_records
 from hudilake.clock import monotonic_s, now_ms
 from hudilake.errors import LakeError
+from hudilake.read import TableReader
 from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 
 _log = logging.getLogger(__name__)
 
@@ -46,15 +54,24 @@ TABLES_A_LOOK = 25
 LISTED_A_LOOK = 25
 #: Rows are counted if no more bytes than these must be merged: a page must not slow its stream.
 COUNT_BYTES = 8 << 20
+COUNT_NONE = -1
+#: Of one processor: for looks at tables that were seen before, and for counting their rows again.
+LOOK_SHARE, COUNT_SHARE = 0.03, 0.01
 _KAFKA_S, _KAFKA_TIMEOUT_S = 5.0, 5.0
 _PATHS_S = 60.0
 _BUSY_MS = 5_000
 _KEPT_S, _KEPT = 30.0, 120
+#: Pages are refreshed when something but an age has changed, else after so many seconds.
+_AGES_S = 5.0
 
 
 @dataclass
 class _WatchMemory:
-    """What the looks have found so far, for the thread that looks. ``applied``: by path, at the table's last look."""
+    """What the looks have found so far, for the thread that looks.
+
+    ``applied``: by path, at the table's last look. ``uncounted``: the paths whose rows are of an earlier look, the
+    oldest first. ``refreshed``: what pages were last refreshed for; ``refreshed_s``: when. ``taken``: tables looked at.
+    """
 
     paths: list[str] = field(default_factory=list)
     looked: dict[str, LookedTable] = field(default_factory=dict)
@@ -67,10 +84,14 @@ class _WatchMemory:
     kept_s: float = float("-inf")
     lags: deque[int | None] = field(default_factory=lambda: deque(maxlen=_KEPT))
     ages: dict[str, deque[int | None]] = field(default_factory=dict)
+    uncounted: dict[str, None] = field(default_factory=dict)
+    taken: int = 0
+    refreshed: object = None
+    refreshed_s: float = float("-inf")
 
 
 class StreamWatch:
-    """The watch of one stream. ``view`` may be read by any thread.
+    """The watch of one stream. ``view`` and ``pictures`` may be read by any thread.
 
     Args:
         settings: of the stream.
@@ -83,6 +104,9 @@ class StreamWatch:
         self._root = open_storage(settings.lake.uri, settings.lake.storage_options())
         self._state = open_storage(settings.state_uri, settings.state_options())
         self._known = _WatchMemory()
+        self._tables = OpenTables(self._root)
+        self.pictures = TablePictures(self._root, settings.name, settings.locking.heartbeat_timeout_seconds)
+        self._looking, self._counting = ProcessorShare(LOOK_SHARE), ProcessorShare(COUNT_SHARE)
         self._facts: KafkaFacts | None = None
         self._kafka = "" if ask_kafka else "not asked"
         self._ask_kafka = ask_kafka
@@ -103,13 +127,16 @@ class StreamWatch:
         for thread in self._threads:
             thread.join(2 * _KAFKA_TIMEOUT_S)
 
-    def look(self) -> StreamView:
-        """Look once. What cannot be read is in the view; raises no LakeError."""
+    def look(self, *, sparing: bool = False) -> StreamView:
+        """Look once. What cannot be read is in the view; raises no LakeError.
+
+        ``sparing``: whether tables that were seen before may wait until their share of the processor is free.
+        """
         try:
-            view = self._looked()
+            view = self._looked(sparing)
         except LakeError as error:
             view = replace(self.view, looked_ms=now_ms(), error=error)
-        self.view = replace(view, version=self.view.version + 1)
+        self.view = replace(view, version=self.view.version + self._differs(view))
         return self.view
 
     def look_whole(self) -> None:
@@ -137,22 +164,36 @@ class StreamWatch:
 
     def _look_often(self) -> None:
         while not self._stop.wait(0 if self.view.unseen else LOOK_S):
-            self.look()
+            self.look(sparing=True)
 
     def _ask_often(self) -> None:
         while not self._stop.wait(1.0 if self._facts is None and not self._kafka else _KAFKA_S):
             self.ask_kafka()
 
-    def _looked(self) -> StreamView:
+    def _differs(self, view: StreamView) -> bool:
+        """Whether a page of a view differs from the page before in more than ages, or its ages have become old."""
+        known, stream = self._known, view.stream
+        of_stream = None
+        if stream is not None:
+            run = (stream.run.pid, stream.run.alive) if stream.run is not None else None
+            of_stream = (run, stream.ledger, stream.ends, stream.kafka, stream.in_hand)
+        content = (of_stream, view.error, view.last_words, view.held, view.unseen, view.quarantined, known.taken)
+        if content == known.refreshed and monotonic_s() - known.refreshed_s < _AGES_S:
+            return False
+        known.refreshed, known.refreshed_s = content, monotonic_s()
+        return True
+
+    def _looked(self, sparing: bool) -> StreamView:
         stream = stream_status(self.settings, None)
         stream.facts, stream.kafka = self._facts, self._kafka
         stream.ends = self._facts.ends if self._facts is not None else None
         self._find_paths(stream.ledger)
-        due = self._due(stream)
+        due = self._due(stream, sparing)
         if self.view.stream is None:
             self.view = self._view_of(stream, due)
         if due:
-            self._take_in(due[:TABLES_A_LOOK], stream.ledger)
+            with self._looking.spending():
+                self._take_in(due[:TABLES_A_LOOK], stream.ledger, sparing)
         self._keep(stream)
         return self._view_of(stream, due[TABLES_A_LOOK:])
 
@@ -203,12 +244,15 @@ class StreamWatch:
         known.paths = sorted({*known.paths, *of_ledger} - known.foreign)
         for gone in known.looked.keys() - set(known.paths):
             del known.looked[gone]
+            known.uncounted.pop(gone, None)
 
-    def _due(self, stream: StreamStatus) -> list[str]:
+    def _due(self, stream: StreamStatus, sparing: bool) -> list[str]:
         """The paths to look at: first those never seen, the worst by the ledger before all others, then those that
-        changed by the ledger, then by a listing."""
+        changed by the ledger, then by a listing, then one whose rows were not counted."""
         known, ledger = self._known, stream.ledger
         unseen = self._worst_first([path for path in known.paths if path not in known.looked], ledger)
+        if sparing and self._looking.rests:
+            return unseen
         seen = [path for path in known.paths if path in known.looked]
         changed = [path for path in seen if known.applied.get(path) != _applied(known.looked[path], ledger)]
         # a table that is locked or worked on is looked at again, so that a writer that hangs is seen
@@ -217,7 +261,9 @@ class StreamWatch:
         start, known.turn = known.turn % max(1, len(rest)), known.turn + LISTED_A_LOOK
         listed = (rest[start:] + rest[:start])[:LISTED_A_LOOK]
         moved = [path for path in listed if TimelineMark.of(self._root.sub(path)) != known.looked[path].mark]
-        return [*unseen, *changed, *moved, *sorted(busy)]
+        due = [*unseen, *changed, *moved, *sorted(busy)]
+        late = [] if sparing and self._counting.rests else [path for path in known.uncounted if path not in due]
+        return [*due, *late[:1]]
 
     def _worst_first(self, unseen: Sequence[str], ledger: Ledger | None) -> list[str]:
         if ledger is None or not unseen:
@@ -231,14 +277,15 @@ class StreamWatch:
 
         return sorted(unseen, key=order)
 
-    def _take_in(self, paths: list[str], ledger: Ledger | None) -> None:
+    def _take_in(self, paths: list[str], ledger: Ledger | None, sparing: bool) -> None:
         known = self._known
         mark = TimelineMark.of(self._root.sub(self.settings.quarantine_path))
         if mark != known.quarantine:
             known.waiting, known.quarantine = waiting_records(self.settings, self._root), mark
         sources = StatusSources.load(self.settings, ledger, known.waiting)
         for path in paths:
-            looked = self._look_at(path, sources)
+            looked = self._look_at(path, sources, sparing)
+            known.taken += 1
             if looked is None:
                 known.foreign.add(path)
                 known.looked.pop(path, None)
@@ -246,22 +293,41 @@ class StreamWatch:
             known.looked[path] = looked
             known.applied[path] = _applied(looked, ledger)
 
-    def _look_at(self, path: str, sources: StatusSources) -> LookedTable | None:
-        """A table as it is now; None if it is none of this stream's."""
+    def _look_at(self, path: str, sources: StatusSources, sparing: bool) -> LookedTable | None:
+        """A table as it is now; None if it is none of this stream's. Its rows may be of an earlier look."""
         storage = self._root.sub(path)
         mark = TimelineMark.of(storage)
         before = self._known.looked.get(path)
         try:
-            place = catalog_table_at(self.settings, self._root, path)
+            table = self._tables.at(path)
+            place = catalog_table_at(self.settings, self._root, path, table)
             if place is None:
                 return None
-            status = sources.of(place, COUNT_BYTES)
+            status = sources.of(place, COUNT_NONE, table)
+            counted_ms = self._count(status, table, before, sparing)
             since_ms = _lock_since_ms(before, status)
-            return LookedTable(path, place.name, place.source, mark, status, None, now_ms(), None, since_ms)
+            return LookedTable(path, place.name, place.source, mark, status, None, now_ms(), None, since_ms, counted_ms)
         except LakeError as error:
+            self._tables.close(path)
             _log.debug("%s cannot be looked at: %s", path, error, extra={"event": "not_looked_at", "table": path})
             name, source = (before.name, before.source) if before is not None else (path, None)
             return LookedTable(path, name, source, mark, None, judged(storage, error), now_ms())
+
+    def _count(self, status: TableStatus, table: HudiTable, before: LookedTable | None, sparing: bool) -> int | None:
+        """Give a status its rows, or those of an earlier look. Returns when these were counted, in ms since the epoch.
+        Errors as ``TableReader.count``."""
+        known = self._known
+        known.uncounted.pop(status.path, None)
+        former = before.status.rows if before is not None and before.status is not None else None
+        if status.unmerged_bytes > COUNT_BYTES:
+            return None
+        if sparing and status.unmerged_bytes and self._counting.rests and before is not None and former is not None:
+            known.uncounted[status.path] = None
+            status.rows = former
+            return before.counted_ms or before.looked_ms
+        with self._counting.spending() if status.unmerged_bytes else nullcontext():
+            status.rows = TableReader(table).count()
+        return None
 
     def _keep(self, stream: StreamStatus) -> None:
         """Keep a value for the lines of the last hour, at intervals."""

@@ -19,6 +19,7 @@ from binlake.rows.upsert.target import partition_values
 from hudilake.errors import BadInputError
 from hudilake.format.definition.keys import record_keys
 from hudilake.storage import Storage
+from hudilake.wording import counted
 
 #: The place of a row in the whole input, int64: of two rows with one key the later one counts.
 AT = "__at"
@@ -109,7 +110,7 @@ def _kept(given: pa.Table, plan: RowPlan, where: str) -> pa.Table:
     evaluation = compute(given.select(list(plan.needed)), [condition(plan.where)], plan.target.source)
     if evaluation.bad:
         raise BadInputError(
-            f"--where cannot be evaluated for {len(evaluation.bad)} rows: {evaluation.why}",
+            f"--where cannot be evaluated for {counted(len(evaluation.bad), 'row')}: {evaluation.why}",
             do_next="correct the condition",
             path=where,
         )

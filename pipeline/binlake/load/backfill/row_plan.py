@@ -23,6 +23,7 @@ from hudilake.format.definition.key_change import says_key
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.merging import NEWEST
 from hudilake.format.definition.schema import META_FIELDS
+from hudilake.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def _key(table: LakeTable, request: BackfillRequest, given: pa.Schema) -> tuple[
     names = request.key or fields
     if len(names) != len(fields):
         raise ConfigError(
-            f"the table's key has {len(fields)} columns: {', '.join(fields)}",
+            f"the table's key has {counted(len(fields), 'column')}: {', '.join(fields)}",
             do_next="give as many columns of the input (--key)",
         )
     for name in names:

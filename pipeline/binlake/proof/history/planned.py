@@ -25,6 +25,7 @@ from hudilake.errors import BadInputError
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.locking.ownership import Locking
 from hudilake.storage import open_storage
+from hudilake.wording import counted
 
 
 class BeforeImages(StrEnum):
@@ -127,7 +128,7 @@ def carry_out(
     """
     if plan.conflicts and not leave_conflicts:
         raise BadInputError(
-            f"{plan.conflicts} rows were changed later or cannot be set back: nothing was written",
+            f"{counted(plan.conflicts, 'row', 'was', 'were')} changed later or cannot be set back: nothing was written",
             do_next="look at them with --dry-run; --by-column sets back columns that were not changed later; "
             "--leave-conflicts reverts the other rows",
         )

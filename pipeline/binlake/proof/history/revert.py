@@ -32,6 +32,7 @@ from hudilake.errors import BadInputError
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from hudilake.read.versions import GroupFiles, group_files
+from hudilake.wording import counted
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def _revert_table(
     known = {(row.row.path, row.row.key, row.conflicts) for row in agreed.conflicts}
     if new := [row for row in plan.conflicts if (row.row.path, row.row.key, row.conflicts) not in known]:
         raise BadInputError(
-            f"{len(new)} rows were changed since the plan was made",
+            f"{counted(len(new), 'row', 'was', 'were')} changed since the plan was made",
             do_next="look at the new plan: run binlake revert again",
             table=str(plan.source),
             key=new[0].row.key,

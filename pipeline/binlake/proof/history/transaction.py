@@ -16,6 +16,7 @@ from binlake.proof.history.standing import Past
 from binlake.source.offsets import OffsetRange, Ranges, describe
 from binlake.tables.lake_table import LakeTable
 from hudilake.errors import BadInputError, ConfigError, UnsupportedError
+from hudilake.wording import counted
 
 #: How many records after the table's position are searched for the rest of a transaction.
 _AHEAD = 10_000
@@ -227,7 +228,8 @@ def _check_kinds(collected: _ChangeCollector) -> None:
     """Refuse selected records that are no changes of single rows, and times where there are none."""
     if collected.chooser.untimed:
         raise BadInputError(
-            f"{collected.chooser.untimed} changes have no source time, so nobody knows whether they are selected",
+            f"{counted(collected.chooser.untimed, 'change', 'has', 'have')} no source time, "
+            "so nobody knows what is selected",
             do_next="give --transaction, or --from-position and --to-position",
         )
     truncates = [other for other in collected.others if other.is_truncate]
@@ -250,7 +252,7 @@ def refuse_without_images(changes: Sequence[RowChange]) -> None:
     bare = [change for change in changes if not change.whole]
     if bare:
         raise BadInputError(
-            f"{len(bare)} changes have no whole before image, so nobody knows what they replaced",
+            f"{counted(len(bare), 'change', 'has', 'have')} no whole before image, so nobody knows what they replaced",
             do_next="set binlog_row_image=FULL and an envelope form for the future; --before-images lake takes the "
             "lake's own earlier versions",
             records=_some(f"{c.source} {c.key} at {c.topic}/{c.partition}:{c.offset}" for c in bare),

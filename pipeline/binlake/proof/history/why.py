@@ -25,6 +25,7 @@ from binlake.schema.rules.entries import DdlEntry
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.read.versions import GroupFiles, group_files
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 
 def row_histories(
@@ -145,7 +146,7 @@ def _cleaned_lines(files: GroupFiles, log: CommitLog, history: RowHistory) -> li
             lines.append(Line(LineKind.CLEANED, "commits", "its file was cleaned", commit=commit, files=gone))
     if lines:
         history.notes.append(
-            f"{len(lines)} commits wrote to this file group in files that were cleaned since: "
+            f"{counted(len(lines), 'commit')} wrote to this file group in files that were cleaned since: "
             "whether they changed this row is not stored any more"
         )
     return lines

@@ -35,6 +35,7 @@ from hudilake.errors import ConfigError, TransientError, UnsupportedError
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 #: Rows of a portion: so long the source keeps its snapshot, and so much is lost when a run ends in between.
 PORTION_ROWS = 20_000_000
@@ -236,7 +237,9 @@ class TableCheck:
         result.changing, result.behind = done.changing, result.behind or done.behind
         result.fetched = source.fetched
         result.notes = [str(note) for note in self.plan.notes if not note.wrong]
-        result.notes += [f"{n}: {u.count} values that no calendar has" for n, u in source.unreadable.items() if u.count]
+        result.notes += [
+            f"{n}: {counted(u.count, 'value')} that no calendar has" for n, u in source.unreadable.items() if u.count
+        ]
         result.wrong += [str(note) for note in self.plan.notes if note.wrong]
         result.seconds = monotonic_s() - began_s
         return result

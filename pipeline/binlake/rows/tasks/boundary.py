@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from binlake.decode.messages.transactions import Mark, Members
 from binlake.source.offsets import OffsetRange
+from hudilake.wording import counted
 
 
 @dataclass
@@ -70,7 +71,7 @@ class Boundary:
         transaction, held = self.waiting
         if self.split:
             return (f"transaction {transaction} was overdue: the batch holds what there was of it",)
-        return (f"{held} records wait for the end of transaction {transaction}",)
+        return (f"{counted(held, 'record', 'waits', 'wait')} for the end of transaction {transaction}",)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from binlake.source.binlog.places import is_binlog
+
 
 @dataclass(frozen=True, slots=True)
 class DerivedRows:
@@ -153,8 +155,13 @@ class ProgressEvent:
     by_template: int = 0
 
     @property
+    def in_bytes(self) -> bool:
+        """Whether the lag is of bytes of a binlog, and not of records."""
+        return any(is_binlog(one.topic) for one in self.partitions)
+
+    @property
     def lag(self) -> int:
-        """The number of offsets not read yet, over all partitions."""
+        """The number of records not read yet, over all partitions; of a binlog, of bytes."""
         return sum(p.lag for p in self.partitions)
 
     @property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.formats.reader import not_carried
@@ -21,9 +21,11 @@ from binlake.position.recorded import Revert
 from binlake.position.table_requests import Requests, load_requests
 from binlake.schema.rules.undetermined import undetermined_columns
 from binlake.settings import Settings
+from binlake.source.binlog.places import is_binlog
 from binlake.source.offsets import NO_OFFSETS, Offsets
 from binlake.source.source_log import source_log
 from binlake.stream.monitoring.held import KafkaFacts
+from binlake.stream.monitoring.writers import Writer, heartbeats, lock_holder, writer_of
 from binlake.tables.bucket_sizes import BucketAdvice, bucket_advice, proposed
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.ddl_topics import with_heard_topics
@@ -32,11 +34,9 @@ from binlake.tables.quarantine import waiting_records
 from hudilake.clock import now_ms, parse_instant
 from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import LakeError
-from hudilake.locking import file_lock, storage_lock
-from hudilake.locking.heartbeat import Heartbeat, Heartbeats
 from hudilake.read.table_reader import TableReader
 from hudilake.services.rebucket.units import BucketChange
-from hudilake.storage import Storage, StorageNotFoundError, open_storage
+from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 
 #: Rows of base files are counted by their footers and the metadata table. Where there are log files too, keys must be
@@ -90,23 +90,6 @@ def wide_status(root: Storage, pair: DerivedPair) -> WideStatus | None:
     return WideStatus(str(pair.cells), until, lag_ms, len(waiting), swept_ms, state)
 
 
-@dataclass(frozen=True)
-class Writer:
-    """A writer: its owner, its host and process id, and the age of its last heartbeat in seconds.
-
-    ``instant``: the instant that it works on; empty for a stream's run or a lock. ``suspended``: whether a signal has
-    suspended its process on this machine.
-    """
-
-    owner: str
-    host: str | None
-    pid: int | None
-    silent_s: float
-    alive: bool
-    instant: str = ""
-    suspended: bool = False
-
-
 @dataclass
 class StreamStatus:
     """The status of a stream. ``ledger`` is None if the stream has none; ``lag`` is None if Kafka was not asked or did
@@ -124,8 +107,13 @@ class StreamStatus:
     in_hand: list[WorkInHand] = field(default_factory=list)
 
     @property
+    def in_bytes(self) -> bool:
+        """Whether lags are bytes of a binlog, and no records."""
+        return self.ledger is not None and any(map(is_binlog, self.ledger.positions))
+
+    @property
     def lag(self) -> int | None:
-        """The number of offsets not applied yet."""
+        """The number of records not applied yet, of a binlog of bytes."""
         if self.ledger is None or self.ends is None:
             return None
         return self.lags().total
@@ -153,9 +141,11 @@ class TableStatus:
         rows: the table's rows; None if counting would merge more bytes than were allowed.
         pending: compactions that are not completed.
         log_bytes, base_bytes: sizes in the newest file slices.
+        unmerged_bytes: of those whose keys must be merged to count rows.
         behind: whether the stream has passed records that this table has not applied.
         state: ``ok``, ``behind``, ``paused``, ``stopped``, or ``loading``: its first load is not at its end.
         loaded_rows: the rows that this load has written so far; None for any other state.
+        streamed: whether a batch of a stream has committed to it.
         verified: the ordering value up to which it is known to be as its source; None if it was never compared.
         differing: the rows that ``binlake verify`` last found different and did not repair; None if it never ran.
         lock: the holder of the table's lock.
@@ -185,9 +175,11 @@ class TableStatus:
     pending: list[str] = field(default_factory=list)
     log_bytes: int = 0
     base_bytes: int = 0
+    unmerged_bytes: int = 0
     behind: bool = False
     state: str = "ok"
     loaded_rows: int | None = None
+    streamed: bool = False
     verified: int | None = None
     differing: int | None = None
     lock: Writer | None = None
@@ -211,7 +203,7 @@ def stream_status(settings: Settings, kafka_timeout_s: float | None) -> StreamSt
     state = open_storage(settings.state_uri, settings.state_options())
     beat = StreamLease(state, settings.name).holder()
     status = StreamStatus(
-        settings.name, _writer(beat, SILENCE_S) if beat is not None else None, Ledger.load(state, settings.name)
+        settings.name, writer_of(beat, SILENCE_S) if beat is not None else None, Ledger.load(state, settings.name)
     )
     status.requests = load_requests(state)
     status.in_hand = works_in_hand(state)
@@ -244,6 +236,7 @@ def table_status(
     compared: ComparedTables | None = None,
     *,
     count_bytes: float = COUNT_BYTES,
+    opened: HudiTable | None = None,
 ) -> TableStatus:
     """The status of a table. Changes nothing. Raises CorruptDataError, StorageError, UnsupportedError.
 
@@ -254,8 +247,9 @@ def table_status(
         feeds: what feeds the tables of the stream.
         compared: which tables are known to be as their source.
         count_bytes: rows are counted if no more bytes than these must be merged for it.
+        opened: the table, if it is open already.
     """
-    table = HudiTable.open(place.storage)
+    table = opened or HudiTable.open(place.storage)
     status = TableStatus(
         place.name, place.rules.path, place.former, behind=ledger is not None and place.source in ledger.behind
     )
@@ -274,6 +268,7 @@ def table_status(
     recorded = RecordReader.newest_of(table)
     if recorded.unfinished_load is not None:
         status.state, status.loaded_rows = "loading", recorded.unfinished_load.rows
+    status.streamed = any((recorded.positions or {}).values())
     until = (compared or ComparedTables()).until(place.rules.path, recorded.truncates)
     status.verified = until if until >= 0 else None
     status.differing = compared.differing.get(place.rules.path) if compared is not None else None
@@ -289,8 +284,8 @@ def table_status(
     for piece in slices:
         status.log_bytes += piece.log_size
         status.base_bytes += piece.base_size
-    unmerged = sum(piece.base_size + piece.log_size for piece in slices if piece.log_size)
-    if unmerged <= count_bytes:
+    status.unmerged_bytes = sum(piece.base_size + piece.log_size for piece in slices if piece.log_size)
+    if status.unmerged_bytes <= count_bytes:
         status.rows = TableReader(table).count()
     status.reverts = recorded.reverts
     status.lock = lock_holder(place.storage)
@@ -331,11 +326,18 @@ class StatusSources:
             waiting_records(settings, root) if waiting is None else waiting,
         )
 
-    def of(self, place: CatalogTable, count_bytes: float = COUNT_BYTES) -> TableStatus:
+    def of(
+        self,
+        place: CatalogTable,
+        count_bytes: float = COUNT_BYTES,
+        opened: HudiTable | None = None,
+    ) -> TableStatus:
         """The status of a table; arguments and errors as ``table_status``."""
         settings = self.settings
         timeout_s = settings.locking.heartbeat_timeout_seconds
-        table = table_status(place, self.ledger, timeout_s, self.feeds, self.compared, count_bytes=count_bytes)
+        table = table_status(
+            place, self.ledger, timeout_s, self.feeds, self.compared, count_bytes=count_bytes, opened=opened
+        )
         table.quarantined = self.waiting[str(place.source)]
         if (pair := pair_of_wide(settings, place.source)) is not None:
             table.derived = wide_status(self.root, pair)
@@ -344,50 +346,17 @@ class StatusSources:
         return table
 
 
+def no_ledger_words(tables: Collection[TableStatus]) -> str:
+    """What is said of a stream that has no ledger, by the tables of its lake."""
+    if any(table.streamed for table in tables):
+        return "it has no ledger, though its tables have batches: the next run takes its position from the tables"
+    if tables:
+        return "it has finished no batch yet: its tables are loaded, and the first run goes on from there"
+    return "it has finished no batch yet"
+
+
 def state_of(source: SourceTable, ledger: Ledger | None) -> str:
     """The state of a table by the ledger alone: ``ok``, ``behind``, ``paused`` or ``stopped``."""
     if ledger is None or source not in ledger.behind:
         return "ok"
     return "paused" if source in ledger.paused else "stopped" if source in ledger.stopped else "behind"
-
-
-def heartbeats(storage: Storage, timeout_s: float) -> list[Writer]:
-    """The writers with a heartbeat for an instant of a table, dead ones included, by instant."""
-    beats = Heartbeats(storage, "", timeout_s)
-    look = partial(_writer, timeout_s=timeout_s)
-    return [look(beat, instant=name) for name in beats.instants() if (beat := beats.find(name)) is not None]
-
-
-def lock_holder(storage: Storage) -> Writer | None:
-    """The holder of a table's lock: the file lock of a disk or HDFS, or that of an object store. None if it is free."""
-    try:
-        data = storage_lock.LockData.from_bytes(storage.read(storage_lock.LOCK_PATH), storage_lock.LOCK_PATH)
-    except StorageNotFoundError:
-        return _file_lock_holder(storage)
-    if data.is_free or data.has_expired():
-        return None
-    host, pid = (data.process.host, data.process.pid) if data.process is not None else (None, None)
-    return Writer(data.owner, host, pid, 0.0, alive=True)
-
-
-def _file_lock_holder(storage: Storage) -> Writer | None:
-    held = file_lock.find_lock(storage)
-    if held is None:
-        return None
-    silent_s = (now_ms() - held.modified_ms) / 1000
-    alive = not (held.is_abandoned or held.has_expired(foreign_expiry_s=0))
-    host, pid = (held.process.host, held.process.pid) if held.process is not None else (None, None)
-    return Writer(held.owner or "Hudi's own", host, pid, silent_s, alive)
-
-
-def _writer(beat: Heartbeat, timeout_s: float, instant: str = "") -> Writer:
-    now = now_ms()
-    return Writer(
-        beat.owner or "another writer",
-        beat.host,
-        beat.pid,
-        max(0.0, (now - beat.modified_ms) / 1000),
-        beat.alive(now, timeout_s),
-        instant,
-        beat.process is not None and beat.process.is_suspended(),
-    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -29,6 +31,8 @@ _LEAN_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _OWN_RESOLVER = {"spark.jars.ivySettings", "spark.jars.repositories", "spark.jars.ivy"}
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _POOLS = Path(__file__).with_name("pools.xml")
+#: The password in an address, and what comes before it.
+_PASSWORD = re.compile(r"(//[^/@\s:]*:)[^/@\s]*@")
 
 
 def spark_session(settings: Settings) -> SparkSession:
@@ -47,16 +51,22 @@ def spark_session(settings: Settings) -> SparkSession:
         builder = builder.master(settings.spark.master)
     for name, value in conf.items():
         builder = builder.config(name, value)
-    _log.info("starting Spark: %s", settings.spark.master or "in the JVM of spark-submit")
+    _log.info("starting Spark: %s", _without_password(settings.spark.master or "in the JVM of spark-submit"))
     try:
         session = builder.getOrCreate()
     except Exception as error:  # of many types: no JVM, no jars, no master
         raise ConfigError(
-            f"no Spark session: {error}", do_next="check JAVA_HOME (Java 17) and the spark section of the settings"
+            f"no Spark session: {_without_password(str(error))}",
+            do_next="check JAVA_HOME (Java 17) and the spark section of the settings",
         ) from error
     session.sparkContext.setLogLevel("WARN")
     _silence_accumulators(session)
     return session
+
+
+def _without_password(text: str) -> str:
+    """The text without the passwords of addresses in it: ``spark.master`` may have one."""
+    return _PASSWORD.sub(r"\1***@", text)
 
 
 def _silence_accumulators(session: SparkSession) -> None:
@@ -138,8 +148,12 @@ def _needs_connector(settings: Settings) -> bool:
 
 
 def spark_log(settings: Settings) -> Path:
-    """The file that has Spark's warnings and errors with their stack traces, where binlake starts the JVM."""
-    return log_file(f"spark-{settings.name}")
+    """The file that has Spark's warnings and errors with their stack traces, where binlake starts the JVM.
+
+    Two streams of one name on one machine have two states, and so two files.
+    """
+    place = hashlib.sha256(settings.state_uri.encode()).hexdigest()[:8]
+    return log_file(f"spark-{settings.name}-{place}")
 
 
 def _own_java(log: Path) -> dict[str, str]:

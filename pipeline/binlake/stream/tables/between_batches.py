@@ -14,6 +14,7 @@ from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import ProgressEvent
 from hudilake.clock import monotonic_s
 from hudilake.errors import LakeError, TableStoppedError, TransientError
+from hudilake.wording import counted
 
 _CATCH_UP_EVERY_S = 30.0
 _TEND_EVERY_S = 3.0
@@ -103,7 +104,7 @@ def complain_of_tables(ledger: Ledger) -> None:
     for a person. Paused tables are no reason to complain."""
     if ledger.late:
         raise TransientError(
-            f"{len(ledger.late)} tables could not be written; the others are up to date",
+            f"{counted(len(ledger.late), 'table')} could not be written; the others are up to date",
             do_next="see their errors above; the next run continues each from its own position",
             tables=", ".join(map(str, ledger.late)),
         )
@@ -112,7 +113,7 @@ def complain_of_tables(ledger: Ledger) -> None:
         causes = "; ".join(f"{table}: {stop.what}" for table, stop in stopped.items())
         advice = "; ".join(dict.fromkeys(stop.do_next for stop in stopped.values() if stop.do_next))
         raise TableStoppedError(
-            f"{len(stopped)} tables cannot go on by themselves; the others are up to date. {causes}",
+            f"{counted(len(stopped), 'table')} cannot go on by themselves; the others are up to date. {causes}",
             do_next=f"{advice}; then start again, or run binlake table resume",
             tables=", ".join(map(str, stopped)),
         )
@@ -127,7 +128,7 @@ def complain_of_statements(left: Mapping[SourceTable, LakeError]) -> None:
         causes = "; ".join(f"{table}: {error.what}" for table, error in shown.items())
         advice = "; ".join(dict.fromkeys(error.do_next for error in shown.values() if error.do_next))
         raise (TableStoppedError if final else TransientError)(
-            f"{len(shown)} tables have statements that were not carried out. {causes}",
+            f"{counted(len(shown), 'table', 'has', 'have')} statements that were not carried out. {causes}",
             do_next=f"{advice}; then start again" if advice else "start again: the next run carries them out",
             tables=", ".join(map(str, shown)),
         )

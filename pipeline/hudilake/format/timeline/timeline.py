@@ -59,10 +59,13 @@ class Timeline:
         self._history: History | None = None
         #: What each completed replacecommit, by its file name, has replaced.
         self._replaced: dict[str, tuple[FileGroupId, ...]] = {}
+        #: The keys of extraMetadata of the writes whose bodies were read, by file name; equal sets are one object.
+        self._extra_keys: dict[str, frozenset[str]] = {}
+        self._key_sets: dict[frozenset[str], frozenset[str]] = {}
 
     def __getstate__(self) -> dict[str, object]:
         """In a task: the instants without their bodies, which are read again if they are needed."""
-        return {**vars(self), "_metadata": {}, "_history": None}
+        return {**vars(self), "_metadata": {}, "_history": None, "_extra_keys": {}, "_key_sets": {}}
 
     @classmethod
     def load(cls, storage: Storage, layout: int = 2) -> Timeline:
@@ -162,6 +165,8 @@ class Timeline:
         archived = {instant.identity for instant in instants}
         self._completed = {identity: i for identity, i in self._completed.items() if identity not in archived}
         self._writes = [i for i in self._writes if i.identity not in archived]
+        for instant in instants:
+            self._extra_keys.pop(instant.file_name, None)
         self._history = None
 
     def is_completed(self, requested_time: str) -> bool:
@@ -210,6 +215,18 @@ class Timeline:
             if text := self.commit_metadata(instant).extra.get(SCHEMA_KEY):
                 return text
         return self.history().newest_extra(SCHEMA_KEY)
+
+    def extra_of(self, instant: Instant, key: str) -> Mapping[str, str] | None:
+        """The extraMetadata of a completed write that has a key; None if it lacks it. A body is read once, however many
+        keys are asked for. Errors as ``commit_metadata``."""
+        keys = self._extra_keys.get(instant.file_name)
+        if keys is not None and key not in keys:
+            return None
+        extra = self.commit_metadata(instant).extra
+        if keys is None:
+            names = frozenset(extra)
+            self._extra_keys[instant.file_name] = self._key_sets.setdefault(names, names)
+        return extra if key in extra else None
 
     def is_compaction(self, write: Instant) -> bool:
         """Whether a completed write only wrote anew what was there: a commit says so; in a copy-on-write table commits

@@ -21,6 +21,7 @@ from hudilake.query.join.bucketed import BucketedScan
 from hudilake.query.join.how import JoinHow, gives_rows
 from hudilake.query.join.keys import JoinKeys
 from hudilake.read.partition_values import path_values
+from hudilake.wording import counted
 
 #: Counts whose least common multiple is more than this many times the largest are not brought to it.
 _MULTIPLE: Final = 4
@@ -108,7 +109,7 @@ def _bucket_slice(scan: BucketedScan, piece: FileSlice, count: int) -> BucketSli
     bucket = bucket_or_none(scan.bucketing, piece.partition_path, piece.file_id)
     if bucket is None or not 0 <= bucket < count:
         raise UnsupportedError(
-            f"a file group is none of the {count} buckets of its partition",
+            f"a file group is none of the {counted(count, 'bucket')} of its partition",
             do_next="join frames of read_dataframe; binlake fsck tells whether the table is damaged",
             table=scan.table,
             partition=piece.partition_path,

@@ -23,6 +23,7 @@ from hudilake.format.timeline.instant import CLEAN
 from hudilake.services.fsck.evidence import DataFile, Evidence
 from hudilake.services.fsck.findings import Check, Finding, Repair, Severity
 from hudilake.storage.base import StorageNotFoundError, UnfinishedWrites
+from hudilake.wording import counted
 
 _LOST = "it may be of an archived or a lost commit: restore the timeline, or compare the file's rows with the table's"
 _ALIVE = "too young to be sure that its writer is dead: check again later"
@@ -223,7 +224,7 @@ def _shared_buckets(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(
                 Severity.ERROR,
                 Check.FILES,
-                f"bucket {bucket} has {len(ids)} file groups: {', '.join(sorted(ids))}",
+                f"bucket {bucket} has {counted(len(ids), 'file group')}: {', '.join(sorted(ids))}",
                 partition or ".",
                 advice="stop all writers but one; load the bucket's keys again under a new table path",
             )

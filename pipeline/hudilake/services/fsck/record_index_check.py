@@ -21,6 +21,7 @@ from hudilake.metadata.records.reader import MetadataReader
 from hudilake.read.index import INDEX_FAILURES
 from hudilake.services.fsck.evidence import Evidence
 from hudilake.services.fsck.findings import Check, Finding, Repair, Severity
+from hudilake.wording import counted
 
 #: So many keys are looked up together.
 _KEYS_AT_ONCE = 1_000_000
@@ -57,7 +58,7 @@ def check_record_index(evidence: Evidence, reader: MetadataReader) -> Iterator[F
         yield _wrong(f"the record index cannot be read: {getattr(error, 'what', error)}", _PATH)
         return
     if known > in_place:
-        yield _wrong(f"the record index has {known - in_place} keys without a row at their place", _PATH)
+        yield _wrong(f"the record index has {counted(known - in_place, 'key')} without a row at their place", _PATH)
 
 
 def _batches(evidence: Evidence) -> Iterator[Sequence[KeyChanges]]:

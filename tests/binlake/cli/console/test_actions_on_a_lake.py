@@ -54,7 +54,7 @@ def test_each_action_does_what_its_plan_says_and_is_kept(lake: FedLake) -> None:
     operator.act("savepoint", "shop.a")
     kept = [i.requested_time for i in lake.table().timeline.completed_actions(("savepoint",))]
     assert kept == [lake.table().timeline.completed()[-1].requested_time]
-    assert operator.act("replay", "shop.a").output.startswith("1 records selected")
+    assert operator.act("replay", "shop.a").output.startswith("1 record selected")
     lake.check()
     log = ActionLog(operator.watched.watch.settings, str(lake.conf))
     tried = [one.action for one in log.newest()]

@@ -14,7 +14,7 @@ import yaml
 from binlake.cli.console.metrics import rendered_metrics
 from binlake.position.compared import ComparedTables
 from binlake.stream.monitoring.metrics import StreamMetrics
-from binlake.stream.monitoring.status import Writer
+from binlake.stream.monitoring.writers import Writer
 from hudilake.storage import open_storage
 from tests.binlake.cli.console.watched_lake import Watched
 from tests.binlake.cli.fed_lake import FedLake

@@ -162,7 +162,7 @@ def test_stages_are_those_of_the_last_batches_in_their_order_and_of_one_scale() 
 def test_a_query_gives_rows_and_what_each_step_of_its_plan_left(lake: FedLake, seen: Watched) -> None:
     page = seen.page("/query", sql="select id, owner from shop.a where id = 5", run="1")
     assert ["5", "o5"] in rows_of(page)
-    assert "left to read: 1 file slices" in words_of(page)
+    assert "left to read: 1 file slice" in words_of(page)
     words = ["explain", "select id, owner from shop.a where id = 5", "--conf", str(lake.conf), "--json"]
     explained = json.loads(CliRunner().invoke(app, words).stdout.splitlines()[0])
     steps = {cells[0]: cells[1:4] for cells in rows_of(page) if len(cells) == 6}

@@ -135,5 +135,16 @@ def test_a_thousand_tables_are_drawn_once_and_a_further_look_draws_what_changed(
         assert drawn == ["update_cell_at"]
         shown = {row[0].plain: row[5].plain for row in map(app.table.get_row_at, range(1000))}
         assert shown["shop.t0007"] == "123,456"
+        drawn.clear()
+        moved = {path: replace(table, status=replace(one.status, rows=7)) for path, table in many.items()}
+        app.stream_watch.view = replace(app.stream_watch.view, tables=moved)
+        app.show()
+        assert 0 < len(drawn) <= 32  # the rows that are seen, of a window of 30 lines
+        drawn.clear()
+        await pilot.press("ctrl+end")
+        await pilot.wait_for_scheduled_animations()
+        await pilot.pause()
+        assert app.table.get_row_at(999)[5].plain == "7"
+        assert 0 < len(drawn) <= 64
 
     driven(watch, steps)

@@ -149,9 +149,9 @@ def test_all_tables_of_the_ledger_are_shown_before_the_first_is_read_and_the_wor
     seen = StreamWatch(Settings.load(lake.conf), "conf", ask_kafka=False)
     views, taken = [], StreamWatch._take_in
 
-    def take_in(self: StreamWatch, paths: list[str], ledger: object) -> None:
+    def take_in(self: StreamWatch, paths: list[str], ledger: object, sparing: bool) -> None:
         views.append(self.view)
-        taken(self, paths, ledger)  # type: ignore[arg-type]
+        taken(self, paths, ledger, sparing)  # type: ignore[arg-type]
 
     monkeypatch.setattr(StreamWatch, "_take_in", take_in)
     assert seen.look().unseen == 1

@@ -47,7 +47,7 @@ def test_the_command(here: CellsLake, tmp_path: Path) -> None:
     conf.write_text(json.dumps(document(here.settings.lake.uri)))
     here.write(put("d", "d:status", 20, "new"))
     run = CliRunner().invoke(app, ["derive", str(conf), str(WIDE)])
-    assert (run.exit_code, "1 rows derived (rows that were touched): 1 written" in run.output) == (0, True)
+    assert (run.exit_code, "1 row derived (rows that were touched): 1 written" in run.output) == (0, True)
     assert here.rows() == here.wanted()
     run = CliRunner().invoke(app, ["derive", str(conf), "--check", "--json"])
     assert json.loads(run.stdout)["rows"] == 4
@@ -73,7 +73,7 @@ def test_status_tells_how_far_it_is_derived(here: CellsLake, tmp_path: Path) -> 
     until = here.hudi(CELLS).timeline.newest_first()[0].completion_time
     assert told() == f"shop.orders: derived from shop.orders_cells up to {until}; up to date"
     here.write(put("d", "d:status", 20, "new"))
-    assert "1 commits, " in told()
+    assert "1 commit, " in told()
     run = CliRunner().invoke(app, ["status", str(conf), str(WIDE), "--no-kafka", "--json"])
     (table,) = [json.loads(line) for line in run.stdout.splitlines() if "table" in json.loads(line)]
     assert (table["derived"]["until"], table["derived"]["commits"], table["derived"]["state"]) == (until, 1, "behind")

@@ -193,7 +193,7 @@ def test_conditions_repeated_keys_and_missing_keys(tmp_path: Path) -> None:
         (("score",), {"where": "1 = 1"}, ConfigError, "names no column"),
         (("score",), {"where": "score IN (SELECT 1)"}, ConfigError, "over the columns of one row"),
         (("score",), {"where": "score > length(read_text('/etc/hosts'))"}, ConfigError, "where: .* cannot be eval"),
-        (("score",), {"key": ("id", "score")}, ConfigError, "the table's key has 1 columns"),
+        (("score",), {"key": ("id", "score")}, ConfigError, "the table's key has 1 column"),
         (("balance",), {}, BadInputError, "cannot hold"),
         (("score",), {"where": "CAST(owner AS INTEGER) > 1"}, BadInputError, "cannot be evaluated for 3 rows"),
     ],

@@ -46,7 +46,7 @@ def test_a_replay_and_its_verdict(conf: Path, tmp_path: Path) -> None:
     told = run(conf, "--from", str(tmp_path / "dumps"), "--hour", "2025-10-09T08")
     assert told.exit_code == 0
     assert "2 files of 2025-10-09T08 to 2025-10-09T08: 0 replayed before, 2 taken" in told.stdout
-    line = "shop.orders: read 20 = applied 20 + superseded 0 + filtered 0 + quarantined 0; 1 commits"
+    line = "shop.orders: read 20 = applied 20 + superseded 0 + filtered 0 + quarantined 0; 1 commit"
     assert line in told.stdout
     rest = run(conf, "--from", str(tmp_path / "dumps"), "--since", "2025-10-09")
     assert "4 files of 2025-10-09T08 to 2025-10-09T09: 2 replayed before, 2 taken" in rest.stdout
@@ -75,7 +75,7 @@ def test_a_file_written_again(conf: Path, tmp_path: Path) -> None:
     assert isinstance(refused.exception, BadInputError)
     assert "--rewritten" in str(refused.exception)
     left = run(conf, "--from", str(dumps), "--rewritten", "skip")
-    assert f"1 files were written again since: {path}" in left.stdout
+    assert f"1 file was written again since: {path}" in left.stdout
     assert "1 taken" in run(conf, "--from", str(dumps), "--rewritten", "take").stdout
     assert isinstance(run(conf, "--from", str(dumps), "--rewritten", "no").exception, ConfigError)
 

@@ -217,7 +217,7 @@ def test_rows_with_conflicts_are_left_only_on_demand(bank: Bank) -> None:
     bank.run_stream()
     error = refused(bank, "--transaction", gtid(2))
     assert error.exit_code == BadInputError.exit_code
-    assert error.what.startswith("1 rows were changed later")
+    assert error.what.startswith("1 row was changed later")
     bank.json("revert", "--transaction", gtid(2), "--by-column", "--yes")
     assert bank.lake_rows("a") == {**FIRST, 1: account(1, 100, owner="new")}
 
@@ -306,7 +306,7 @@ def test_truncate_half_transactions_and_nothing(bank: Bank) -> None:
     event["source"]["ts_ms"] = 0
     bank.log.add("s.shop.a", event, {"id": 3})
     bank.run_stream()
-    assert "1 changes have no source time" in refused(bank, "--since", "2025-10-09").what
+    assert "1 change has no source time" in refused(bank, "--since", "2025-10-09").what
     assert "were not read" in refused(bank, "--transaction", gtid(2), "--kafka-records", "3").what
 
 
@@ -388,7 +388,7 @@ def test_a_row_that_changes_after_the_plan_was_shown(bank: Bank) -> None:
     _, plan = on_store(bank, open_storage(str(bank.path), {"fsync": "false"}), bank.path)
     bank.transact(3, [Change("a", account(1, 90), account(1, 91))])
     bank.run_stream()
-    with pytest.raises(BadInputError, match="1 rows were changed since the plan was made"):
+    with pytest.raises(BadInputError, match="1 row was changed since the plan was made"):
         list(carry_out(bank.settings, plan, None, leave_conflicts=False))
     assert bank.lake_rows("a")[1] == account(1, 91)
 
@@ -410,7 +410,7 @@ def test_a_commit_of_the_stream_in_between(bank: Bank, monkeypatch: pytest.Monke
     _, plan = on_store(bank, open_storage(str(bank.path), {"fsync": "false"}), bank.path)
     done = carry_out(bank.settings, plan, locking(bank.settings.locking, "binlake revert"), leave_conflicts=False)
     if key == 1:
-        with pytest.raises(BadInputError, match="1 rows were changed since the plan was made"):
+        with pytest.raises(BadInputError, match="1 row was changed since the plan was made"):
             list(done)
         assert bank.lake_rows("a") == {**FIRST, 1: account(1, 55), 7: account(7, 7)}
     else:

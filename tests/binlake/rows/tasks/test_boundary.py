@@ -231,7 +231,7 @@ def test_a_transaction_without_end_is_waited_for_and_named() -> None:
     reader = Reader(source)
     cut = reader.step(source.end())
     assert (cut.last, cut.waiting) == ("t-1", ("t-2", 1))
-    assert cut.notices == ("1 records wait for the end of transaction t-2",)
+    assert cut.notices == ("1 record waits for the end of transaction t-2",)
     assert reader.step(source.end()).waiting == ("t-2", 1)
     source._send("t-2", [("bank.a", 3), ("bank.b", 4)], None)
     cut = reader.step(source.end())

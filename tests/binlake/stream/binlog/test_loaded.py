@@ -156,7 +156,7 @@ def test_a_loaded_table_that_is_gone_stops_alone(server: EmbeddedMariaDB, tmp_pa
     followed.apply()
     shutil.rmtree(tmp_path / "lake/lost/bare")
     followed.execute("INSERT INTO keyed (n) VALUES (77)", "INSERT INTO bare VALUES (77, 'b')")
-    with pytest.raises(TableStoppedError, match=r"1 tables cannot go on.* lost\.bare: the table is gone"):
+    with pytest.raises(TableStoppedError, match=r"1 table cannot go on.* lost\.bare: the table is gone"):
         followed.apply()
     assert 77 in hudi_rs.snapshot(tmp_path / "lake/lost/keyed").column("n").to_pylist()
     done = CliRunner().invoke(app, ["table", "forget", str(followed.conf), "lost.bare"])

@@ -54,8 +54,8 @@ def test_a_sound_table(tmp_path: Path, index: IndexType) -> None:
     [
         ({}, ["7"], "lacks 1 of the file group's 19 keys, for example '7'"),
         ({("region=eu", file_id(9)): ["5"]}, [], "lacks 0 of the file group's 19 keys and has 1 of them in another"),
-        ({EU: ["3"]}, [], "has 1 keys without a row"),
-        ({US: ["unknown"]}, [], "has 1 keys without a row"),
+        ({EU: ["3"]}, [], "has 1 key without a row"),
+        ({US: ["unknown"]}, [], "has 1 key without a row"),
     ],
 )
 def test_what_is_wrong_is_found_and_repaired(

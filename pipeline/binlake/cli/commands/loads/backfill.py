@@ -21,6 +21,7 @@ from binlake.load.backfill.workers import PortionWorkers, SparkWorkers
 from binlake.settings import Settings
 from binlake.stream.spark.session import spark_session
 from hudilake.storage import open_storage
+from hudilake.wording import counted
 
 From = Annotated[
     str, typer.Option("--from", help="Files (Parquet, CSV, Arrow), a glob pattern, or a query of DuckDB: SELECT ...")
@@ -102,7 +103,7 @@ def print_report(report: BackfillReport, *, as_json: bool = False) -> None:
         say(f"{report.table}: nothing to do: the table holds {columns} of this input; --restart writes it again")
         return
     would = "would be " if report.dry_run else ""
-    say(f"{report.table}: {columns} (group {report.group or '-'}): {number(report.rows)} rows of input")
+    say(f"{report.table}: {columns} (group {report.group or '-'}): {counted(report.rows, 'row')} of input")
     if report.before:
         say(f"  {number(report.before)} of {number(report.portions)} portions were committed before")
     written = f"{would}changed {number(c.changed)} + {would}inserted {number(c.inserted)}"

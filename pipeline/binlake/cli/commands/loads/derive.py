@@ -20,6 +20,7 @@ from binlake.settings import Settings
 from binlake.tables.catalog import did_you_mean
 from hudilake.errors import ConfigError, CorruptDataError, LakeError
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 WideTables = Annotated[
     list[str] | None,
@@ -91,7 +92,10 @@ def _print(done: DerivationResult, *, as_json: bool, swept: bool = False) -> Non
     why = f"every row, because {done.why}" if done.why else which
     counts = f"{number(done.upserts)} written, {number(done.gone)} deleted, {number(done.faults)} cells quarantined"
     took = duration(done.took_ms)
-    say(f"{done.wide}: {number(done.rows)} rows derived ({why}): {counts}; {len(done.instants)} commits, {took}")
+    say(
+        f"{done.wide}: {counted(done.rows, 'row')} derived ({why}): {counts}; "
+        f"{counted(len(done.instants), 'commit')}, {took}"
+    )
 
 
 def _print_check(wide: SourceTable, checked: WideCheck, *, as_json: bool) -> None:
@@ -103,9 +107,9 @@ def _print_check(wide: SourceTable, checked: WideCheck, *, as_json: bool) -> Non
         return
     wrong = f"{number(checked.missing)} missing, {number(checked.surplus)} too many, {number(checked.differing)} differ"
     verdict = wrong if checked.wrong else "all as the cells have them"
-    later = f"; {number(checked.waiting)} rows wait to be derived" if checked.waiting else ""
-    later += f"; {number(checked.unswept)} rows wait for a sweep" if checked.unswept else ""
-    say(f"{wide}: {number(checked.rows)} rows compared: {verdict}{later}")
+    later = f"; {counted(checked.waiting, 'row', 'waits', 'wait')} to be derived" if checked.waiting else ""
+    later += f"; {counted(checked.unswept, 'row', 'waits', 'wait')} for a sweep" if checked.unswept else ""
+    say(f"{wide}: {counted(checked.rows, 'row')} compared: {verdict}{later}")
     for key in checked.keys:
         say(f"  {key}")
     if checked.wrong:

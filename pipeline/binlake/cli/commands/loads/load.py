@@ -18,6 +18,7 @@ from binlake.position.in_hand import JobProgress
 from binlake.settings import Settings
 from hudilake.clock import monotonic_s
 from hudilake.storage import open_storage
+from hudilake.wording import counted
 
 SourceTables = Annotated[
     list[str] | None,
@@ -111,9 +112,9 @@ def _words(result: LoadResult) -> str:
     if result.state == "there":
         return f"was loaded before, at {result.position}; nothing to do"
     if result.state == "stopped":
-        return f"stopped after {number(result.before + result.rows)} rows; the same command goes on"
+        return f"stopped after {counted(result.before + result.rows, 'row')}; the same command goes on"
     before = f" after {number(result.before)} of an earlier run" if result.before else ""
     rate = round(result.rows / max(result.seconds, 1e-3))
     speed = f", {number(rate)} rows/s" if rate else ""
-    took = f"in {duration(result.seconds * 1000)}{speed}, {number(result.commits)} commits"
-    return f"{number(result.rows)} rows loaded{before} {took}; the stream goes on from {result.position}"
+    took = f"in {duration(result.seconds * 1000)}{speed}, {counted(result.commits, 'commit')}"
+    return f"{counted(result.rows, 'row')} loaded{before} {took}; the stream goes on from {result.position}"

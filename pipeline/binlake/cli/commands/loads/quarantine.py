@@ -29,6 +29,7 @@ from binlake.tables.catalog import did_you_mean
 from binlake.tables.seal import Seal
 from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
+from hudilake.wording import counted
 
 Records = Annotated[
     list[str] | None,
@@ -249,7 +250,7 @@ def _printable(text: str) -> str:
 
 
 def _print_outcome(done: ReplayResult) -> None:
-    say(f"{number(done.selected)} records selected, {number(done.applied)} applied in their order")
+    say(f"{counted(done.selected, 'record')} selected, {number(done.applied)} applied in their order")
     counts = (
         (done.found, "were applied by an earlier run that died before it marked them"),
         (done.filtered, "rightly change no row"),

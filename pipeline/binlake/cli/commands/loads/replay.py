@@ -35,6 +35,7 @@ from binlake.stream.spark.tasks import map_in_tasks
 from hudilake.errors import ConfigError
 from hudilake.services.planned import one_by_one
 from hudilake.storage import open_storage
+from hudilake.wording import counted
 
 ScanOf = Annotated[
     str | None,
@@ -221,7 +222,7 @@ def print_report(report: ReplayReport, *, as_json: bool = False) -> None:
     if report.repeated:
         say(f"  {number(report.repeated)} portions that an earlier replay had begun were finished")
     if report.rewritten:
-        say(f"  {number(len(report.rewritten))} files were written again since: {_names(report)}")
+        say(f"  {counted(len(report.rewritten), 'file', 'was', 'were')} written again since: {_names(report)}")
     if not report.events:
         say("nothing to do: the tables hold all of these files" if report.found else "nothing to do: no such files")
     for table in sorted(totals.tables.values(), key=lambda t: t.table):
@@ -239,14 +240,14 @@ def _files_line(report: ReplayReport) -> str:
     span = f" of {hour_text(hours[0], report.step)} to {hour_text(hours[-1], report.step)}" if hours else ""
     late = f", {number(report.late)} of them late" if report.late else ""
     return (
-        f"{report.uri}: {number(len(report.found))} files{span}: {number(report.covered)} replayed before, "
+        f"{report.uri}: {counted(len(report.found), 'file')}{span}: {number(report.covered)} replayed before, "
         f"{number(len(report.taken))} taken{late}"
     )
 
 
 def _table_line(t: TableTotals) -> str:
     outcomes = " + ".join(f"{name} {number(getattr(t, name))}" for name in OUTCOMES)
-    return f"  {t.table}: read {number(t.events_read)} = {outcomes}; {number(t.commits)} commits"
+    return f"  {t.table}: read {number(t.events_read)} = {outcomes}; {counted(t.commits, 'commit')}"
 
 
 def _names(report: ReplayReport) -> str:

@@ -24,6 +24,7 @@ from binlake.tables.other_rows import having
 from hudilake.errors import ConfigError
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.table.directory import BrokenTable
+from hudilake.wording import counted
 
 Ids = Annotated[list[str] | None, typer.Option("--transaction", help="A GTID or transaction id; may be repeated.")]
 First = Annotated[str | None, typer.Option("--from-position", help="The first position, as mysql-bin.000003:4711.")]
@@ -141,7 +142,7 @@ def _show(plan: RevertPlan, *, as_json: bool) -> None:
                 _dump({"table": place.name, **_fields(row)})
         return
     ids = ", ".join(plan.order.transactions) or "no transaction ids"
-    say(f"{plan.order.what}: {number(len(plan.changes.rows))} rows; {ids}")
+    say(f"{plan.order.what}: {counted(len(plan.changes.rows), 'row')}; {ids}")
     for place, table in plan.tables:
         _print(place.name, table)
     for record in plan.changes.not_applied:
@@ -150,7 +151,8 @@ def _show(plan: RevertPlan, *, as_json: bool) -> None:
 
 def _print(name: str, plan: TablePlan) -> None:
     done = f", {number(plan.done_before)} set back before" if plan.done_before else ""
-    say(f"{name}: {number(len(plan.written))} rows are set back, {number(len(plan.conflicts))} have conflicts{done}")
+    written = counted(len(plan.written), "row", "is", "are")
+    say(f"{name}: {written} set back, {counted(len(plan.conflicts), 'row', 'has', 'have')} conflicts{done}")
     grid = Grid("key", "partition", "what", "column", "now", "then")
     for row in plan.rows:
         for cells in _cells(row):

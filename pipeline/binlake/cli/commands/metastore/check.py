@@ -10,6 +10,7 @@ from binlake.cli.commands.metastore.options import MetastoreConf
 from binlake.cli.reports import report_error
 from binlake.cli.text import say, say_json
 from hudilake.errors import CorruptDataError, LakeError
+from hudilake.wording import counted
 from lakemetastore.lake.check import Check, Finding
 from lakemetastore.lake.opening import Metastore, opened_metastore
 from lakemetastore.settings.service import MetastoreSettings
@@ -33,7 +34,11 @@ def check(
         left = list(_checker(metastore).findings()) if repair and all_findings else all_findings
     if not as_json:
         done = f", {len(all_findings) - len(left)} put right" if repair else ""
-        say(f"{len(all_findings)} findings{done}" if all_findings else "the metastore says what its lakes say")
+        say(
+            f"{counted(len(all_findings), 'finding')}{done}"
+            if all_findings
+            else "the metastore says what its lakes say"
+        )
     raise typer.Exit(code or (CorruptDataError.exit_code if left else 0))
 
 

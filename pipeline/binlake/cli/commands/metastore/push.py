@@ -15,6 +15,7 @@ from binlake.cli.text import say
 from hudilake.clock import monotonic_s
 from hudilake.errors import LakeError
 from hudilake.extras import require_extra
+from hudilake.wording import counted
 from lakemetastore.catalog.catalog import Catalog
 from lakemetastore.lake.opening import opened_metastore
 from lakemetastore.settings.service import MetastoreSettings
@@ -52,7 +53,7 @@ class PushReport:
     def parts(self) -> list[str]:
         """For people."""
         counts = {"added": self.added, "altered": self.altered, "removed": self.removed}
-        return [self.change, *(f"{count} partitions {what}" for what, count in counts.items() if count)]
+        return [self.change, *(f"{counted(count, 'partition')} {what}" for what, count in counts.items() if count)]
 
 
 @push.command()

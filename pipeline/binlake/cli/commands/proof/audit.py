@@ -20,6 +20,7 @@ from binlake.tables.audit import audit as audit_table
 from binlake.tables.catalog import CatalogTable
 from hudilake.errors import CorruptDataError
 from hudilake.services.fsck import ContentsReport, Severity
+from hudilake.wording import counted
 
 
 def audit(
@@ -56,10 +57,10 @@ def audit(
 
 def _print(table: str, done: Audit, *, each: bool) -> None:
     archived = sum(commit.archived for commit in done.commits)
-    parts = [f"{number(len(done.commits))} commits" + (f" ({number(archived)} archived)" if archived else "")]
+    parts = [f"{counted(len(done.commits), 'commit')}" + (f" ({number(archived)} archived)" if archived else "")]
     if done.foreign:
         parts.append(f"{number(done.foreign)} of other writers, which say nothing of records")
-    parts.append(f"{len(done.errors)} errors" if done.errors else "all accounted for")
+    parts.append(f"{counted(len(done.errors), 'error')}" if done.errors else "all accounted for")
     gaps = f"{number(len(done.gaps))} gaps between the offset ranges" if done.gaps else "offsets without a gap"
     say(f"{table}: {'; '.join([*parts, gaps])}")
     for stream, counts in done.sums().items():
@@ -101,9 +102,10 @@ def _fields(commit: AuditedCommit) -> dict[str, Any]:
 
 
 def _contents(files: ContentsReport) -> str:
-    text = f"{number(files.proved)} files hold the {number(files.rows)} rows and deletes that commits recorded"
+    holders = counted(files.proved, "file", "holds", "hold")
+    text = f"{holders} the {counted(files.rows, 'row')} and deletes that commits recorded"
     if files.undetermined:
-        text += f"; {number(files.undetermined)} files are not determined (--commits names them)"
+        text += f"; {counted(files.undetermined, 'file', 'is', 'are')} not determined (--commits names them)"
     return text
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from binlake.cli.options import AsJsonUnasked, refuse_question
 from binlake.cli.table_options import Conf, TableName, locking_of, storage_of
-from binlake.cli.text import number, say_json, size, terminal
+from binlake.cli.text import say_json, size, terminal
 from binlake.tables.audit import OFFSET_KEYS
 from hudilake.errors import CorruptDataError
 from hudilake.services.fsck import Finding, Report, Severity
@@ -19,6 +19,7 @@ from hudilake.services.kept import take_back as do_take_back
 from hudilake.services.repair import plan_repair
 from hudilake.services.repair import repair as do_repair
 from hudilake.storage import Storage
+from hudilake.wording import counted
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
@@ -110,7 +111,7 @@ def print_report(report: Report, console: Console) -> None:
     for finding in report.findings:
         _print_finding(finding, console)
     counts = ", ".join(f"{sum(f.severity is s for f in report.findings)} {s.value}" for s in Severity)
-    line = f"{report.table}: {counts}; {number(report.files)} files read, {size(report.bytes_read)}"
+    line = f"{report.table}: {counts}; {counted(report.files, 'file')} read, {size(report.bytes_read)}"
     console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

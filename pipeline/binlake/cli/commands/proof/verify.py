@@ -19,6 +19,7 @@ from binlake.tables.catalog import CatalogTable
 from binlake.tables.other_rows import having
 from hudilake.errors import CorruptDataError, TransientError
 from hudilake.format.definition.kind_support import TableOperation
+from hudilake.wording import counted
 
 #: The exit code where nothing differs, but tables could not be compared.
 NOT_COMPARED = 81
@@ -133,11 +134,11 @@ def _verdict(result: TableResult) -> str:
     if result.different:
         done = f"; {number(result.repaired)} of them repaired" if result.repaired else ""
         return f"different ({kinds or 'its columns'}){done}"
-    return f"not settled ({number(result.unsettled)} rows)" if result.open else "equal"
+    return f"not settled ({counted(result.unsettled, 'row')})" if result.open else "equal"
 
 
 def _figures(result: TableResult) -> str:
-    parts = [f"{number(result.source_rows)} rows", f"at {', '.join(result.positions)}"]
+    parts = [f"{counted(result.source_rows, 'row')}", f"at {', '.join(result.positions)}"]
     if result.changed_since:
         parts.append(f"{number(result.changed_since)} more were changed since and looked at later")
     if result.changing:
@@ -145,10 +146,10 @@ def _figures(result: TableResult) -> str:
     if result.ranges_differing:
         parts.append(
             f"{number(result.ranges_differing)} of {number(result.ranges)} ranges of keys differed at first, "
-            f"{number(result.fetched)} rows fetched by their keys"
+            f"{counted(result.fetched, 'row')} fetched by their keys"
         )
     if result.unsettled:
-        parts.append(f"{number(result.unsettled)} rows not settled")
+        parts.append(f"{counted(result.unsettled, 'row')} not settled")
     return "; ".join([*parts, duration(result.seconds * 1000)])
 
 

@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 
 from binlake.cli.commands.reads.query import text
 from binlake.cli.table_options import Conf, TableName, storage_of
-from binlake.cli.text import number, say, terminal
+from binlake.cli.text import say, terminal
 from binlake.cli.until_stopped import until_stopped
 from binlake.tables.catalog import did_you_mean
 from hudilake.errors import ConfigError
@@ -24,6 +24,7 @@ from hudilake.query.changes.position import ChangePosition, position_at
 from hudilake.read import instant_of
 from hudilake.read.query import EARLIEST
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 Since = Annotated[
     str | None,
@@ -139,11 +140,11 @@ def _print(feed: ChangeFeed, most: int) -> bool:
             grid.add_row(change["commit"], _WORDS[change["op"]], _values(change["before"], change["after"]))
         if shown + batch.num_rows > most:
             terminal().print(grid, markup=False)
-            say(f"the first {number(most)} changes; more with --rows or --format json")
+            say(f"the first {counted(most, 'change')}; more with --rows or --format json")
             return False
         shown += batch.num_rows
     terminal().print(grid, markup=False)
-    say(f"{number(shown)} changes")
+    say(f"{counted(shown, 'change')}")
     return True
 
 

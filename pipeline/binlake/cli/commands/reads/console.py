@@ -38,8 +38,8 @@ from lakemetastore.service.http_server import HttpServer
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared with, not listened on
 _DRAIN_S, _END_S = 1.0, 10.0
-#: How far the console of a running stream stands back for it; its queries and actions are processes that do as well.
-NICE = 5
+#: How far the console stands back for the streams of its machine; its queries and actions are processes that do too.
+NICE = 10
 Confs = Annotated[list[Path], typer.Argument(help="The settings file of each stream (YAML).", metavar="CONF")]
 
 
@@ -65,6 +65,7 @@ def console(
     access = Access.of(token_file)
 
     def serve(stop: threading.Event) -> None:
+        os.nice(NICE)  # on Linux this thread and those that it starts
         with (
             watched(settings, ask_kafka=ask_kafka) as site,
             served(site, host, port, *(names or ()), access=access) as address,

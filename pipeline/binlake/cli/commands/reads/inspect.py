@@ -19,6 +19,7 @@ from hudilake.format.definition.config import TableConfig
 from hudilake.format.files.view import FileSlice, file_slices
 from hudilake.format.timeline.instant import Instant
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 
 def inspect(
@@ -129,7 +130,7 @@ def _print_config(inspection: Inspection, console: Console) -> None:
     key = ", ".join(config.record_key_fields) or "none"
     facts = (
         f"  {_kind(config)}; key {key}; partitioned by {partition}; "
-        f"ordered by {config.ordering_field or 'commit'}; {len(inspection.table.schema)} columns"
+        f"ordered by {config.ordering_field or 'commit'}; {counted(len(inspection.table.schema), 'column')}"
     )
     console.print(facts, markup=False, highlight=False, soft_wrap=True)
     kept = ", ".join(config.metadata_partitions) or "none"
@@ -139,7 +140,7 @@ def _print_config(inspection: Inspection, console: Console) -> None:
 def _kind(config: TableConfig) -> str:
     """The table's type and index, as the settings name them."""
     kind = config.kind
-    buckets = f" of {config.bucket_count} buckets" if config.bucket_count else ""
+    buckets = f" of {counted(config.bucket_count, 'bucket')}" if config.bucket_count else ""
     more = f", {len(config.partition_buckets)} rules for partitions" if config.partition_buckets else ""
     return f"{kind.type}; {kind.placement.words.format(kind.index)}{buckets}{more}"
 
@@ -182,7 +183,9 @@ def _counts(counts: Counts | None) -> str:
 def _print_slices(slices: list[FileSlice], bucketing: Bucketing | None, console: Console, limit: int) -> None:
     base, log = sum(s.base_size for s in slices), sum(s.log_size for s in slices)
     files = sum(len(s.log_files) for s in slices)
-    title = f"{len(slices)} file slices: {size(base)} in base files, {size(log)} in {number(files)} log files"
+    title = (
+        f"{counted(len(slices), 'file slice')}: {size(base)} in base files, {size(log)} in {number(files)} log files"
+    )
     grid = Table("partition", "bucket", "file id", title=title, title_justify="left")
     for heading in ("base", "log files", "log"):
         grid.add_column(heading, justify="right")

@@ -20,6 +20,7 @@ from hudilake.clock import parse_instant
 from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 #: Files and commits that a line for people names.
 NAMED = 10
@@ -122,7 +123,7 @@ def _print_commit(one: CommitLineage) -> None:
     for path in one.files[:NAMED]:
         say(f"  file {path}")
     if len(one.files) > NAMED:
-        say(f"  and {number(len(one.files) - NAMED)} files more")
+        say(f"  and {counted(len(one.files) - NAMED, 'file')} more")
 
 
 def commit_words(commit: Commit) -> str:

@@ -22,6 +22,7 @@ from binlake.settings import DatabaseSettings, KafkaSettings, Settings
 from binlake.source.database.connection import SourceConnection, connect
 from hudilake.errors import ConfigError
 from hudilake.storage import has_scheme, open_storage
+from hudilake.wording import counted
 from lakemetastore.settings.document import format_path
 from lakemetastore.settings.problems import SettingsError
 
@@ -161,7 +162,7 @@ def _group(first: Proposal, prefix: str | None, *, have_database: bool) -> Topic
     group = choose(groups, prefix)
     known = {None: "no message yet", True: "schemas in the messages", False: "no schemas in the messages"}
     say(
-        f"{len(group.tables)} topics of {group.prefix or servers}: {group.format}, {known[group.schemas]}, "
+        f"{counted(len(group.tables), 'topic')} of {group.prefix or servers}: {group.format}, {known[group.schemas]}, "
         f"{number(group.bytes_each)} bytes a message; schema change topic: {group.schema_changes or 'none'}"
     )
     if group.empty:
@@ -216,7 +217,7 @@ def _database(text: str | None, provider: Provider) -> tuple[_Database | None, t
             _check_there(connection, database.name)
         held = tuple(tables_of(connection, database.name))
     keyless = sum(not table.keyed for table in held)
-    say(f"{len(held)} tables, {size(sum(table.bytes for table in held))}; {keyless} without a primary key")
+    say(f"{counted(len(held), 'table')}, {size(sum(table.bytes for table in held))}; {keyless} without a primary key")
     return database, held, "mariadb" in version.lower()
 
 

@@ -11,6 +11,7 @@ import yaml
 from binlake.cli.commands.setup.server import SourceColumns
 from binlake.cli.commands.setup.topics import TopicGroup
 from binlake.decode.options import EventFormat
+from hudilake.wording import counted
 
 #: A bucket holds best 100 MB to 1 GB of rows as Parquet, which is about a third of what InnoDB takes (estimated).
 _BUCKET_BYTES, _SHRINKS = 500_000_000, 3
@@ -105,7 +106,7 @@ def _topics(one: Proposal) -> list[str]:
     if group.pattern is None:
         lines += ["  # These messages name their table.", "  topics:", *(f"    - {_text(t)}" for t in group.tables)]
     else:
-        count = f"{len(group.tables)} topics have this form now"
+        count = f"{counted(len(group.tables), 'topic', 'has', 'have')} this form now"
         lines.append(f"  # {count}; those of new tables are taken in by themselves.")
         lines.append(f"  topic_pattern: {_text(group.pattern)}")
     if group.schema_changes is not None:

@@ -55,6 +55,7 @@ from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.storage import Storage, StorageError, StorageNotFoundError, open_storage
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 #: Every touched bucket costs a file and one to two milliseconds of a commit (measured), so more is seldom meant.
 MANY_BUCKETS = 128
@@ -258,7 +259,11 @@ def _check_tables(settings: Settings, tables: list[SourceTable]) -> Iterator[Che
         detail = f"more than {MANY_BUCKETS} buckets: {', '.join(many)}; every bucket touched is a file in each commit"
         yield Check("buckets", CheckOutcome.WARNING, detail)
     else:
-        yield Check("buckets", CheckOutcome.OK, f"{len(rules)} tables known, {checks.count(None)} not in the lake yet")
+        yield Check(
+            "buckets",
+            CheckOutcome.OK,
+            f"{counted(len(rules), 'table')} known, {checks.count(None)} not in the lake yet",
+        )
 
 
 def _check_writers(settings: Settings, lake: Storage, table: str, rules: TableRules) -> Iterator[Check]:
@@ -287,7 +292,8 @@ def _check_routes(rules: TablesSettings, tables: Sequence[SourceTable]) -> str:
                 do_next="give the route a shard column, or a table of its own to each",
             )
     lines = [
-        f"{' and '.join(map(str, s))} as {t}" if len(s) < 3 else f"{len(s)} tables as {t}" for t, s in merged.items()
+        f"{' and '.join(map(str, s))} as {t}" if len(s) < 3 else f"{counted(len(s), 'table')} as {t}"
+        for t, s in merged.items()
     ]
     return "; ".join(lines) or "none of the known tables is concerned"
 
@@ -361,8 +367,8 @@ def _check_existing(properties: bytes, rules: TableRules) -> str:
     if not kind.computed:
         return "rows are only added" if kind.appends else f"index {kind.index}, as in the lake"
     if config.bucketing != first_bucketing(rules):
-        return f"{config.bucket_count} buckets in the lake, which count; {rules.buckets} in the settings"
-    return f"{config.bucket_count} buckets, as in the lake"
+        return f"{counted(config.bucket_count, 'bucket')} in the lake, which count; {rules.buckets} in the settings"
+    return f"{counted(config.bucket_count, 'bucket')}, as in the lake"
 
 
 def _check_columns(settings: Settings) -> Iterator[Check]:

@@ -12,7 +12,6 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin._metadata import TopicMetadata
 
-from binlake.cli.text import number
 from binlake.decode.changes import RawRecords
 from binlake.settings import KafkaSettings
 from binlake.source.client import Complaints, failure, make_consumer
@@ -20,6 +19,7 @@ from binlake.source.java_client import java_properties
 from binlake.stream.spark.jars import check_fetch, connector_coordinate
 from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError, LakeError, TransientError
+from hudilake.wording import counted
 
 _THREADS = 16
 #: Records that are sampled of a topic: as many as this at most, as few as that where there are many topics.
@@ -94,7 +94,7 @@ class KafkaProbe:
                 "topics that the user may not describe are not visible",
             )
         self.topics = {name: len(known[name].partitions) for name in wanted}
-        return f"{len(wanted)} topics, {sum(self.topics.values())} partitions"
+        return f"{counted(len(wanted), 'topic')}, {sum(self.topics.values())} partitions"
 
     def _wanted(self, known: dict[str, TopicMetadata]) -> list[str]:
         if self.kafka.topic_pattern is None:
@@ -111,7 +111,7 @@ class KafkaProbe:
             self._fetch_samples({place: low for place, (low, high) in marks.items() if low < high})
         except KafkaException as error:
             raise self._unreadable(error) from None
-        return f"{number(sum(high - low for low, high in marks.values()))} records can be read"
+        return f"{counted(sum(high - low for low, high in marks.values()), 'record')} can be read"
 
     def _watermarks(self, place: Place) -> tuple[int, int]:
         assert self._consumer is not None

@@ -15,6 +15,7 @@ from binlake.load.replay.dump import DumpService, RollReport
 from binlake.settings import Settings
 from binlake.source.dump_source import KafkaSource
 from binlake.stream.definitions.ddl_topics import with_found_topics
+from hudilake.wording import counted
 
 Once = Annotated[bool, typer.Option("--once", help="Dump the records that are there now, then stop.")]
 SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Go on without offsets that Kafka has deleted.")]
@@ -41,7 +42,7 @@ def _run(service: DumpService, once: bool, as_json: bool, stop: threading.Event)
     service.run(once=once, on_roll=tell, stop=stop)
     if not as_json:
         records, files = sum(roll.records for roll in rolls), sum(len(roll.files) for roll in rolls)
-        say(f"{number(records)} records in {number(files)} files" if rolls else "nothing to dump")
+        say(f"{counted(records, 'record')} in {counted(files, 'file')}" if rolls else "nothing to dump")
 
 
 def _print(roll: RollReport, *, as_json: bool) -> None:
@@ -51,4 +52,7 @@ def _print(roll: RollReport, *, as_json: bool) -> None:
         say_json({**fields, "offsets": offsets, "lag": roll.lag, "repeated": roll.repeated})
         return
     again = "finished a roll of an earlier run: " if roll.repeated else ""
-    say(f"{again}{number(roll.records)} records in {len(roll.files)} files, {size(roll.size)}, lag {number(roll.lag)}")
+    say(
+        f"{again}{counted(roll.records, 'record')} in {counted(len(roll.files), 'file')}, "
+        f"{size(roll.size)}, lag {number(roll.lag)}"
+    )

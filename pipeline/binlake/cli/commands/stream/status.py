@@ -14,9 +14,10 @@ from binlake.cli.options import LakeConf, Tables
 from binlake.cli.remarks import bucket_remark, loading_remark, ring_remark
 from binlake.cli.reports import each
 from binlake.cli.table_options import chosen
-from binlake.cli.text import CellColumn, duration, fill, fitting, number, say, say_json, size, terminal
+from binlake.cli.text import CellColumn, duration, fill, fitting, lag_words, number, say, say_json, size, terminal
 from binlake.position.in_hand import in_hand_words
 from binlake.settings import Settings
+from binlake.source.binlog.places import is_binlog
 from binlake.stream.monitoring.held import HeldTable, held_tables
 from binlake.stream.monitoring.status import (
     COUNT_BYTES,
@@ -24,14 +25,16 @@ from binlake.stream.monitoring.status import (
     StreamStatus,
     TableStatus,
     WideStatus,
-    Writer,
+    no_ledger_words,
     stream_status,
 )
+from binlake.stream.monitoring.writers import Writer
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.unmatched import UnmatchedName, known_columns, unmatched_columns, unmatched_tables
 from hudilake.clock import now_ms
 from hudilake.storage import open_storage
 from hudilake.table.directory import BrokenTable
+from hudilake.wording import counted
 
 
 def status(
@@ -64,6 +67,8 @@ def status(
         statuses.append(sources.of(place, inf if count else COUNT_BYTES))
 
     code = each(places, act)
+    if stream.ledger is None and not as_json:
+        say(f"  {no_ledger_words(statuses)}")
     if as_json:
         for table in statuses:
             say_json({"table": table.name, **dataclasses.asdict(table)})
@@ -91,11 +96,15 @@ def _print_stream(stream: StreamStatus, *, each: bool, conf: str) -> None:
     say(f"stream {stream.name}: {_run(stream.run)}")
     ledger = stream.ledger
     if ledger is None:
-        say("  it has no ledger: it has not finished a batch, or the ledger is lost")
         return
     count = sum(map(len, ledger.positions.values()))
-    lag = f"lag {number(stream.lag)}" if stream.lag is not None else f"lag unknown: {stream.kafka or 'not asked'}"
-    say(f"  {number(ledger.batch)} batches; {number(count)} partitions of {len(ledger.positions)} topics; {lag}")
+    lag = f"lag unknown: {stream.kafka or 'not asked'}"
+    if stream.lag is not None:
+        lag = lag_words(stream.lag, in_bytes=stream.in_bytes)
+    say(
+        f"  {counted(ledger.batch, 'batch')}; {counted(count, 'partition')} of "
+        f"{counted(len(ledger.positions), 'topic')}; {lag}"
+    )
     for line in in_hand_words(stream.in_hand):
         say(f"  {line}")
     for held in _held(stream, conf):
@@ -103,7 +112,8 @@ def _print_stream(stream: StreamStatus, *, each: bool, conf: str) -> None:
     if each:
         lags = stream.lags()
         for topic, partition, position in sorted(ledger.positions.places()):
-            lag = f", lag {number(lags.at(topic, partition))}" if lags.knows(topic, partition) else ""
+            known = lags.knows(topic, partition)
+            lag = f", {lag_words(lags.at(topic, partition), in_bytes=is_binlog(topic))}" if known else ""
             say(f"  {topic}/{partition}: {position}{lag}")
 
 
@@ -130,7 +140,9 @@ def _waiting(held: HeldTable) -> str:
     if held.waiting is None:
         return "how much of the binlog waits is not known: the server was not asked"
     return (
-        f"{number(held.waiting)} records wait" if held.unit == "records" else f"{size(held.waiting)} of the binlog wait"
+        f"{counted(held.waiting, 'record', 'waits', 'wait')}"
+        if held.unit == "records"
+        else f"{size(held.waiting)} of the binlog wait"
     )
 
 
@@ -195,7 +207,7 @@ def _derived(wide: WideStatus) -> str:
         return f"{until}; a further derivation is under way, in portions"
     if wide.state == "declared anew":
         return f"{until} by another declaration; every row will be derived"
-    behind = f"{number(wide.commits)} commits, {duration(wide.lag_ms)} behind" if wide.commits else "up to date"
+    behind = f"{counted(wide.commits, 'commit')}, {duration(wide.lag_ms)} behind" if wide.commits else "up to date"
     return f"{until}; {behind}"
 
 

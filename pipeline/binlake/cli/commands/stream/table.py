@@ -30,6 +30,7 @@ from binlake.tables.presence import is_used
 from hudilake.errors import ConfigError
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.storage import Storage, open_storage
+from hudilake.wording import counted
 
 Name = Annotated[str, typer.Argument(help="The table, as database.table.", metavar="TABLE")]
 
@@ -142,7 +143,7 @@ def _resync_from_source(settings: Settings, name: str, *, as_json: bool) -> None
                 fields = {"rows": done.rows, "deletes": done.deletes, "position": str(done.position)}
                 say_json({"table": name, "request": "resync", **fields})
                 continue
-            counts = f"{number(done.rows)} rows written, {number(done.deletes)} old rows deleted"
+            counts = f"{counted(done.rows, 'row')} written, {number(done.deletes)} old rows deleted"
             say(f"{name}: {counts}, as of {done.position} of the source")
 
 

@@ -15,6 +15,7 @@ from binlake.settings import Settings
 from hudilake.services.erasure.erase import ErasureReport
 from hudilake.services.erasure.search import ErasurePlan
 from hudilake.services.erasure.traces import ByteScan
+from hudilake.wording import counted
 
 Key = Annotated[str, typer.Argument(help="The key's value, or name=value,name=value, or a JSON object.", metavar="KEY")]
 
@@ -60,7 +61,11 @@ def _print_plan(name: str, plan: ErasurePlan, *, as_json: bool) -> None:
         say_json({"table": name, "savepoints": [s.instant for s in plan.held_by], "unread": plan.unread})
         return
     grid = Grid(
-        "file", "bytes", "what becomes of it", title=f"{name}: {len(holders)} files hold it", title_justify="left"
+        "file",
+        "bytes",
+        "what becomes of it",
+        title=f"{name}: {counted(len(holders), 'file', 'holds', 'hold')} it",
+        title_justify="left",
     )
     for holder in holders:
         grid.add_row(holder.path, size(holder.size), holder.fate.value)
@@ -92,7 +97,7 @@ def _print_scan(name: str, done: ByteScan, *, as_json: bool, record: str = "") -
         counts = {"scanned_files": done.files, "scanned_bytes": done.size, "shared_texts": done.shared}
         say_json({"table": name, **counts, "left": finds, "unread": done.unread, "record": record})
         return
-    say(f"{name}: {number(done.files)} files, {size(done.size)} read again: {_found(done)}")
+    say(f"{name}: {counted(done.files, 'file')}, {size(done.size)} read again: {_found(done)}")
     for path, seen in done.finds.items():
         say(f"  left: {path} ({', '.join(sorted({trace.where for trace in seen}))})")
     for path, why in done.unread.items():
@@ -104,7 +109,11 @@ def _print_scan(name: str, done: ByteScan, *, as_json: bool, record: str = "") -
 
 
 def _found(done: ByteScan) -> str:
-    return "nothing is left" if done.is_clean else f"{len(done.finds)} files have it, {len(done.unread)} are not known"
+    return (
+        "nothing is left"
+        if done.is_clean
+        else f"{counted(len(done.finds), 'file', 'has', 'have')} it, {len(done.unread)} are not known"
+    )
 
 
 def _print_rest(asked: RowErasure, *, as_json: bool) -> int:

@@ -22,6 +22,7 @@ from hudilake.read import TableReader
 from hudilake.services.advice.advise import Advice, AdviceSettings, advise
 from hudilake.services.advice.queries import statements
 from hudilake.storage import open_storage
+from hudilake.wording import counted
 
 Queries = Annotated[
     Path | None,
@@ -104,7 +105,7 @@ def settings_lines(advice: Advice) -> list[str]:
 
 def print_advice(advice: Advice, console: Console) -> None:
     """Print columns, queries and the proposal."""
-    console.print(f"{advice.table}: {number(advice.files)} files; {number(advice.drawn)} rows drawn")
+    console.print(f"{advice.table}: {counted(advice.files, 'file')}; {counted(advice.drawn, 'row')} drawn")
     if advice.trouble is not None:
         console.print(f"warning: {advice.trouble}", soft_wrap=True)
     console.print(_columns(advice))

@@ -24,6 +24,7 @@ from hudilake.format.definition.bucketing import Bucketing
 from hudilake.services.compaction import CompactionConfig
 from hudilake.services.rebucket.steps import RebucketResult, plan_rebucket, rings_of
 from hudilake.services.rebucket.units import BucketChange, RebucketUnit, wanted_buckets
+from hudilake.wording import counted
 
 Buckets = Annotated[int | None, typer.Option("--buckets", help="The new number of buckets of a partition.", min=1)]
 Partition = Annotated[
@@ -86,7 +87,7 @@ def _print_done(name: str, done: RebucketResult, *, as_json: bool) -> None:
         say(f"{name}: nothing to move, its partitions have these buckets")
         return
     say(
-        f"{name}: {number(done.rows)} rows moved, {number(done.replaced)} file groups became "
+        f"{name}: {counted(done.rows, 'row')} moved, {counted(done.replaced, 'file group')} became "
         f"{number(done.made)}, {size(done.bytes_written)} written by the replacecommit {done.instant}"
     )
     say(f"  other writers waited {duration(done.locked_s * 1000)}; {done.again} parts moved again for their commits")
@@ -106,7 +107,7 @@ def _print_plan(name: str, table: LakeTable, wanted: Bucketing, as_json: bool) -
             say_json({"table": name, "partition": path, **fields})
             continue
         counts = f"{before} to {after} buckets"
-        say(f"{name} {path or '(no partition)'}: {counts}, {number(groups)} file groups with {size(moved)} to move")
+        say(f"{name} {path or '(no partition)'}: {counts}, {counted(groups, 'file group')} with {size(moved)} to move")
     if not planned and not as_json:
         say(f"{name}: nothing to move")
 

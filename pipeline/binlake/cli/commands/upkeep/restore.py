@@ -25,6 +25,7 @@ from hudilake.services.restore_plan import instant_of
 from hudilake.services.savepoint import create_savepoint, delete_savepoint
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 Moment = Annotated[
     str, typer.Argument(help="Requested time of a commit, or the comment of a savepoint.", metavar="INSTANT|SAVEPOINT")
@@ -107,8 +108,8 @@ def print_plan(place: CatalogTable, plan: RestorePlan) -> None:
         grid.add_row(*cells, number(len(files)), size(sum(info.size for info in files)))
     terminal().print(grid)
     gone, kept = (size(sum(info.size for info in files)) for files in (plan.files, plan.kept_files))
-    say(f"  goes: {len(plan.undone)} instants, {number(len(plan.files))} files, {gone}")
-    say(f"  stays: {plan.kept_writes} writes, {number(len(plan.kept_files))} files, {kept}")
+    say(f"  goes: {counted(len(plan.undone), 'instant')}, {counted(len(plan.files), 'file')}, {gone}")
+    say(f"  stays: {counted(plan.kept_writes, 'write')}, {counted(len(plan.kept_files), 'file')}, {kept}")
 
 
 def _instant(table: HudiTable, moment: str) -> str:
@@ -150,7 +151,7 @@ def create(
     if as_json:
         say_json({"table": table, **_savepoint_fields(made)})
         return
-    say(f"{table}: savepoint {made.instant} holds {number(_count(made))} files")
+    say(f"{table}: savepoint {made.instant} holds {counted(_count(made), 'file')}")
 
 
 @savepoint.command("delete")

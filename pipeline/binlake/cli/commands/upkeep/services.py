@@ -21,6 +21,7 @@ from binlake.settings import Settings
 from binlake.tables.services.runner import LakeServices, Service, run_service
 from hudilake.errors import ConfigError
 from hudilake.services.planned import MapTasks, ServiceReport, ServiceSteps, one_by_one
+from hudilake.wording import counted
 
 Retire = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed and change nothing.")]
 ScheduleOnly = Annotated[bool, typer.Option("--schedule-only", help="Write plans only; see --execute-only.")]
@@ -137,14 +138,14 @@ def _compacted(report: ServiceReport) -> Iterator[str]:
     yield from _due(report)
     if report.completed:
         yield f"{number(count('file_groups'))} file groups compacted"
-        yield f"{number(count('rows'))} rows, {size(count('bytes_written'))} written"
+        yield f"{counted(count('rows'), 'row')}, {size(count('bytes_written'))} written"
         if left := _left(report):
             yield f"{left} of the compactions had been left by another process"
     yield from _pending(report, "nothing to compact")
     if cleaned := count("cleaned"):
-        yield f"{number(cleaned)} files cleaned"
+        yield f"{counted(cleaned, 'file')} cleaned"
     if archived := count("archived"):
-        yield f"{number(archived)} instants archived"
+        yield f"{counted(archived, 'instant')} archived"
     yield duration(report.seconds * 1000)
 
 
@@ -156,7 +157,7 @@ def _clustered(report: ServiceReport) -> Iterator[str]:
         yield f"would lay out {groups}, {size(count('bytes_read'))}"
     if report.completed:
         yield f"{number(count('replaced'))} file groups became {number(count('made'))}"
-        yield f"{number(count('rows'))} rows, {size(count('bytes_written'))} written"
+        yield f"{counted(count('rows'), 'row')}, {size(count('bytes_written'))} written"
         if left := _left(report):
             yield f"{left} of the clusterings had been planned before"
     if gave_way := count("gave_way"):
@@ -166,13 +167,13 @@ def _clustered(report: ServiceReport) -> Iterator[str]:
 
 
 def _cleaned(report: ServiceReport) -> Iterator[str]:
-    yield report.skipped or f"{number(report.count('files'))} files {'would be ' * report.dry_run}deleted"
+    yield report.skipped or f"{counted(report.count('files'), 'file')} {'would be ' * report.dry_run}deleted"
     if report.retained is not None:
         yield f"all of {report.retained} and later stays"
 
 
 def _archived(report: ServiceReport) -> Iterator[str]:
-    yield report.skipped or f"{number(report.count('instants'))} instants {'would be ' * report.dry_run}archived"
+    yield report.skipped or f"{counted(report.count('instants'), 'instant')} {'would be ' * report.dry_run}archived"
 
 
 def _due(report: ServiceReport) -> Iterator[str]:

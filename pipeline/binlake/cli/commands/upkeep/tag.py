@@ -18,6 +18,7 @@ from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
 from hudilake.table.directory import BrokenTable
 from hudilake.table.table import HudiTable
+from hudilake.wording import counted
 
 tag = typer.Typer(no_args_is_help=True, help="Create, delete and list named cuts that are kept.")
 
@@ -45,7 +46,7 @@ def create(conf: LakeConf, name: Name, at: At = None, as_json: AsJson = False) -
         say_json(_fields(made))
         return
     behind = f" behind transaction {made.transaction}" if made.transaction else ""
-    say(f"tag {made.name} keeps {number(len(made.commits))} tables as of {made.completed}{behind}")
+    say(f"tag {made.name} keeps {counted(len(made.commits), 'table')} as of {made.completed}{behind}")
 
 
 @tag.command("delete")
@@ -68,7 +69,14 @@ def list_all(conf: LakeConf, as_json: AsJson = False) -> None:
         for one in known:
             say_json(_fields(one))
         return
-    grid = Grid("tag", "complete at", "behind transaction", "tables", title=f"{len(known)} tags", title_justify="left")
+    grid = Grid(
+        "tag",
+        "complete at",
+        "behind transaction",
+        "tables",
+        title=f"{counted(len(known), 'tag')}",
+        title_justify="left",
+    )
     for one in known:
         grid.add_row(one.name, one.completed, one.transaction or "-", number(len(one.commits)))
     terminal().print(grid, markup=False)
