@@ -17,8 +17,8 @@ CONTROL = Mutant(
     "none",
     "nothing",
     "pipeline/hudilake/commit/commit.py",
-    "_PARALLEL_CREATES = 8\n",
-    "_PARALLEL_CREATES = 8  # as before\n",
+    "_BEGIN_ATTEMPTS = 5\n",
+    "_BEGIN_ATTEMPTS = 5  # as before\n",
     (
         "tests/hudilake/format/files/test_view.py",
         "tests/binlake/rows/upsert/test_route.py",
