@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from binlake.decode.changes import SourceTable, TableSchema
 from binlake.position.commit_record import CommitRecord
@@ -18,9 +17,8 @@ from binlake.position.recorded import RecordedLoad
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.plain_deletes import keep_plain_deletes
 from binlake.rows.tasks.plan import TaskTableReport
-from binlake.rows.upsert.keyless import DIGEST_FIELD, KeylessState, LiveRow, LiveRows
-from binlake.rows.upsert.route import KEY
-from binlake.rows.upsert.target import ORDER_FIELD, Target, differing_keys, is_keyless
+from binlake.rows.upsert.keyless import KeylessState
+from binlake.rows.upsert.target import Target, differing_keys, is_keyless
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.evolution import evolved, retyped
@@ -40,7 +38,6 @@ from hudilake.format.definition.key_change import with_first_key, with_key
 from hudilake.format.definition.merging import Merging
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
 from hudilake.locking.ownership import Locking
-from hudilake.read.slice import read_file_slice
 from hudilake.services import cleaning
 from hudilake.services.restore import finish_pending_restores
 from hudilake.storage import Storage
@@ -50,7 +47,6 @@ from lakemetastore.client.registration import NO_REGISTRAR, Registrar
 
 _log = logging.getLogger(__name__)
 
-PATH = "_hoodie_partition_path"
 _ONE_SPELLING = "give the key's columns one type at the sources, or map them in source.schemas"
 
 
@@ -135,8 +131,7 @@ class LakeTable:
         cls, storage: Storage, rules: TableRules, target: Target, columns: pa.Schema, locking: Locking | None = None
     ) -> LakeTable:
         """Create the table of a target."""
-        metadata = metadata_config(rules)
-        schema = table_schema(target, columns)
+        schema, metadata = table_schema(target, columns), metadata_config(rules)
         table = HudiTable.create(storage, target.config, schema, metadata, locking, rules.conflicts)
         return cls(storage, table, rules, keyless=KeylessState() if is_keyless(target.config) else None)
 
@@ -403,16 +398,3 @@ class LakeTable:
         return TaskTableReport(
             TableSchema(source, (), target.key), target, pa.schema([]), shared=bool(self.rules.groups)
         )
-
-    def live_rows(self, digests: frozenset[str], truncated_order: int = -1) -> LiveRows:
-        """The live rows of a keyless table whose content has one of the digests and that no TRUNCATE removes."""
-        rows_by_digest: dict[str, list[LiveRow]] = {}
-        wanted = pa.array(sorted(digests), pa.string())
-        names = [ORDER_FIELD, PATH, KEY, DIGEST_FIELD]
-        for piece in self.hudi.file_slices():
-            rows = read_file_slice(self.hudi, piece, columns=names)
-            spared = pc.greater(rows.column(ORDER_FIELD), truncated_order)
-            kept = rows.filter(pc.and_(pc.is_in(rows.column(DIGEST_FIELD), wanted), spared))
-            for order, path, key, digest in zip(*(kept.column(n).to_pylist() for n in names), strict=True):
-                rows_by_digest.setdefault(digest, []).append((order, path, key))
-        return rows_by_digest

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from binlake.decode.changes import SourceTable
-from binlake.schema.rules.ddl_log import DatedName, TableEnd
+from binlake.schema.rules.ddl_effects import DatedName, TableEnd
 from binlake.source.offsets import NO_OFFSETS, Offsets
 from hudilake.errors import ConfigError, CorruptDataError
 from hudilake.storage import Storage, StorageNotFoundError

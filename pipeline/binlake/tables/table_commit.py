@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from binlake.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.tasks.plan import TaskTableReport, WrittenFile
-from binlake.rows.upsert.keyless import KeylessState, resolve
+from binlake.rows.upsert.keyless import DIGEST_FIELD, KeylessState, LiveRow, LiveRows, resolve
 from binlake.rows.upsert.merge import Place, records
 from binlake.rows.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
 from binlake.rows.upsert.route import KEY, Counts
-from binlake.rows.upsert.target import Target
+from binlake.rows.upsert.target import ORDER_FIELD, Target
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.schema.rules.entries import gone_after
 from binlake.schema.rules.evolution import retyped
@@ -33,8 +33,11 @@ from hudilake.commit.commit import OvertakenError
 from hudilake.commit.intent import WHOLE_TABLE, Intent
 from hudilake.format.definition.bucketing import split_by_bucket
 from hudilake.format.files.file_group_write import WriteContext
+from hudilake.read.slice import read_file_slice
+from hudilake.table.table import HudiTable
 
 _log = logging.getLogger(__name__)
+_PATH = "_hoodie_partition_path"
 
 
 @dataclass(frozen=True)
@@ -253,9 +256,23 @@ def _unpacked(table: LakeTable, table_input: TableInput) -> _DriverRows:
     if order > table.truncates.whole:
         state.removed_until(order)
     gone = gone_after(table_input.notes.ddl or table.ddl)
-    resolved = resolve(fresh, target, state, lambda marks: table.live_rows(marks, order), gone)
+    resolved = resolve(fresh, target, state, lambda marks: _live_rows(table.hudi, marks, order), gone)
     superseded = records(rows) - records(fresh) + resolved.superseded
     return _DriverRows(groups | _by_place(resolved.rows, resolved.paths, target), state, superseded)
+
+
+def _live_rows(table: HudiTable, digests: frozenset[str], truncated_order: int) -> LiveRows:
+    """The live rows of a keyless table whose content has one of the digests and that no TRUNCATE removes."""
+    rows_by_digest: dict[str, list[LiveRow]] = {}
+    wanted = pa.array(sorted(digests), pa.string())
+    names = [ORDER_FIELD, _PATH, KEY, DIGEST_FIELD]
+    for piece in table.file_slices():
+        rows = read_file_slice(table, piece, columns=names)
+        spared = pc.greater(rows.column(ORDER_FIELD), truncated_order)
+        kept = rows.filter(pc.and_(pc.is_in(rows.column(DIGEST_FIELD), wanted), spared))
+        for order, path, key, digest in zip(*(kept.column(n).to_pylist() for n in names), strict=True):
+            rows_by_digest.setdefault(digest, []).append((order, path, key))
+    return rows_by_digest
 
 
 def _by_place(rows: pa.Table, paths: pa.Array, target: Target) -> dict[Place, pa.Table]:

@@ -26,7 +26,7 @@ from binlake.decode.types.text_columns import column_of
 from binlake.decode.types.zero_dates import lake_form, with_policy
 from binlake.schema.rules.conversion.columns import converted
 from binlake.schema.rules.conversion.session import Session
-from binlake.schema.rules.ddl_log import DdlEvent, Effect
+from binlake.schema.rules.ddl_effects import DdlEvent, Effect
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.evolution import evolved
 from binlake.schema.rules.judged import TableSchemaState

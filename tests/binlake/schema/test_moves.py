@@ -11,7 +11,8 @@ import pytest
 from binlake.decode.changes import SourceTable
 from binlake.decode.schemas.schema_change import executed
 from binlake.position.ledger import Ledger
-from binlake.schema.rules.ddl_log import DdlEvent, DdlLog
+from binlake.schema.rules.ddl_effects import DdlEvent
+from binlake.schema.rules.ddl_log import DdlLog
 from binlake.settings.schema_changes import SchemaChangeSettings
 from binlake.tables.catalog import CatalogTable, catalog_tables, open_reader
 from binlake.tables.feeds import Feeds

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from binlake.decode.changes import SourceTable
-from binlake.schema.rules.ddl_log import DatedName, DdlEvent, DdlLog
+from binlake.schema.rules.ddl_effects import DatedName, DdlEvent
+from binlake.schema.rules.ddl_log import DdlLog
 from binlake.settings.schema_changes import SchemaChangeSettings
 from tests.binlake.schema.test_schema_changes import COLUMNS, started
 

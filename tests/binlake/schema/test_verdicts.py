@@ -10,7 +10,8 @@ import pytest
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.statements import parse_ddl
-from binlake.schema.rules.ddl_log import DdlEvent, DdlLog, Effect
+from binlake.schema.rules.ddl_effects import DdlEvent, Effect
+from binlake.schema.rules.ddl_log import DdlLog
 from binlake.schema.rules.judged import KEY_OF_TABLE, KeyChange, TableSchemaState
 from binlake.schema.rules.table_ddl import judge_table
 from binlake.schema.rules.verdicts import judge_clauses

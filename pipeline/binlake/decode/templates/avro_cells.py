@@ -17,7 +17,7 @@ import pyarrow as pa
 from binlake.decode.slices import Arrays, ColumnRequest
 from binlake.decode.templates.avro_program import AvroColumn
 from binlake.decode.templates.cells import TemplateCells
-from binlake.decode.templates.kernel import BINARY, DOUBLE, FALSE, FLOAT, INT, NESTED, TEXT, TRUE
+from binlake.decode.templates.value_kernel import BINARY, DOUBLE, FALSE, FLOAT, INT, NESTED, TEXT, TRUE
 
 _I64 = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]

@@ -10,20 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, types
 
-from binlake.decode.templates.kernel import (
-    ABSENT,
-    BINARY,
-    DOUBLE,
-    FALSE,
-    FLOAT,
-    INT,
-    NESTED,
-    NO_SLOT,
-    NULL,
-    TEXT,
-    TRUE,
-    WORDS,
-)
+from binlake.decode.templates.kernel import NO_SLOT, WORDS
+from binlake.decode.templates.value_kernel import ABSENT, BINARY, DOUBLE, FALSE, FLOAT, INT, NESTED, NULL, TEXT, TRUE
 from hudilake.compiled import BYTES, LONGS, compiled
 
 _Bytes = npt.NDArray[np.uint8]

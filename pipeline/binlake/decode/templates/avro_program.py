@@ -30,8 +30,9 @@ from binlake.decode.templates.avro_kernel import (
     UNION,
 )
 from binlake.decode.templates.envelope_head import HEAD, IMAGES, NEXT_SLOT
-from binlake.decode.templates.kernel import BINARY, DOUBLE, FLOAT, INT, NESTED, NO_SLOT, TEXT, TRUE
+from binlake.decode.templates.kernel import NO_SLOT
 from binlake.decode.templates.template import Path
+from binlake.decode.templates.value_kernel import BINARY, DOUBLE, FLOAT, INT, NESTED, TEXT, TRUE
 
 _I64 = npt.NDArray[np.int64]
 

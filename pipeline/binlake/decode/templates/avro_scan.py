@@ -14,8 +14,9 @@ from binlake.decode.templates.avro_cells import AvroCells
 from binlake.decode.templates.avro_kernel import walk
 from binlake.decode.templates.avro_program import DB, TABLE, AvroProgram
 from binlake.decode.templates.envelope_head import AFTER, BEFORE, EnvelopeScan, events_of, row_bounds, sound_heads
-from binlake.decode.templates.kernel import TEXT, words_of
+from binlake.decode.templates.kernel import words_of
 from binlake.decode.templates.reading import Bools, TemplatePass
+from binlake.decode.templates.value_kernel import TEXT
 
 _I64 = npt.NDArray[np.int64]
 _JSON_NULL = b"null"

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from binlake.decode.quarantine import Buffer
 from binlake.decode.slices import Slices
 from binlake.decode.templates.cells import keeps_key
-from binlake.decode.templates.kernel import INT, NESTED, NULL, TEXT, elements
+from binlake.decode.templates.kernel import elements
 from binlake.decode.templates.reading import Bools, TemplatePass
 from binlake.decode.templates.template import Layout, Template, template_of
+from binlake.decode.templates.value_kernel import INT, NESTED, NULL, TEXT
 
 _I64 = npt.NDArray[np.int64]
 _ES, _GTID, _DATA, _OLD = range(4)

@@ -20,23 +20,9 @@ import pyarrow.json as pj
 
 from binlake.decode.quarantine import Buffer
 from binlake.decode.slices import Arrays, ColumnRequest, Slices
-from binlake.decode.templates.kernel import (
-    ABSENT,
-    ESCAPED,
-    FALSE,
-    INT,
-    KINDS,
-    NESTED,
-    NULL,
-    NUMBER,
-    PLAIN,
-    RAW,
-    TEXT,
-    TRUE,
-    VALUE,
-    gather,
-    read_objects,
-)
+from binlake.decode.templates.kernel import PLAIN, RAW, VALUE, read_objects
+from binlake.decode.templates.text_kernel import gather
+from binlake.decode.templates.value_kernel import ABSENT, ESCAPED, FALSE, INT, KINDS, NESTED, NULL, NUMBER, TEXT, TRUE
 
 _I64 = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from binlake.decode.events import RowEvents
 from binlake.decode.slices import Slices
-from binlake.decode.templates.kernel import INT, NULL, TEXT
 from binlake.decode.templates.reading import Bools, TemplatePass
 from binlake.decode.templates.template import Path
+from binlake.decode.templates.value_kernel import INT, NULL, TEXT
 
 _I64 = npt.NDArray[np.int64]
 MAX_ROW = (1 << 31) - 1

@@ -15,9 +15,9 @@ from binlake.decode.events import NO_POSITION, RowEvents
 from binlake.decode.quarantine import Buffer, json_fault
 from binlake.decode.slices import Slices
 from binlake.decode.templates.envelope_head import MAX_ROW, EnvelopeScan
-from binlake.decode.templates.kernel import ABSENT, FALSE, INT, NESTED, NULL, NUMBER, TEXT, TRUE
 from binlake.decode.templates.reading import Bools, TemplatePass
 from binlake.decode.templates.template import Layout, Path, Template, template_of
+from binlake.decode.templates.value_kernel import ABSENT, FALSE, INT, NESTED, NULL, NUMBER, TEXT, TRUE
 
 _I64 = npt.NDArray[np.int64]
 _ANY = msgspec.json.Decoder().decode

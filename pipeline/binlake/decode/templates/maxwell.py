@@ -12,9 +12,10 @@ import numpy.typing as npt
 from binlake.decode.quarantine import Buffer
 from binlake.decode.slices import Slices
 from binlake.decode.templates.cells import TemplateCells, keeps_key
-from binlake.decode.templates.kernel import FALSE, INT, NESTED, NO_SLOT, NULL, TEXT, TRUE, split_places
+from binlake.decode.templates.kernel import NO_SLOT, split_places
 from binlake.decode.templates.reading import Bools, TemplatePass
 from binlake.decode.templates.template import Layout, Template, template_of
+from binlake.decode.templates.value_kernel import FALSE, INT, NESTED, NULL, TEXT, TRUE
 
 _I64 = npt.NDArray[np.int64]
 _TS, _XOFFSET, _COMMIT, _POSITION, _SERVER_ID, _GTID, _OLD = range(7)

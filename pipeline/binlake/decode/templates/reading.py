@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from binlake.decode.quarantine import Buffer
 from binlake.decode.templates.cells import TemplateCells
-from binlake.decode.templates.kernel import ABSENT, INT, PADDING, TEXT, scan, words_of
+from binlake.decode.templates.kernel import PADDING, scan, words_of
 from binlake.decode.templates.template import Template
+from binlake.decode.templates.value_kernel import ABSENT, INT, TEXT
 
 _I64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

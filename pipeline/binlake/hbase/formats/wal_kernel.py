@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, types
 
-from binlake.decode.templates.kernel import INT, read_number
+from binlake.decode.templates.value_kernel import INT, read_number
 from binlake.hbase.formats.cell_rows import NOTES
 from hudilake.compiled import BYTES, LONGS, compiled
 

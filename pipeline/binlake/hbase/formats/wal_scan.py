@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from binlake.decode.quarantine import Buffer, json_fault
-from binlake.decode.templates.kernel import INT, NESTED
 from binlake.decode.templates.reading import TemplatePass
 from binlake.decode.templates.template import Layout, Template, template_of
+from binlake.decode.templates.value_kernel import INT, NESTED
 from binlake.hbase.formats.cell_rows import LOGGED_KINDS, CellColumns
 from binlake.hbase.formats.wal_kernel import ALPHABET, LEAST_CELL, NAME_BOUNDS, NAMES, VALUE, read_cells
 

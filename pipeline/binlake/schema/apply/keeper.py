@@ -22,7 +22,7 @@ from binlake.schema.apply.restate import carry_out
 from binlake.schema.apply.schema_states import FreshTable, KnownSchemas, SchemaStates
 from binlake.schema.apply.statement_history import StatementHistory
 from binlake.schema.apply.stored_rows import PendingStatement
-from binlake.schema.rules.ddl_log import place_of
+from binlake.schema.rules.ddl_effects import place_of
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.judged import ClauseVerdict, Ruling
 from binlake.schema.rules.plan import DdlPlan

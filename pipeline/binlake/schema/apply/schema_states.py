@@ -20,7 +20,8 @@ from binlake.decode.types.mysql_types import MysqlType
 from binlake.decode.types.zero_dates import lake_form
 from binlake.rows.upsert.target import key_columns, merging_of
 from binlake.schema.rules.conversion.session import Session
-from binlake.schema.rules.ddl_log import DatedName, DdlLog
+from binlake.schema.rules.ddl_effects import DatedName
+from binlake.schema.rules.ddl_log import DdlLog
 from binlake.schema.rules.definitions import DefinitionHistory
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.generated_columns import Generated, GeneratedHistory, columns_of

@@ -9,7 +9,7 @@ from binlake.decode.ddl.clauses import Action
 from binlake.rows.upsert.fanout import destination, histories, part_of
 from binlake.rows.upsert.target import merging_of
 from binlake.schema.apply.schema_states import KnownSchemas
-from binlake.schema.rules.ddl_log import DatedName, DdlEvent, DdlHistory, place_of
+from binlake.schema.rules.ddl_effects import DatedName, DdlEvent, DdlHistory, place_of
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.shadows import IN_PLACE, ShadowFacts, has_notes, shadowed
 from binlake.settings import Settings

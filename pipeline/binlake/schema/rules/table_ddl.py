@@ -10,7 +10,7 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import Action, AddColumn, DropColumn, RenameColumn, UnloggedChange, in_lake_form
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.row_statements import AS_STATEMENT
-from binlake.schema.rules.ddl_log import Effect
+from binlake.schema.rules.ddl_effects import Effect
 from binlake.schema.rules.definitions import Definition
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.judged import ClauseVerdict, Judgement, Ruling, TableSchemaState, say

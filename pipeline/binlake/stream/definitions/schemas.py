@@ -39,7 +39,8 @@ from binlake.decode.schemas.schemas import (
 from binlake.hbase.settings.lake_tables import split_name
 from binlake.rows.tasks.plan import TaskReport
 from binlake.rows.upsert.fanout import AppendSources, SourcesWithTransactions, destination
-from binlake.schema.rules.ddl_log import DdlEvent, DdlLog
+from binlake.schema.rules.ddl_effects import DdlEvent
+from binlake.schema.rules.ddl_log import DdlLog
 from binlake.schema.rules.definitions import OTHER_COLUMNS
 from binlake.settings import Settings
 from binlake.settings.plain import PlainTopicsSettings, no_delete

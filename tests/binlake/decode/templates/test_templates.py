@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from binlake.decode.changes import DecodedRecords
 from binlake.decode.options import DecodeOptions
 from binlake.decode.templates import cells, scan
-from binlake.decode.templates.kernel import gather
+from binlake.decode.templates.text_kernel import gather
 from tests.binlake.decode.events import declared, envelope, raw_envelope, source
 from tests.binlake.decode.mangled import changed_bytes, mangled
 from tests.binlake.decode.recordings import history_of, options_of, records, topics
