@@ -124,6 +124,22 @@ def test_a_delete_in_the_place_of_an_event_within_a_version(tmp_path: Path) -> N
     assert [row[-1] for row in stored(tmp_path)] == ["1", "3"]
 
 
+def test_a_batch_ends_within_a_transaction_whose_last_event_begins_a_version(tmp_path: Path) -> None:
+    """The first of its events was within the version before: what was kept of it counts no longer."""
+    feed = feed_at(tmp_path)
+    feed.put("u", 1, "a", "1")
+    feed.put("u", 1, "a", "2")
+    feed.put("u", 1, "b", "2", same_place=True)
+    feed.put("u", 1, "b", "3")
+    for number in range(4):
+        deliver(feed, number)
+    assert stored(tmp_path) == said(feed)
+    first, second = FILE + 110, FILE + 120
+    assert stored(tmp_path) == [(1, "a", first, second, False, "1"), (1, "b", second, None, True, "3")]
+    rows = hudi_rs.snapshot(tmp_path / "shop/facts_known").to_pylist()
+    assert known(rows) == feed.model.versions(tracked=["owner"])
+
+
 def test_all_columns_are_tracked(tmp_path: Path) -> None:
     """As AUTO CDC does where nothing is said: what changes nothing makes no version."""
     feed = feed_at(tmp_path, {**HISTORY[0], "track_except": []})

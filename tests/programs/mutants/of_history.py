@@ -77,9 +77,20 @@ HISTORY = (
     Mutant(
         "history-within", "the events within a version are kept", "none is",
         _TRACKED,
-        "runs.of_several() &",
-        "~runs.of_several() &",
+        "(runs.of_several() | again) &",
+        "again &",
         (_TRACKING,),
+    ),
+    Mutant(
+        "history-within-again", "an event in the place of one within a version counts", "the former does",
+        _TRACKED,
+        "(runs.of_several() | again) &",
+        "runs.of_several() &",
+        (
+            "tests/binlake/stream/test_tracked.py"
+            "::test_a_batch_ends_within_a_transaction_whose_last_event_begins_a_version",
+            _TRACKING,
+        ),
     ),
     Mutant(
         "history-within-deleted", "a delete in the place of an event within a version counts", "the event comes back",

@@ -4,7 +4,7 @@ the tracked columns, and a run is one version. It begins where its first event i
 A late event may cut a run anywhere, and then each half has the values of its own last event. So the events of a run of
 several are kept beside the table's files, with all their values, among the tombstones: a row there with IS_CURRENT is
 such an event, one without it a delete. The one that was written last at a place counts. The version of a run of one
-event is that event, and needs no copy.
+event is that event, and needs no copy, unless an event in its place was kept before it.
 """
 
 from __future__ import annotations
@@ -170,8 +170,12 @@ def _rows(places: RowMoments, runs: Runs, values: _Values, schema: pa.Schema, ch
 
 
 def _copies(places: RowMoments, runs: Runs, values: _Values, within: pa.Table) -> pa.Table:
-    """The events of runs of several, as rows beside the files, without those that are there as they are."""
-    numbers = np.flatnonzero(runs.of_several() & ((places.rank == EVENT) | (places.rank == STORED)))
+    """The events of runs of several, as rows beside the files, and those in whose place there is another one of their
+    transaction; without those that are there as they are."""
+    was = pc.is_in(places.versions(np.arange(len(places.places))), value_set=within.column(KEY).combine_chunks())
+    again = places.lives & np.asarray(was.to_numpy(zero_copy_only=False))
+    kept = (runs.of_several() | again) & ((places.rank == EVENT) | (places.rank == STORED))
+    numbers = np.flatnonzero(kept)
     rows = values.take(numbers)
     rows = rows.set_column(rows.column_names.index(START_AT), START_AT, pa.array(places.places[numbers]))
     rows = rows.set_column(rows.column_names.index(VALID_FROM), VALID_FROM, places.times.take(pa.array(numbers)))

@@ -111,6 +111,15 @@ def log_of(rng: random.Random) -> list[Event]:
     return log
 
 
+def begun_before(order: list[list[tuple[int, Event]]], rng: random.Random) -> list[list[tuple[int, Event]]]:
+    """The deliveries of transactions, before some of which their first events come alone: a batch ends there."""
+    parts = list[list[tuple[int, Event]]]()
+    for transaction in order:
+        alone = len(transaction) > 1 and transaction not in parts and rng.random() < 0.5
+        parts += [transaction[: rng.randrange(1, len(transaction))], transaction] if alone else [transaction]
+    return parts
+
+
 @pytest.mark.parametrize("tracked", COLUMNS)
 def test_after_each_batch_the_versions_are_those_of_the_events_by_then(tracked: str) -> None:
     cut = 0
@@ -121,6 +130,7 @@ def test_after_each_batch_the_versions_are_those_of_the_events_by_then(tracked: 
         groups = [[(number, event) for number, event in enumerate(log) if event[0] == place] for place in places]
         order = [*groups, *rng.choices(groups, k=len(groups) // 3)]
         order.sort(key=lambda group: group[0][0] / 10 + rng.choice([0, 0, 4, len(log)]) * rng.random())
+        order = begun_before(order, rng)
         group, there = Group(COLUMNS[tracked]), list[tuple[int, Event]]()
         while order:
             size = rng.randint(1, 4)
