@@ -124,7 +124,7 @@ def test_once_ends_with_the_code_of_a_stopped_table(spark: SparkSession, kafka_b
     properties.write_text(kept.replace("hoodie.table.recordkey.fields=id", "hoodie.table.recordkey.fields=owner"))
     for table in "ab":
         shop.put(table, 2, "second")
-    with pytest.raises(TableStoppedError, match="cannot go on by themselves"):
+    with pytest.raises(TableStoppedError, match="cannot go on without a person"):
         once()
     assert shop.lake("a") == {1: "first", 2: "second"}
     assert shop.ledger().stopped[B].kind == "UnsupportedError"

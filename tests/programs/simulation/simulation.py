@@ -38,6 +38,7 @@ from hudilake.services.compaction import completion
 from hudilake.services.fsck import Severity, fsck
 from hudilake.services.restore import finish_pending_restores, restore
 from hudilake.storage import Storage, open_storage
+from hudilake.storage.at_once import at_once
 from hudilake.table import overtaking
 from hudilake.table.group_names import group_names
 from hudilake.table.table import HudiTable
@@ -408,6 +409,11 @@ class Simulation:
         assert audit(storage, contents=True).errors == [], name
 
 
+def one_by_one(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What ``at_once`` does, in one thread: the threads of its pool outlive a history."""
+    return [call() for call in calls]
+
+
 def _topic(table: str, stream: str) -> str:
     return f"{STREAMS[stream]}.shop.{table}"
 
@@ -435,6 +441,8 @@ def simulated_clock(simulation: Simulation) -> Iterator[None]:
         for module in [module for name, module in sys.modules.items() if name.startswith("hudilake")]:
             if hasattr(module, "ThreadPoolExecutor"):
                 patch.setattr(module, "ThreadPoolExecutor", lambda *_, **__: DrawnPool(simulation.order))
+            if getattr(module, "at_once", None) is at_once:
+                patch.setattr(module, "at_once", one_by_one)
         patch.setattr(clock, "time", SimpleNamespace(time_ns=time_ns, monotonic=lambda: time_ns() / 1e9))
         ids = SimpleNamespace(uuid4=lambda: uuid.UUID(int=simulation.order.getrandbits(128), version=4))
         patch.setattr(clock, "uuid", ids)

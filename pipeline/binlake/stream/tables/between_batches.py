@@ -113,7 +113,7 @@ def complain_of_tables(ledger: Ledger) -> None:
         causes = "; ".join(f"{table}: {stop.what}" for table, stop in stopped.items())
         advice = "; ".join(dict.fromkeys(stop.do_next for stop in stopped.values() if stop.do_next))
         raise TableStoppedError(
-            f"{counted(len(stopped), 'table')} cannot go on by themselves; the others are up to date. {causes}",
+            f"{counted(len(stopped), 'table')} cannot go on without a person; the others are up to date. {causes}",
             do_next=f"{advice}; then start again, or run binlake table resume",
             tables=", ".join(map(str, stopped)),
         )
