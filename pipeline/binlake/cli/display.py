@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from binlake.cli.text import CellColumn, duration, fill, fitting, lag_words, number, one_line, size
+from binlake.source.binlog.places import is_binlog
 from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
 from hudilake.clock import monotonic_s
 from hudilake.wording import counted
@@ -144,7 +145,7 @@ def _batch_line(event: ProgressEvent) -> str:
     stages = ", ".join(f"{name} {duration(ms)}" for name, ms in event.stage_ms.items())
     took = f"{duration(event.latency_ms)} ({stages})" if stages else duration(event.latency_ms)
     stray = f", {number(event.quarantined)} quarantined without a table" if event.quarantined else ""
-    lag = lag_words(event.lag, in_bytes=event.in_bytes)
+    lag = lag_words(event.lag, in_bytes=any(is_binlog(one.topic) for one in event.partitions))
     return f"batch {event.batch_id}: {counted(event.events_read, 'event')} in {took}, {lag}{stray}"
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from binlake.source.binlog.places import is_binlog
-
 
 @dataclass(frozen=True, slots=True)
 class DerivedRows:
@@ -153,11 +151,6 @@ class ProgressEvent:
     notices: tuple[str, ...] = ()
     ddl: tuple[DdlProgress, ...] = ()
     by_template: int = 0
-
-    @property
-    def in_bytes(self) -> bool:
-        """Whether the lag is of bytes of a binlog, and not of records."""
-        return any(is_binlog(one.topic) for one in self.partitions)
 
     @property
     def lag(self) -> int:
