@@ -52,7 +52,12 @@ def size(count: int) -> str:
 
 def lag_words(lag: int, *, in_bytes: bool) -> str:
     """``lag 12,345`` of records, ``lag 1.5 KB`` of a binlog's bytes."""
-    return f"lag {size(lag) if in_bytes else number(lag)}"
+    return f"lag {lag_amount(lag, in_bytes=in_bytes)}"
+
+
+def lag_amount(lag: int, *, in_bytes: bool) -> str:
+    """``12,345`` of records, ``1.5 KB`` of a binlog's bytes."""
+    return size(lag) if in_bytes else number(lag)
 
 
 def number(count: int) -> str:

@@ -32,12 +32,12 @@ from hudilake.clock import monotonic_s, now_ms
 from hudilake.commit.commit import OvertakenError
 from hudilake.commit.intent import WHOLE_TABLE, Intent
 from hudilake.format.definition.bucketing import split_by_bucket
+from hudilake.format.definition.schema import PARTITION_PATH_FIELD
 from hudilake.format.files.file_group_write import WriteContext
 from hudilake.read.slice import read_file_slice
 from hudilake.table.table import HudiTable
 
 _log = logging.getLogger(__name__)
-_PATH = "_hoodie_partition_path"
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ def _live_rows(table: HudiTable, digests: frozenset[str], truncated_order: int) 
     """The live rows of a keyless table whose content has one of the digests and that no TRUNCATE removes."""
     rows_by_digest: dict[str, list[LiveRow]] = {}
     wanted = pa.array(sorted(digests), pa.string())
-    names = [ORDER_FIELD, _PATH, KEY, DIGEST_FIELD]
+    names = [ORDER_FIELD, PARTITION_PATH_FIELD, KEY, DIGEST_FIELD]
     for piece in table.file_slices():
         rows = read_file_slice(table, piece, columns=names)
         spared = pc.greater(rows.column(ORDER_FIELD), truncated_order)

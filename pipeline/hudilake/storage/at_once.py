@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import TypeVar
 
@@ -26,14 +26,10 @@ os.register_at_fork(after_in_child=_threads.cache_clear)  # a forked process has
 def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
     """Make the calls, the last one in this thread. Returns their results in order, once all have ended. Raises the
     error of the first one, in that order, that failed."""
-    waiting = [_threads().submit(call) for call in calls[:-1]]
-    for call in calls[-1:]:
-        mine = Future[T]()
-        waiting.append(mine)
-        try:
-            mine.set_result(call())
-        except BaseException as error:
-            mine.set_exception(error)
-    for one in waiting:
-        one.exception()  # waits for its end
-    return [one.result() for one in waiting]
+    others = [_threads().submit(call) for call in calls[:-1]]
+    try:
+        mine = [call() for call in calls[-1:]]
+    finally:
+        wait(others)
+        results = [one.result() for one in others]
+    return results + mine

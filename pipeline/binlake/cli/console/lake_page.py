@@ -8,7 +8,7 @@ from typing import Any
 
 from binlake.cli.console.looked import LookedTable, StreamView
 from binlake.cli.console.page import Asked, Site, line_points, rendered, state_words
-from binlake.cli.text import duration, number, size
+from binlake.cli.text import duration, lag_amount, number, size
 from binlake.proof.history.history import place_text
 from binlake.settings import Settings
 from binlake.stream.monitoring.status import no_ledger_words
@@ -65,7 +65,7 @@ class LakeRow:
         return {
             "newest change": duration(self.behind_ms),
             "freshness": duration(self.freshness_ms),
-            "lag": "-" if self.waiting is None else _amount(self.waiting, self.in_bytes),
+            "lag": "-" if self.waiting is None else lag_amount(self.waiting, in_bytes=self.in_bytes),
             "rows": self._rows_words(),
             "size": "-" if self.stored is None else size(self.stored),
             "log/base": "-" if self.log_ratio is None else f"{self.log_ratio:.2f}",
@@ -80,10 +80,6 @@ class LakeRow:
             return "-" if self.stored is None else "not counted"
         earlier = f" ({duration(self.rows_age_ms)} ago)" if self.rows_age_ms is not None else ""
         return number(self.rows) + earlier
-
-
-def _amount(lag: int, in_bytes: bool) -> str:
-    return size(lag) if in_bytes else number(lag)
 
 
 def lake_row(view: StreamView, settings: Settings, table: LookedTable) -> LakeRow:
@@ -204,7 +200,7 @@ def stream_head(view: StreamView) -> dict[str, Any]:
         "state": view.state,
         "words": state_words(view),
         "said": "; ".join(said),
-        "lag": None if stream is None or stream.lag is None else _amount(stream.lag, stream.in_bytes),
+        "lag": None if stream is None or stream.lag is None else lag_amount(stream.lag, in_bytes=stream.in_bytes),
         "kafka": stream.kafka if stream is not None else "",
         "batches": stream.ledger.batch if stream is not None and stream.ledger is not None else None,
         "quarantined": view.quarantined,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from binlake.cli.console.lake_page import stream_head
 from binlake.cli.console.page import Asked, Site, rendered
+from binlake.cli.text import lag_amount
 from binlake.settings import Settings
 from binlake.source.binlog.places import is_binlog
 from binlake.stream.monitoring.progress import BatchTimes
@@ -35,6 +36,11 @@ class PartitionLag:
     position: int
     lag: int | None
     in_bytes: bool = False
+
+    @property
+    def words(self) -> str:
+        """The lag, for people."""
+        return "-" if self.lag is None else lag_amount(self.lag, in_bytes=self.in_bytes)
 
 
 @dataclass(frozen=True, slots=True)

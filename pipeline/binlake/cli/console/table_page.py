@@ -63,7 +63,7 @@ def _move_words(move: TimelineMove) -> str:
     if move.took_ms is not None:
         words.append(f"took {duration(move.took_ms)}")
     if move.rows is not None:
-        words.append(f"{counted(move.rows, 'row')}")
+        words.append(counted(move.rows, "row"))
     return ", ".join(words)
 
 

@@ -21,6 +21,7 @@ META_FIELDS = (
 )
 COMMIT_TIME_FIELD = "_hoodie_commit_time"
 RECORD_KEY_FIELD = "_hoodie_record_key"
+PARTITION_PATH_FIELD = "_hoodie_partition_path"
 
 
 def sanitize_name(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudilake.format.definition.metadata_partition import MetadataPartition
+from hudilake.format.definition.schema import PARTITION_PATH_FIELD
 from hudilake.format.layout.order import Order
 from hudilake.policies import ClusteringPolicy, FileSizePolicy
 from hudilake.services.compaction.config import CompactionConfig
@@ -47,7 +48,6 @@ class ClusteringConfig:
         return max(1, ceil(size / (1.1 * self.sizes.target_bytes)))
 
 
-PARTITION_PATH: Final = "_hoodie_partition_path"
 FILE_NAME: Final = "_hoodie_file_name"
 
 
@@ -79,5 +79,5 @@ class LayOutContext:
     @cached_property
     def stored(self) -> pa.Schema:
         """The columns of a row that do not follow from its new file: without the partition path and the file name."""
-        left = (PARTITION_PATH, FILE_NAME)
+        left = (PARTITION_PATH_FIELD, FILE_NAME)
         return pa.schema([field for field in self.merging.schema if field.name not in left])

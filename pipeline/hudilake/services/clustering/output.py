@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudilake.format.definition.new_file_id import new_file_id
-from hudilake.format.definition.schema import COMMIT_TIME_FIELD, RECORD_KEY_FIELD
+from hudilake.format.definition.schema import COMMIT_TIME_FIELD, PARTITION_PATH_FIELD, RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import KeyChanges, WriteResult
 from hudilake.format.files.names import BaseFileName, in_partition, marker_path
 from hudilake.format.files.parquet_file import encode_parquet
-from hudilake.services.clustering.config import FILE_NAME, PARTITION_PATH, LayOutContext
+from hudilake.services.clustering.config import FILE_NAME, LayOutContext
 from hudilake.services.clustering.plan import ClusteringUnit
 from hudilake.services.clustering.spill import Longs, SpilledRows
 from hudilake.storage.base import Storage
@@ -89,7 +89,7 @@ class _Output:
         coded = rows.column(COMMIT_TIME_FIELD)
         given = {
             COMMIT_TIME_FIELD: pa.chunked_array([times.take(code) for code in coded.chunks], pa.string()),
-            PARTITION_PATH: same,
+            PARTITION_PATH_FIELD: same,
             FILE_NAME: same,  # the sink knows the name
         }
         columns = [given[name] if name in given else rows.column(name) for name in self.schema.names]
@@ -98,7 +98,7 @@ class _Output:
     @property
     def schema(self) -> pa.Schema:
         """The columns of a base file; texts that are the same in all rows are dictionaries."""
-        constant = (PARTITION_PATH, FILE_NAME)
+        constant = (PARTITION_PATH_FIELD, FILE_NAME)
         fields = self.context.merging.schema
         return pa.schema([pa.field(f.name, _CONSTANT) if f.name in constant else f for f in fields])
 

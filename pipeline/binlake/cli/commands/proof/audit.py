@@ -57,10 +57,10 @@ def audit(
 
 def _print(table: str, done: Audit, *, each: bool) -> None:
     archived = sum(commit.archived for commit in done.commits)
-    parts = [f"{counted(len(done.commits), 'commit')}" + (f" ({number(archived)} archived)" if archived else "")]
+    parts = [counted(len(done.commits), "commit") + (f" ({number(archived)} archived)" if archived else "")]
     if done.foreign:
         parts.append(f"{number(done.foreign)} of other writers, which say nothing of records")
-    parts.append(f"{counted(len(done.errors), 'error')}" if done.errors else "all accounted for")
+    parts.append(counted(len(done.errors), "error") if done.errors else "all accounted for")
     gaps = f"{number(len(done.gaps))} gaps between the offset ranges" if done.gaps else "offsets without a gap"
     say(f"{table}: {'; '.join([*parts, gaps])}")
     for stream, counts in done.sums().items():

@@ -138,7 +138,7 @@ def _verdict(result: TableResult) -> str:
 
 
 def _figures(result: TableResult) -> str:
-    parts = [f"{counted(result.source_rows, 'row')}", f"at {', '.join(result.positions)}"]
+    parts = [counted(result.source_rows, "row"), f"at {', '.join(result.positions)}"]
     if result.changed_since:
         parts.append(f"{number(result.changed_since)} more were changed since and looked at later")
     if result.changing:

@@ -144,7 +144,7 @@ def _print(feed: ChangeFeed, most: int) -> bool:
             return False
         shown += batch.num_rows
     terminal().print(grid, markup=False)
-    say(f"{counted(shown, 'change')}")
+    say(counted(shown, "change"))
     return True
 
 

@@ -140,7 +140,7 @@ def _waiting(held: HeldTable) -> str:
     if held.waiting is None:
         return "how much of the binlog waits is not known: the server was not asked"
     return (
-        f"{counted(held.waiting, 'record', 'waits', 'wait')}"
+        counted(held.waiting, "record", "waits", "wait")
         if held.unit == "records"
         else f"{size(held.waiting)} of the binlog wait"
     )

@@ -74,7 +74,7 @@ def list_all(conf: LakeConf, as_json: AsJson = False) -> None:
         "complete at",
         "behind transaction",
         "tables",
-        title=f"{counted(len(known), 'tag')}",
+        title=counted(len(known), "tag"),
         title_justify="left",
     )
     for one in known:

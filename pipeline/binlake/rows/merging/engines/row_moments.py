@@ -103,18 +103,23 @@ class RowMoments:
         """The record keys of the versions that begin at these places."""
         return key_of_version(self.keys.take(pa.array(numbers)), pa.array(self.places[numbers]))
 
-    def tombstones(self, named: Flags, dead: pa.Table, within: pa.Table | None = None) -> pa.Table:
+    def named_by(self, rows: pa.Table) -> Flags:
+        """Which of the places are those of some versions, by the record keys of these."""
+        keys = self.versions(np.arange(len(self.places)))
+        known = pc.is_in(keys, value_set=rows.column(KEY).combine_chunks())
+        return np.asarray(known.to_numpy(zero_copy_only=False))
+
+    def tombstones(self, named: Flags, dead: pa.Table, kept: Flags | None = None) -> pa.Table:
         """Tombstones of the deletes that no version's end tells any more.
 
         Args:
             named: which of the events are at places that the table's commits name.
             dead: the tombstones that there are.
-            within: as for ``of``; a delete in the place of such an event has a tombstone in its place.
+            kept: at which places an event is kept; a delete there has a tombstone instead of it.
         """
         lost = ~self.lives & ~self.follow(self.lives) & ~self.at(named)
-        if within is not None:
-            was = pc.is_in(self.versions(np.arange(len(self.places))), value_set=within.column(KEY).combine_chunks())
-            lost |= ~self.lives & np.asarray(was.to_numpy(zero_copy_only=False))
+        if kept is not None:
+            lost |= ~self.lives & kept
         numbers = np.flatnonzero(lost)
         times = self.times.take(pa.array(numbers))
         rows = pa.table({KEY: self.versions(numbers), START_AT: pa.array(self.places[numbers]), VALID_FROM: times})

@@ -104,8 +104,9 @@ def tracked_versions(
     rows = _rows(places, runs, values, schema, np.flatnonzero(changed))
     heads = places.versions(runs.heads)
     overruled = ~np.asarray(pc.is_in(versions_of(stored), value_set=heads).to_numpy(zero_copy_only=False))
-    tombstones = places.tombstones(truncated_events(events), dead, within)
-    copied = _copies(places, runs, values, within)
+    kept = places.named_by(within)
+    tombstones = places.tombstones(truncated_events(events), dead, kept)
+    copied = _copies(places, runs, values, within, kept)
     return rows, overruled, pa.concat_tables([tombstones, copied], promote_options="default")
 
 
@@ -169,13 +170,11 @@ def _rows(places: RowMoments, runs: Runs, values: _Values, schema: pa.Schema, ch
     return pa.table(columns).sort_by(KEY)
 
 
-def _copies(places: RowMoments, runs: Runs, values: _Values, within: pa.Table) -> pa.Table:
+def _copies(places: RowMoments, runs: Runs, values: _Values, within: pa.Table, kept: Flags) -> pa.Table:
     """The events of runs of several, as rows beside the files, and those in whose place there is another one of their
-    transaction; without those that are there as they are."""
-    was = pc.is_in(places.versions(np.arange(len(places.places))), value_set=within.column(KEY).combine_chunks())
-    again = places.lives & np.asarray(was.to_numpy(zero_copy_only=False))
-    kept = (runs.of_several() | again) & ((places.rank == EVENT) | (places.rank == STORED))
-    numbers = np.flatnonzero(kept)
+    transaction; without those that are there as they are. ``kept``: at which places ``within`` has an event."""
+    again = places.lives & kept
+    numbers = np.flatnonzero((runs.of_several() | again) & ((places.rank == EVENT) | (places.rank == STORED)))
     rows = values.take(numbers)
     rows = rows.set_column(rows.column_names.index(START_AT), START_AT, pa.array(places.places[numbers]))
     rows = rows.set_column(rows.column_names.index(VALID_FROM), VALID_FROM, places.times.take(pa.array(numbers)))
