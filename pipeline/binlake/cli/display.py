@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from binlake.cli.text import CellColumn, duration, fill, fitting, lag_words, number, one_line, size
-from binlake.source.binlog.places import is_binlog
+from binlake.source.binlog.topic import is_binlog
 from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
 from hudilake.clock import monotonic_s
 from hudilake.wording import counted

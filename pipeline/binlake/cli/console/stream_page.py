@@ -14,7 +14,7 @@ from binlake.cli.console.lake_page import stream_head
 from binlake.cli.console.page import Asked, Site, rendered
 from binlake.cli.text import lag_amount
 from binlake.settings import Settings
-from binlake.source.binlog.places import is_binlog
+from binlake.source.binlog.topic import is_binlog
 from binlake.stream.monitoring.progress import BatchTimes
 from binlake.stream.monitoring.status import StreamStatus
 

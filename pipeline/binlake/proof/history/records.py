@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from binlake.decode.changes import RawRecords
-from binlake.source.binlog.places import is_binlog
+from binlake.source.binlog.topic import is_binlog
 from binlake.source.offsets import OffsetRange, Ranges
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from binlake.decode.changes import FILE_BITS, POSITION_BITS
 from binlake.decode.order import OUT_OF_RANGE, file_number
+from binlake.source.binlog.topic import topic_of
 from hudilake.errors import BadInputError, ConfigError
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ ROW_BITS = 63 - FILE_BITS - POSITION_BITS
 PARTITION = 0
 #: The place of the first event of a binlog file, after its four magic bytes.
 FIRST_POSITION = 4
-_TOPIC = "binlog/"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,16 +59,6 @@ def place_of(offset: int) -> BinlogPlace:
     """The place of the event that an offset belongs to. Rows beyond the 2048th of an event show a later position."""
     whole = offset >> ROW_BITS
     return BinlogPlace(whole >> POSITION_BITS, whole & ((1 << POSITION_BITS) - 1))
-
-
-def is_binlog(topic: str) -> bool:
-    """Whether a topic is the binlog of a server."""
-    return topic.startswith(_TOPIC)
-
-
-def topic_of(identity: str | int) -> str:
-    """The topic of the server with a ``server_uuid``, of a MariaDB with a ``server_id``."""
-    return f"{_TOPIC}{identity}"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import ssl
 from collections.abc import Generator, Iterator, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pymysql
@@ -57,7 +56,6 @@ class SourceConnection:
 
     def __init__(self, settings: DatabaseSettings, host: str, port: int) -> None:
         self.place = f"{host}:{port}"
-        tls = _tls(settings)
         try:
             self._connection = pymysql.connect(
                 host=host,
@@ -69,15 +67,9 @@ class SourceConnection:
                 connect_timeout=max(1, int(settings.timeout_seconds)),
                 read_timeout=settings.timeout_seconds,
                 write_timeout=settings.timeout_seconds,
-                ssl=tls,
-                ssl_disabled=tls is None,
+                ssl=_tls(settings),
                 autocommit=True,
-                defer_connect=True,
             )
-            if tls is None:
-                # as PyMySQL does it by itself: encrypted where the server offers that
-                self._connection.ssl, self._connection.ctx = True, _unchecked_tls()
-            self._connection.connect()
         except (pymysql.err.Error, OSError) as error:
             raise _failure(error, "the source's database cannot be reached", self.place, _LOOK) from None
         self._begin_session()
@@ -216,7 +208,7 @@ def connect(settings: DatabaseSettings) -> SourceConnection:
 
 
 def _tls(settings: DatabaseSettings) -> ssl.SSLContext | None:
-    """None for a session that is encrypted where the server offers that, without a check of the server's name."""
+    """None lets PyMySQL encrypt where the server offers it, without a check of the server's name."""
     if not (settings.tls or settings.ca_file):
         return None
     try:
@@ -225,15 +217,6 @@ def _tls(settings: DatabaseSettings) -> ssl.SSLContext | None:
         raise ConfigError(
             f"the certificates cannot be read: {error}", do_next="correct source.database.ca_file"
         ) from error
-
-
-@cache
-def _unchecked_tls() -> ssl.SSLContext:
-    """Encryption without a check of the server. PyMySQL's own takes 50 ms for each session, for it loads the
-    certificates of all authorities, which it then does not look at."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
 
 
 def _failure(error: Exception, what: str, place: str, otherwise: str = "try again") -> LakeError:

@@ -11,7 +11,7 @@ from binlake.decode.changes import SourceTable
 from binlake.position.commit_record import CommitNotes
 from binlake.position.ledger import Ledger
 from binlake.rows.tasks.plan import BatchPlan, TableState
-from binlake.source.binlog.places import is_binlog
+from binlake.source.binlog.topic import is_binlog
 from binlake.source.offsets import NO_OFFSETS, Offsets, Ranges
 from binlake.stream.batches.table_inputs import Outcome
 from binlake.tables.lake_table import LakeTable

@@ -12,7 +12,7 @@ from binlake.position.in_hand import WorkInHand
 from binlake.position.ledger import Ledger
 from binlake.rows.tasks.boundary import Boundary
 from binlake.settings import Settings
-from binlake.source.binlog.places import is_binlog
+from binlake.source.binlog.topic import is_binlog
 from binlake.source.offsets import NO_RANGES, OffsetMap, Offsets, Ranges, topic_suffix
 from binlake.stream.batches.policy import Batch
 from binlake.stream.batches.record_counts import ddl_progress

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from binlake.position.ledger import Ledger
-from binlake.source.binlog.places import PARTITION, BinlogServer, is_binlog, offset_at, offset_of, place_of, topic_of
+from binlake.source.binlog.places import PARTITION, BinlogServer, offset_at, offset_of, place_of
 from binlake.source.binlog.reading import BinlogSource
+from binlake.source.binlog.topic import is_binlog, topic_of
 from binlake.source.database.snapshot import SourcePosition
 from hudilake.errors import BadInputError
 

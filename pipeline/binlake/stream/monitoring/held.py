@@ -9,7 +9,7 @@ from binlake.decode.changes import SourceTable
 from binlake.position.held_tables import Resync, ResyncStep
 from binlake.position.ledger import Ledger
 from binlake.position.table_requests import NO_REQUEST, Requests, ResyncRequest
-from binlake.source.binlog.places import is_binlog
+from binlake.source.binlog.topic import is_binlog
 from binlake.source.offsets import Offsets
 
 

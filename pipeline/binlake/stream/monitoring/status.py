@@ -21,7 +21,7 @@ from binlake.position.recorded import Revert
 from binlake.position.table_requests import Requests, load_requests
 from binlake.schema.rules.undetermined import undetermined_columns
 from binlake.settings import Settings
-from binlake.source.binlog.places import is_binlog
+from binlake.source.binlog.topic import is_binlog
 from binlake.source.offsets import NO_OFFSETS, Offsets
 from binlake.source.source_log import source_log
 from binlake.stream.monitoring.held import KafkaFacts

@@ -19,7 +19,7 @@ from typing import Self
 from binlake.decode.changes import SourceTable
 from binlake.position.in_hand import WorkInHand
 from binlake.rows.tasks.counts import COUNTS_SUFFIX
-from binlake.source.binlog.places import is_binlog
+from binlake.source.binlog.topic import is_binlog
 from binlake.source.offsets import Ranges
 from hudilake.clock import monotonic_s, now_ms
 

@@ -36,6 +36,8 @@ _OPTIONS = {"fsync": "false"}
 _OPENED = ("binlake.stream.binlog.run.open_storage", "binlake.stream.definitions.learned.open_storage")
 #: A reader ends at the next event or heartbeat, so that quick heartbeats make quick runs.
 _HEARTBEAT = ("binlake.source.binlog.dump.HEARTBEAT_S", 0.02)
+#: PyMySQL reads all certificates of this machine for each connection, also for one that checks none: half of a run.
+_CERTIFICATES = "ssl.SSLContext.load_default_certs"
 #: The names of all collations, which a server is asked for once.
 _COLLATIONS = "binlake.source.binlog.reading.charsets"
 _DATES = frozenset({"date", "datetime", "timestamp"})
@@ -142,6 +144,7 @@ class BinlogLake:
             patch(_OPENED[0], opened),
             patch(_OPENED[1], opened),
             patch(*_HEARTBEAT),
+            patch(_CERTIFICATES),
             patch(_COLLATIONS, _collations),
         ):
             stream = BinlogStream(settings, settings.source.mysql, self.told.append, threading.Event())

@@ -17,7 +17,7 @@ from binlake.cli.table_options import chosen
 from binlake.cli.text import CellColumn, duration, fill, fitting, lag_words, number, say, say_json, size, terminal
 from binlake.position.in_hand import in_hand_words
 from binlake.settings import Settings
-from binlake.source.binlog.places import is_binlog
+from binlake.source.binlog.topic import is_binlog
 from binlake.stream.monitoring.held import HeldTable, held_tables
 from binlake.stream.monitoring.status import (
     COUNT_BYTES,
