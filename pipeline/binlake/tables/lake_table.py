@@ -136,18 +136,17 @@ class LakeTable:
         return cls(storage, table, rules, keyless=KeylessState() if is_keyless(target.config) else None)
 
     def _load(self) -> None:
+        """Read the newest commit records; they count once all are read."""
         table, recorded = self.hudi, self.recorded
-        self._seen = table.generation
-        self.positions = recorded.positions or {}
-        self.source, self.origin = recorded.source, recorded.origin
-        self.truncates = recorded.truncates
-        self.ddl = recorded.ddl or ()
-        self.snapshots = recorded.snapshots
-        self.heights = recorded.heights
-        self.load = recorded.load
-        if is_keyless(table.config):
-            self.keyless = recorded.keyless or KeylessState()
+        positions, source, origin = recorded.positions or {}, recorded.source, recorded.origin
+        truncates, ddl, snapshots = recorded.truncates, recorded.ddl or (), recorded.snapshots
+        heights, load = recorded.heights, recorded.load
+        keyless = recorded.keyless or KeylessState() if is_keyless(table.config) else self.keyless
         self.rows.load()
+        self.positions, self.source, self.origin = positions, source, origin
+        self.truncates, self.ddl, self.snapshots = truncates, ddl, snapshots
+        self.heights, self.load, self.keyless = heights, load, keyless
+        self._seen = table.generation
 
     @property
     def names(self) -> GroupNames:

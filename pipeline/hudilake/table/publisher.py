@@ -88,8 +88,8 @@ class Publisher:
         self._known_partitions.update(partitions)
         state.schema = columns
         if replaced is not None:
-            state.take_in_buckets()
             state.begun.take_in([completed])  # to other instants that this object has begun
+            state.take_in_buckets()
         return plan.completion_time
 
     def roll_back_dead(self, instant: str) -> None:

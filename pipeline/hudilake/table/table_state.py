@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -99,9 +99,14 @@ class TableState:
         #: Completed files that appeared late, until they are deleted under the lock.
         self._late: list[Instant] = []
         self._others = OthersWrites()
+        #: Whether what was to be taken in was not: this may be older than the timeline.
+        self._behind = False
         self._observe_times()
         self._read_only_type: str | None = None
-        self.schema = self._read_schema() if avro_schema is None else value_schema(arrow_schema(avro_schema))
+        if avro_schema is None:
+            self.schema, self._read_only_type = self._read_schema()
+        else:
+            self.schema = value_schema(arrow_schema(avro_schema))
 
     @property
     def action(self) -> str:
@@ -122,20 +127,33 @@ class TableState:
         with self.lock:
             self._entered += 1
             try:
-                if self._entered == 1 and self.lock.others_held:
+                if self._entered == 1 and (self.lock.others_held or self._behind):
                     self._take_in()
                 if self._late:
-                    late, self._late = self._late, []
-                    delete_late(self.storage, late)
+                    delete_late(self.storage, self._late)
+                    self._late = []
                 yield
+            except BaseException:
+                self._index = None  # it may know half of what was to be done
+                raise
             finally:
                 self._entered -= 1
 
+    @contextlib.contextmanager
+    def _or_behind(self) -> Iterator[None]:
+        """After an error the next refresh, and who enters next, takes all in anew."""
+        try:
+            yield
+        except BaseException:
+            self._behind = True
+            raise
+
     def _take_in(self) -> None:
-        self.refresh()
-        self.check_config()
-        if self._index is not None and self._index.timeline.refresh():
-            self._index = None
+        with self._or_behind():
+            self.refresh()
+            self.check_config()
+            if self._index is not None and self._index.timeline.refresh():
+                self._index = None
         with contextlib.suppress(LakeError):  # raised again on the next use
             _ = self.metadata_table  # later times must be after those of its own services too
 
@@ -202,33 +220,51 @@ class TableState:
 
     def refresh(self, *, begins: bool = False) -> bool:
         """List the end of the timeline. True if another writer has written, or the newest commit is gone, as when an
-        older copy of the table was put in its place: file slices and schema may have changed.
+        older copy of the table was put in its place: file slices and schema may have changed. One that fails changes
+        nothing, and the next one finds all of it.
 
         ``begins``: an instant begins next. What ``check_config`` looks at is asked for at the same time.
         """
-        last = self.timeline.last_completed()
+        last, looked_at = self.timeline.last_completed(), None
         self._looked_at = None
-        if begins:
-            changed = list[Instant]()
-            looks = partial(self.storage.stat, PROPERTIES_PATH), lambda: changed.extend(self.timeline.refresh())
-            self._looked_at = (at_once(looks)[0],)
-        else:
-            changed = self.timeline.refresh()
-        taken_back = not changed and self.timeline.last_completed() != last
+        with self._or_behind(), self.timeline.taken_in():
+            if begins:
+                changed = list[Instant]()
+                looks = partial(self.storage.stat, PROPERTIES_PATH), lambda: changed.extend(self.timeline.refresh())
+                looked_at = (at_once(looks)[0],)
+            else:
+                changed = self.timeline.refresh()
+            taken_back = self._behind or (not changed and self.timeline.last_completed() != last)
+            late = commits_after_rollback(self.storage, self.timeline, changed)
+            news = self._follow(changed, late, anew=taken_back)
+        self._looked_at = looked_at
+        return news
+
+    def _follow(self, changed: Sequence[Instant], late: Sequence[Instant], *, anew: bool = False) -> bool:
+        """Follow the timeline, all reads first. Returns whether anything is another than before.
+
+        Args:
+            changed: what others have changed.
+            late: commits that are not to be believed.
+            anew: whether to look even if nothing was changed.
+        """
         self._observe_times()
-        if late := commits_after_rollback(self.storage, self.timeline, changed):
+        if late:
             # Readers believe it until it is gone: of a replacecommit they see neither the old files nor the new ones.
-            self._late += late
             self.timeline.archived(late)
             changed = [instant for instant in changed if instant not in late]
-        if changed or taken_back:
+        if changed or anew:
+            schema, read_only = self._read_schema()
+            counted, config = self._counted_buckets()
             self.generation += 1
             overtaking = (self.action, *_OVERTAKING)
             self.begun.take_in(i for i in changed if i.action in overtaking and (i.completed or i.action == RESTORE))
-            self.schema = self._read_schema()
-            self.take_in_buckets()
+            self.schema, self._read_only_type = schema, read_only
+            self._settled, self.config = self._settled and counted == self.config, config
             self._index = None
-        return bool(changed) or taken_back
+        self._late += late
+        self._behind = False
+        return bool(changed) or anew
 
     def delete_late_completions(self) -> bool:
         """List the whole timeline, and delete the completed files that appeared late (``actions.late_completion``).
@@ -236,25 +272,20 @@ class TableState:
 
         Call it under the table's lock. Raises StorageError.
         """
-        changed = bool(self.timeline.refresh(whole=True))
-        self._observe_times()
-        delete_late(self.storage, completed_again(self.timeline, self.action))
-        if late := commits_after_rollback(self.storage, self.timeline, self.timeline.completed()):
-            delete_late(self.storage, late)
-            self.timeline.archived(late)
-            self.generation += 1
-            self.schema = self._read_schema()
-        return changed or bool(late)
+        with self._or_behind(), self.timeline.taken_in():
+            changed = self.timeline.refresh(whole=True)
+            late = commits_after_rollback(self.storage, self.timeline, self.timeline.completed())
+            news = self._follow(changed, late, anew=bool(late) or self._behind)
+        delete_late(self.storage, (*completed_again(self.timeline, self.action), *self._late))
+        self._late = []
+        return news
 
     def reload(self) -> None:
         """Read the timeline anew after a restore: the instants that it took back are gone, with their columns and other
         metadata. Raises CorruptDataError, StorageError."""
-        self.timeline.reload()
-        self.generation += 1
-        self.take_in_buckets()
-        last = self.timeline.last_completed()
-        if last is not None:
-            self.schema = self.schema_as_of(last.requested_time)
+        with self._or_behind(), self.timeline.taken_in():
+            self.timeline.reload()
+            self._follow((), (), anew=True)
 
     def extra_values(self, key: str, *further: str) -> Mapping[str, str]:
         """The value of a key of extraMetadata in the newest completed commit that has it, archived ones included, and
@@ -296,10 +327,10 @@ class TableState:
                 table=self.config.name,
             )
 
-    def _read_schema(self) -> pa.Schema:
+    def _read_schema(self) -> tuple[pa.Schema, str | None]:
+        """The columns, and the type among them that is only read, if there is one."""
         text = self.newest_avro_schema()
-        self._read_only_type = read_only_type(json.loads(text))
-        return value_schema(arrow_schema(text))
+        return value_schema(arrow_schema(text)), read_only_type(json.loads(text))
 
     def _observe_times(self) -> None:
         latest = self.timeline.latest_time()
@@ -309,9 +340,14 @@ class TableState:
     def take_in_buckets(self) -> None:
         """Take in the bucket counts and the hash rings that count as of the timeline. Raises CorruptDataError,
         StorageError."""
+        with self._or_behind():
+            counted, config = self._counted_buckets()
+            self._settled, self.config = self._settled and counted == self.config, config
+
+    def _counted_buckets(self) -> tuple[TableConfig, TableConfig]:
+        """The configuration with the bucket counts that count, and with the hash rings too."""
         counted = with_buckets_of(self.config, self.timeline)
-        self._settled = self._settled and counted == self.config
-        self.config = self._rings.taken_in(counted, self.timeline)
+        return counted, self._rings.taken_in(counted, self.timeline)
 
     def begin_partitions(self, partition_paths: tuple[str, ...]) -> None:
         """Begin the hash rings of new partitions. Errors as ``Rings.begin``."""
@@ -332,8 +368,8 @@ class TableState:
 
     def note_properties(self) -> None:
         """Take ``hoodie.properties`` as they are for those of this object, which has changed them."""
-        self._properties, self._looked_at = self.storage.stat(PROPERTIES_PATH), None
         self._index = None
+        self._properties, self._looked_at = self.storage.stat(PROPERTIES_PATH), None
 
     def forget_index(self) -> None:
         """Open the metadata table anew on its next use."""
@@ -346,10 +382,10 @@ class TableState:
         properties = self.storage.stat(PROPERTIES_PATH) if looked_at is None else looked_at[0]
         if properties is not None and properties == self._properties:
             return
-        config, self._properties = load_config(self.storage)
-        counted = with_buckets_of(config, self.timeline)
+        loaded, properties = load_config(self.storage)
+        counted = with_buckets_of(loaded, self.timeline)
         self.config.check_same_identity(counted)
-        self._settled = counted == config
-        self.config = self._rings.taken_in(counted.with_index_of(self.config), self.timeline)
+        config = self._rings.taken_in(counted.with_index_of(self.config), self.timeline)
+        self._settled, self.config, self._properties = counted == loaded, config, properties
         self._index = None
         self.begun.take_in([None])  # the metadata table was added or dropped after our pending instants began

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from binlake.decode.changes import SourceTable
+from hudilake.storage import StorageError
 from tests.binlake.decode.formats import format_recordings as formats
 from tests.binlake.stream.format_feed import TOPIC, Feed, canal, maxwell, unequal
 
@@ -215,6 +216,27 @@ def test_lost_definitions_lose_no_row(tmp_path: Path) -> None:
     feed.start(source={"schemas": {"shop.t": {"columns": {"id": "int", "amount": "decimal(8,2)"}, "key": ["id"]}}})
     assert feed.replay().applied == 1
     assert feed.values("t", "id") == [(1,), (2,)]
+
+
+def test_definitions_that_the_store_did_not_take_are_kept_by_the_next_try(tmp_path: Path) -> None:
+    feed, stored = Feed(tmp_path), tmp_path / ".binlake/shop/definitions.json"
+    feed.put(CREATE)
+    feed.put(maxwell("t", "insert", {"id": 1, "amount": 1}, position=100))
+    feed.batch()
+    stored.rename(aside := tmp_path / "aside")
+    stored.mkdir()  # no file can be there now
+    feed.put(WIDEN)
+    feed.put(maxwell("t", "insert", {"id": 2, "amount": 2, "name": "b"}, position=1_100))
+    with pytest.raises(StorageError):
+        feed.batch()
+    stored.rmdir()
+    aside.rename(stored)
+    feed.batch()
+    feed.start()
+    feed.put(maxwell("t", "insert", {"id": 1 << 40, "amount": 3, "name": "wide"}, position=1_200))
+    feed.batch()
+    assert feed.values("t", "id", "name") == [(1, None), (2, "b"), (1 << 40, "wide")]
+    assert "ALTER TABLE t" in stored.read_text()
 
 
 def test_a_changed_key_of_maxwell(tmp_path: Path) -> None:

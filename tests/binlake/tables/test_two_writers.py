@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,9 +18,11 @@ from binlake.tables.lake_table import LakeTable
 from binlake.tables.table_commit import TableInput, TableOutcome, write_and_commit
 from hudilake.commit.commit import OvertakenError
 from hudilake.commit.intent import GroupIntent, Intent
+from hudilake.errors import LakeError
 from hudilake.format.definition.bucket import bucket_ids, file_id
 from hudilake.format.files.file_group_write import WriteContext
 from hudilake.locking.choose import LockConfig
+from hudilake.locking.file_lock import LOCK_PATH
 from hudilake.locking.ownership import Locking
 from hudilake.policies import Conflicts, TableType
 from hudilake.services.fsck import fsck
@@ -35,6 +38,7 @@ from tests.binlake.rows.upsert.ingest import (
     value_columns,
 )
 from tests.binlake.rows.upsert.test_route import row
+from tests.binlake.stream.dying_store import Answer, DyingStore, Fate
 from tests.logged import events
 from tests.model import Change, Delivered, Shape
 
@@ -101,6 +105,26 @@ def test_the_newest_commit_knows_the_positions_of_both(tmp_path: Path, policy: C
     assert lakes.positions() == {"one": 2, "two": 5}
     assert sorted(r["id"] for r in rows_of(lakes.here.root)) == sorted(IDS[1][:5] + IDS[0][:2])
     assert [f for f in fsck(lakes.one.storage).findings if f.severity != "info"] == []
+
+
+def test_a_look_that_failed_at_any_call_is_made_again(tmp_path: Path) -> None:
+    for number in range(20):
+        lakes = Lakes.under(tmp_path / str(number), "row")
+        fate = Fate(answer=Answer.FAILED, spared=LOCK_PATH)
+        looking = LakeTable.look(DyingStore(lakes.one.storage, fate), lakes.here.rules)
+        lakes.commit("two", replace(_rows(lakes.here, "two", IDS[1][:3], 0, 900), truncates=Truncates(800)))
+        fate.at = len(fate.calls) + number
+        with contextlib.suppress(LakeError):
+            looking.refresh("three")
+        if len(fate.calls) <= fate.at:
+            break
+        fate.at = -1
+        looking.refresh("three")
+        now = LakeTable.look(lakes.one.storage, lakes.here.rules)
+        assert (looking.positions, looking.truncates) == (now.positions, now.truncates), number
+        assert looking.names == now.names
+        assert looking.truncates == Truncates(800)
+    assert 1 < number < 19
 
 
 def test_one_file_group_is_written_one_after_the_other(tmp_path: Path) -> None:

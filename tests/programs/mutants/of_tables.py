@@ -417,4 +417,20 @@ TABLES = (
         "        if other.keys is not None and not files:\n",
         ("tests/hudilake/write/test_base_writer.py::test_a_file_that_grows_too_large_is_split",),
     ),
+    Mutant(
+        "taken-in-whole", "what a refresh takes in is taken in whole or not at all",
+        "after an error the timeline keeps what the table has not followed",
+        "pipeline/hudilake/format/timeline/timeline.py",
+        "            self._pending, self._completed, self._writes, self._latest, self._listed_to = before\n",
+        "            del before\n",
+        ("tests/hudilake/table/test_torn_refresh.py",),
+    ),
+    Mutant(
+        "definitions-kept", "table definitions among the rows are stored before their rows",
+        "those that the store did not take are taken for stored",
+        "pipeline/binlake/stream/definitions/schemas.py",
+        "            self._definitions.keep(self._unkept)\n            self._unkept = []\n",
+        "            kept, self._unkept = self._unkept, []\n            self._definitions.keep(kept)\n",
+        ("tests/binlake/stream/test_format_streams.py",),
+    ),
 )  # fmt: skip

@@ -36,7 +36,7 @@ def tidy(table: HudiTable, retention_hours: float | None) -> None:
         retention_hours: the largest age of a tombstone; None keeps them all.
     """
     with table.exclusively():
-        table.timeline.refresh()
+        table.refresh()
         oldest = "" if retention_hours is None else format_instant(now_ms() - int(retention_hours * _MS_PER_HOUR))
         for file_id in table.storage.list_dirs(TOMBSTONES_PATH):
             _tidy_group(table.storage, table.timeline, file_id, oldest)

@@ -43,8 +43,9 @@ class Definitions:
         """
         if self._loaded or not self._wanted:
             return []
+        records = [record.encode() for record in self._read()]
         self._loaded = True
-        return [record.encode() for record in self._read()]
+        return records
 
     def keep(self, records: Sequence[bytes]) -> None:
         """Add records to those stored by now: a replay may write at the same time. Raises as ``load``."""

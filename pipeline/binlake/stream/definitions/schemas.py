@@ -97,6 +97,8 @@ class SchemaRegistry:
         self._history = SchemaHistory()
         self.ddl = DdlLog()
         self._definitions = Definitions(settings)
+        #: Records that were learned and, since the store failed, not kept.
+        self._unkept: list[bytes] = []
         self._by_topic_suffix: dict[str, set[SourceTable]] = {}
         config = settings.kafka.client_properties()
         self._tails = [LogTail(config, topic) for topic in settings.kafka.ddl_topics]
@@ -127,14 +129,18 @@ class SchemaRegistry:
 
     def learn_and_keep(self, records: Sequence[bytes]) -> None:
         """Take in DDL records of the source that no topic keeps; those that are new are stored. Raises StorageError."""
-        news = []
         for record in records:
             revision = self._history.revision + self.ddl.revision
             self._learn(record)
             if self._history.revision + self.ddl.revision > revision:
-                news.append(record)
-        if news:
-            self._definitions.keep(news)
+                self._unkept.append(record)
+        self._keep()
+
+    def _keep(self) -> None:
+        """What the store did not take is kept with the next records, or when the batch is repeated."""
+        if self._unkept:
+            self._definitions.keep(self._unkept)
+            self._unkept = []
 
     def learn(self, values: Iterable[bytes | None]) -> None:
         """Take in DDL records from another source than the DDL topics, in order."""
@@ -148,15 +154,14 @@ class SchemaRegistry:
         They are stored before the batch commits: when the batch is repeated, they are known and change nothing.
         """
         defining = sorted((c for c in controls if c.record), key=lambda control: control.order)
-        taught = []
+        before = self._history.revision
         for control in defining:
             revision = self._history.revision
             self._learn(control.record)
             if self._history.revision > revision:
-                taught.append(control.record)
-        if taught:
-            self._definitions.keep(taught)
-        return bool(taught)
+                self._unkept.append(control.record)
+        self._keep()
+        return self._history.revision > before
 
     def _learn(self, value: bytes) -> None:
         value = as_json(value, self._options)

@@ -13,7 +13,8 @@ fast stream lists more names.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Mapping
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
 from typing import TypeAlias
 
 from hudilake.clock import format_instant, parse_instant
@@ -80,22 +81,36 @@ class Timeline:
         """Whether log files are named by the instant of the base file that they follow."""
         return self.layout == 1
 
+    @contextlib.contextmanager
+    def taken_in(self) -> Iterator[None]:
+        """What is listed inside stays only if all inside succeeds: else the next refresh returns it again."""
+        before = self._pending.copy(), self._completed.copy(), self._writes.copy(), self._latest, self._listed_to
+        outdated = self.outdated
+        try:
+            yield
+        except BaseException:
+            self._pending, self._completed, self._writes, self._latest, self._listed_to = before
+            self.outdated = outdated
+            raise
+
     def refresh(self, *, whole: bool = False) -> list[Instant]:
-        """List the end of the timeline (see the docstring of this module), or the whole.
+        """List the end of the timeline (see the docstring of this module), or the whole. One that fails changes
+        nothing.
 
         Returns the instants that are new or have changed state since the last refresh, oldest first, without our own
         (``record``). The whole timeline is listed (``reload``) during and after a restore, if others have archived all
         instants known here, and if others have rolled back the oldest write: they may have made one before it.
         """
         start, last, first = None if whole else self._window_start(), self.last_completed(), self._first_write()
-        listed = self._list(start)
-        changed = self._take(listed)
-        # Commits are archived from the oldest on: if the last known one is gone, unseen later ones may be gone too.
-        archived = last is not None and last.requested_time > (start or "") and last.identity not in listed
-        rolled_back = first is not None and first != self._first_write()
-        restored = any(instant.action == RESTORE for instant in (*changed, *self._pending.values()))
-        if archived or rolled_back or restored:
-            self.reload()
+        with self.taken_in():
+            listed = self._list(start)
+            changed = self._take(listed)
+            # Commits are archived from the oldest on: if the last known one is gone, unseen later ones may be gone too.
+            archived = last is not None and last.requested_time > (start or "") and last.identity not in listed
+            rolled_back = first is not None and first != self._first_write()
+            restored = any(instant.action == RESTORE for instant in (*changed, *self._pending.values()))
+            if archived or rolled_back or restored:
+                self.reload()
         return changed
 
     def reload(self) -> None:

@@ -145,9 +145,8 @@ def _repair_of(path: str) -> str:
 def _purge_metadata(table: HudiTable, plan: ErasurePlan) -> None:
     with table.exclusively():
         table.refresh()
-        index = table.metadata_table
-        if index is not None:
-            index.refresh()
+        table.state.forget_index()
+        if (index := table.metadata_table) is not None:
             purge(index, sorted({path for path, _ in plan.groups}))
 
 
