@@ -3,7 +3,8 @@
 One stream on Spark, with a console beside it as ``monitoring.console`` starts it. The time of each batch is taken by
 turns, in the order off, on, on, off: *off* with the console's process stopped, *on* with its looks, and each of four
 pages and a scrape every ``--every`` seconds. Batches that a turn begins or ends in are left out. Each pair of turns
-gives one ratio.
+gives one ratio. Beside the ratios, which a busy machine spreads, stands the processor time that the console took in its
+turns: on full cores a batch can lose no more than that.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
+
 from bench.events import DATABASE, TABLE, events
 from bench.ingest import TOPIC, Options, document
 from bench.kafka_load import create_topic, produce
@@ -45,7 +48,7 @@ class Turns:
     """Batches in turns with and without a console.
 
     Args:
-        pids: the processes that are stopped while it is off.
+        pids: the processes that are stopped while it is off, the console's first.
         wanted: turns.
         stop: set at the end.
     """
@@ -54,8 +57,10 @@ class Turns:
     wanted: int
     stop: threading.Event
     times: list[tuple[bool, list[float]]] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
     warmed: int = 0
     begun_s: float = 0.0
+    spent_s: float = 0.0
     between: bool = True
 
     def note(self, event: ProgressEvent) -> None:
@@ -72,6 +77,11 @@ class Turns:
             self._next()
 
     def _next(self) -> None:
+        used = psutil.Process(self.pids[0]).cpu_times()
+        spent_s = used.user + used.system
+        if self.times and self.times[-1][0]:
+            self.shares.append((spent_s - self.spent_s) / (monotonic_s() - self.begun_s) / (os.cpu_count() or 1))
+        self.spent_s = spent_s
         if len(self.times) == self.wanted:
             self.stop.set()
             return
@@ -156,6 +166,10 @@ def main() -> None:
     print(
         f"{len(ratios)} pairs: on over off {statistics.median(ratios):.3f} (95 %: {low:.3f} to {high:.3f}), "
         f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    )
+    print(
+        f"the console's part of all cores while it is on: {statistics.median(turns.shares):.1%} "
+        f"({min(turns.shares):.1%} to {max(turns.shares):.1%})"
     )
 
 

@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 from playwright.sync_api import Browser, Page
+from playwright.sync_api import Error as PlaywrightError
 
 from binlake.cli.commands.reads.console import served, watched
 from binlake.settings import Settings
@@ -78,10 +79,12 @@ class Walk:
             raise WalkError(f"{path} answers {answer.status if answer is not None else 'nothing'}")
 
     def check(self) -> None:
+        try:  # a key may have opened a page that is not drawn yet
+            self.page.locator("h1").first.wait_for(state="attached")
+        except PlaywrightError as error:
+            raise WalkError(f"{self.page.url} has no heading") from error
         if self.page.locator("[role=alert]").count():
             raise WalkError(f"{self.page.url}: {self.page.locator('[role=alert]').first.text_content()}")
-        if not self.page.locator("h1").count():
-            raise WalkError(f"{self.page.url} has no heading")
         if self.troubles:
             raise WalkError(f"{self.page.url}: {self.troubles}")
         if self.hosts - {self.address.split("/")[2]}:

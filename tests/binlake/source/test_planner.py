@@ -73,7 +73,7 @@ def test_a_new_topic_of_the_pattern_is_planned_from_its_beginning(
     create_topics(kafka_broker.bootstrap_servers, {f"{log.topic}_later": 1})
     producer = Producer(log.config)
     producer.produce(f"{log.topic}_later", b"x", partition=0)
-    producer.flush(30)
+    assert producer.flush(30) == 0
     assert planner.next_end().at(f"{log.topic}_later", 0) == 1
 
 

@@ -292,9 +292,12 @@ def test_python_calls_a_fetched_message(kafka_broker: Broker) -> None:
 
     fetched(100)  # the client is made
     for work, within in ((fetched, True), (looked_at, False)):
-        found, calls = counted(partial(work, 8_000))
-        assert sum(map(len, found)) == 16_000
-        assert (calls / 16_000 <= CALLS_A_MESSAGE) == within, calls
+        costs = []
+        for _ in range(3):  # where the broker is slow, a wait adds calls: what the messages cost is the least
+            found, calls = counted(partial(work, 8_000))
+            assert sum(map(len, found)) == 16_000
+            costs.append(calls / 16_000)
+        assert (min(costs) <= CALLS_A_MESSAGE) == within, costs
 
 
 BATCH, BATCHES = 3_000, 4
