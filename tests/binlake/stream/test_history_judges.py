@@ -6,12 +6,15 @@ import random
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.binlake.stream import test_bitemporal
 from tests.binlake.stream.test_change_rows import feed_at, said
+from tests.binlake.stream.test_engines_spark import compact as compact_by_spark
 from tests.binlake.stream.test_history import FILE, Feed, log_randomly, sequences
+from tests.binlake.stream.test_tracked import TRACKED
 from tests.judges import hudi_rs
 from tests.judges.agreement import assert_judges_agree, assert_same, read_ourselves
 from tests.judges.hudi_spark import HudiSpark
@@ -72,3 +75,40 @@ def test_judges_read_the_changes(hudi_spark: HudiSpark, tmp_path: Path) -> None:
     names = ("id", "start_at", "change_type", "owner")
     expected = [dict(zip(names, (k, FILE + p, t, o), strict=True)) for k, p, t, o in said(feed.model)]
     assert_judges_agree(tmp_path / "shop/facts_changes", expected, spark=hudi_spark, columns=names)
+
+
+@pytest.mark.first(2)
+@pytest.mark.parametrize("type_", ["merge_on_read", "copy_on_write"])
+@pytest.mark.parametrize("ours", [True, False])
+def test_judges_read_versions_of_tracked_columns(
+    spark: SparkSession, hudi_spark: HudiSpark, tmp_path: Path, type_: str, ours: bool
+) -> None:
+    """Versions that late events cut and join, and what was known of them; compacted in between by us, or by Hudi, which
+    does not know of the events within versions. Both tables are then read as they are and as they were."""
+    rng = random.Random(12)
+    upkeep = {"mode": "inline", "after_commits": 3} if ours else {"mode": "off"}
+    feed = Feed.at(tmp_path, compaction=upkeep, type=type_)
+    feed.stream.document["tables"]["history"] = TRACKED
+    feed.put("c", 1)
+    log_randomly(feed, rng, 40, regions=True)
+    for turn, numbers in enumerate(sequences(feed, rng)):
+        feed.deliver(*numbers)
+        feed.stream.batch()
+        if not ours and type_ == "merge_on_read" and turn % 4 == 3:
+            compact_by_spark(spark, tmp_path / "shop/facts_history", "id,start_at")
+    model = feed.model.versions("region", tracked=["owner"])
+    assert len(model) < len(feed.model.versions())  # some events are within versions
+    names = (*COLUMNS, "region")
+    expected = [dict(zip(names, version, strict=True)) for version in model]
+    assert_judges_agree(tmp_path / "shop/facts_history", expected, spark=hudi_spark, columns=names)
+    known = (*names, "known_at", "known_to")
+    rows = read_ourselves(tmp_path / "shop/facts_known").select(known).to_pylist()
+    assert sorted(row["start_at"] for row in rows if row["known_to"] is None) == sorted(row[2] for row in model)
+    assert_judges_agree(tmp_path / "shop/facts_known", rows, spark=hudi_spark, columns=known)
+    for table in ("facts_history", "facts_known"):
+        path = tmp_path / "shop" / table
+        instants = [instant.requested_time for instant in HudiTable.open(open_storage(str(path))).timeline.completed()]
+        middle = instants[len(instants) // 2]
+        then = read_ourselves(path, middle)
+        assert then.num_rows > 0
+        assert_same("Hudi Spark, time travel", hudi_spark.as_of(str(path), middle), then, names)
