@@ -134,16 +134,7 @@ class ChangesSource(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: StructType) -> ChangesStream:
         """What Spark asks for a stream."""
-        options = ChangeOptions.of(self.options)
-        if options.until is not None:
-            why = "a stream has no end, so until means nothing"
-            raise ConfigError(why, do_next="leave it out; trigger(availableNow=True) ends a stream", table=options.uri)
-        if options.most_commits is not None and ReadMaxFiles is None:
-            why = "a batch cannot be bounded: only since Spark 4.2 does a data source in Python know where it starts"
-            raise UnsupportedError(
-                why, do_next="leave out maxCommitsPerTrigger, or install Spark 4.2", table=options.uri
-            )
-        return ChangesStream(options, schema)
+        return ChangesStream(ChangeOptions.of(self.options), schema)
 
 
 @dataclass
@@ -225,9 +216,25 @@ class ChangesStream(SupportsTriggerAvailableNow, DataSourceStreamReader):  # typ
         self._tasks = ChangeTasks(options, schema)
         self._last: str | None = None
 
+    def _planner(self) -> ChangePlanner:
+        """Checks the options, too: Spark hides an error that is raised before there is a reader."""
+        if self._options.until is not None:
+            raise ConfigError(
+                "a stream has no end, so until means nothing",
+                do_next="leave it out; trigger(availableNow=True) ends a stream",
+                table=self._options.uri,
+            )
+        if self._options.most_commits is not None and ReadMaxFiles is None:
+            raise UnsupportedError(
+                "a batch cannot be bounded: only since Spark 4.2 does a data source in Python know where it starts",
+                do_next="leave out maxCommitsPerTrigger, or install Spark 4.2",
+                table=self._options.uri,
+            )
+        return self._tasks.planner()
+
     def initialOffset(self) -> dict[str, str]:
         """Where a query without a checkpoint begins."""
-        return _offset(self._tasks.planner().begin(self._options.since))
+        return _offset(self._planner().begin(self._options.since))
 
     def getDefaultReadLimit(self) -> Any:  # noqa: ANN401 - Spark's limit
         """The most commits of a batch, in the one of Spark's limits that comes nearest."""
@@ -236,17 +243,17 @@ class ChangesStream(SupportsTriggerAvailableNow, DataSourceStreamReader):  # typ
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Commits that complete from now on are not for this run."""
-        self._last = self._tasks.planner().latest(None).completed
+        self._last = self._planner().latest(None).completed
 
     def latestOffset(self, start: Mapping[str, str] | None = None, limit: Any = None) -> dict[str, str]:  # noqa: ANN401
         """The end of the next batch. Spark 4.0 and 4.1 give no start."""
         most = limit.max_files if ReadMaxFiles is not None and isinstance(limit, ReadMaxFiles) else None
         begin = None if start is None else _position(start)
-        return _offset(self._tasks.planner().latest(begin, most, self._last))
+        return _offset(self._planner().latest(begin, most, self._last))
 
     def reportLatestOffset(self) -> dict[str, str]:
         """The end of the table, for the query's progress."""
-        return _offset(self._tasks.planner().latest(None))
+        return _offset(self._planner().latest(None))
 
     def partitions(self, start: Mapping[str, str], end: Mapping[str, str]) -> Sequence[SharePartition]:
         """The partitions of a batch."""
