@@ -193,7 +193,7 @@ LINES: Mapping[str, Sequence[LineKind]] = {
     ],
     "config-schema": _ROWS,
     "console": [_fields(address=str, streams=list[str])],
-    "cuts": [_fields(completed=str, transaction=_MAYBE, commits=dict[str, str])],
+    "cuts": [_fields(at=str, completed=str, transaction=_MAYBE, commits=dict[str, str], missing=dict[str, str])],
     "derive": [
         _table(rows=int, upserts=int, gone=int, faults=int, why=str, took_ms=float, instants=list[str], swept=bool),
         LineKind(WideCheck, more={"table": str}),

@@ -62,7 +62,7 @@ COMMANDS = (
     ),
     Lazy(
         "cuts",
-        "binlake.cli.commands.reads.cuts",
+        "binlake.cli.commands.upkeep.tag",
         "cuts",
         "List the places between two source transactions at which all tables can be read. Changes nothing.",
     ),

@@ -1,44 +1,29 @@
 """The states of a stream's tables in which no transaction is torn over them, by the commits of the tables alone.
 
-With ``batch.transaction_consistent`` the commits of a batch become visible one after the other. Each records how far
-the transaction topic was read when its batch ended, and where it began (``RecordedTransactions``). The place where a
-batch began is a *cut*: all tables had everything before it. A table's state there is that of its newest commit that
-records this place or an earlier one. It is none if
+Commits of a batch become visible one after the other. Each records how far the transaction topic was read when its
+batch ended, and where it began (``RecordedTransactions``). A place of the transaction topic between two transactions is
+a *cut*: the state of each table there is that of its newest commit that ends at this place or before it, if its next
+commit begins there or later. Of tables without a next commit the ledger says how far they have come. A binlog is its
+own transaction topic, so any place of it can be asked for. A table has no state at a place if
 
-- a commit beyond it came before one that leads to it: a stream died in a batch, and cut it again nearer;
-- its batch was split because a transaction was overdue;
-- the table had more there than its commits still say: it was restored since, or its next commit does not say where its
-  batch began, as that of a table that was behind.
+- a commit of it has changes from both sides of the place, as where a stream died in a batch and cut it again nearer;
+- it was restored since, or its next commit does not say where it began, as that of a table that was behind;
+- it has not come so far, has no commit so early (it came later, or its commits are archived), or waits for a statement;
+- rows of it were read at a later place, by a first load or a repair; or a record of it is in quarantine.
+
+No table has one inside a transaction that a batch has split.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from binlake.position.record_reader import RecordReader
-from binlake.position.recorded import RecordedTransactions
+from binlake.position.waymarks import HistoryEntry, Place, TableEvidence, Way, leads_to
+from binlake.source.binlog.topic import is_binlog
 from binlake.source.offsets import NO_OFFSETS, Offsets
-
-#: Partition of the transaction topic -> offset.
-Place = Mapping[int, int]
-
-
-class HistoryEntry(Protocol):
-    """A completed commit of a table, as ``hudilake.Commit``."""
-
-    @property
-    def requested(self) -> str:
-        """When it began, 17 digits."""
-
-    @property
-    def completed(self) -> str:
-        """When it became visible, 17 digits."""
-
-    @property
-    def extra(self) -> Mapping[str, str]:
-        """The keys that its writer recorded."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +36,7 @@ class Cut:
         positions: the offsets below which the tables have everything.
         completed: when the last of these commits became visible, 17 digits.
         transaction: the newest transaction before it, in the words of the connector; None if no commit ends there.
+        missing: the tables that have no state there -> why.
     """
 
     place: Place
@@ -58,34 +44,7 @@ class Cut:
     positions: Offsets
     completed: str
     transaction: str | None
-
-
-@dataclass(frozen=True)
-class _Waymark:
-    commit: HistoryEntry
-    note: RecordedTransactions
-    positions: Offsets
-
-
-@dataclass(frozen=True)
-class _Way:
-    """How a stream moved its position in a table.
-
-    Args:
-        marks: the commits that say where they end.
-        starts: by each commit and restore, the oldest first: when it completed, and the place where its batch began;
-            None if it does not say.
-    """
-
-    marks: Sequence[_Waymark]
-    starts: Sequence[tuple[str, Place | None]]
-
-    def stood_at(self, mark: _Waymark, place: Place) -> bool:
-        """Whether the table had nothing more at a place than with that commit, the newest one that leads there."""
-        if mark.note.offsets == place:
-            return True
-        begins = [began for completed, began in self.starts if completed > mark.commit.completed]
-        return not begins or (begins[0] is not None and _leads_to(place, begins[0]))
+    missing: Mapping[str, str] = field(default_factory=dict)
 
 
 def declared_cuts(
@@ -94,8 +53,8 @@ def declared_cuts(
     restores: Mapping[str, Sequence[str]] | None = None,
     newest: Place | None = None,
 ) -> list[Cut]:
-    """The cuts that commits declare, the oldest first. Without ``newest``, the newest state of the tables becomes one
-    with the next batch.
+    """The cuts of all tables that commits declare, the oldest first. Without ``newest``, the newest state of the tables
+    becomes one with the next batch.
 
     Cuts before the first commit in one of the histories are left out: what was archived is not known.
 
@@ -107,49 +66,98 @@ def declared_cuts(
 
     Raises UnsupportedError and ValueError for commit records that cannot be read.
     """
-    placed = {table: _way(stream, commits, (restores or {}).get(table, ())) for table, commits in histories.items()}
-    every = [one for way in placed.values() for one in way.marks]
-    begins = (*(one.note.after for one in every), newest)
-    places = {tuple(sorted(begin.items())) for begin in begins if begin is not None}
-    cuts = (_cut(dict(place), placed, every) for place in sorted(places, key=lambda place: sum(n for _, n in place)))
-    return [cut for cut in cuts if cut is not None]
+    commits_of = {table: list(commits) for table, commits in histories.items()}
+    binlog = any(_of_binlog(commit) for commits in commits_of.values() for commit in commits)
+    evidence = {
+        table: TableEvidence(commits, restores=(restores or {}).get(table, ()), reached=newest, binlog=binlog)
+        for table, commits in commits_of.items()
+    }
+    return [cut for cut in Moments(stream, evidence).cuts() if not cut.missing]
 
 
-def _cut(place: Place, placed: Mapping[str, _Way], every: Sequence[_Waymark]) -> Cut | None:
-    within = {table: [m for m in way.marks if _leads_to(m.note.offsets, place)] for table, way in placed.items()}
-    if not all(within.values()):
-        return None
-    last = max(one.commit.completed for mine in within.values() for one in mine)
-    beyond = (one for one in every if not _leads_to(one.note.offsets, place))
-    if any(one.commit.completed < last for one in beyond):
-        return None
-    if any(one.note.split and one.note.offsets == place for one in every):
-        return None
-    newest = {table: max(mine, key=lambda one: one.commit.requested) for table, mine in within.items()}
-    if not all(placed[table].stood_at(one, place) for table, one in newest.items()):
-        return None
-    positions = NO_OFFSETS
-    for one in newest.values():
-        positions = positions.furthest(one.positions)
-    ends = (one.note.last for one in every if one.note.offsets == place and one.note.last is not None)
-    commits = {table: one.commit.requested for table, one in newest.items()}
-    return Cut(place, commits, positions, last, next(ends, None))
+class Moments:
+    """The states of a stream's tables.
+
+    Args:
+        stream: the stream's name.
+        tables: what is known of each table.
+
+    Raises UnsupportedError and ValueError for commit records that cannot be read.
+    """
+
+    def __init__(self, stream: str, tables: Mapping[str, TableEvidence]) -> None:
+        self._ways = {table: Way.of(stream, known) for table, known in tables.items()}
+        notes = [mark.note for way in self._ways.values() for mark in way.marks if mark.note is not None]
+        self._ends = [note for note in notes if not note.split]
+        self._splits = [note.offsets for note in notes if note.split]
+        self._begins = [note.after for note in notes if note.after is not None]
+        self._all_came = [note.after for note in notes if note.after is not None and not note.alone]
+        before = {_key(note.after): note.before for note in notes if note.after is not None and note.before}
+        self._names = before | {_key(note.offsets): note.last for note in self._ends if note.last is not None}
+        for known in tables.values():
+            if known.reached is not None and known.transaction is not None:
+                self._names.setdefault(_key(known.reached), known.transaction)
+        self._reached = [known.reached for known in tables.values() if known.reached is not None]
+
+    @cached_property
+    def places(self) -> Sequence[Place]:
+        """The places between two batches that are known, the earliest first."""
+        keys = {_key(place) for place in (*self._begins, *self._reached)}
+        return [dict(key) for key in sorted(keys, key=lambda key: sum(offset for _, offset in key))]
+
+    @cached_property
+    def transactions(self) -> Mapping[str, Place]:
+        """The places right behind transactions."""
+        return {name: dict(key) for key, name in self._names.items()}
+
+    def cuts(self, tables: Sequence[str] | None = None) -> list[Cut]:
+        """The states at all known places, the oldest first; those without any table are left out. ``tables``: those
+        that matter; None for all. A state that is the same as the one before it is left out."""
+        cuts: list[Cut] = []
+        for place in self.places:
+            cut = self.at(place, tables)
+            if not cut.commits:
+                continue
+            if cuts and (cuts[-1].commits, cuts[-1].missing.keys()) == (cut.commits, cut.missing.keys()):
+                cuts.pop()
+            cuts.append(cut)
+        return cuts
+
+    def at(self, place: Place, tables: Sequence[str] | None = None) -> Cut:
+        """The states of the tables at a place between two transactions. ``tables``: those that matter; None for all."""
+        ways = self._ways if tables is None else {table: self._ways[table] for table in tables}
+        if self._is_torn(place):
+            return Cut(place, {}, NO_OFFSETS, "", None, dict.fromkeys(ways, "a batch has split a transaction there"))
+        all_came = any(leads_to(place, one) for one in self._all_came)
+        states = {table: way.state_at(place, all_came=all_came) for table, way in ways.items()}
+        marks = {table: state for table, state in states.items() if not isinstance(state, str)}
+        positions = NO_OFFSETS
+        for mark in marks.values():
+            positions = positions.furthest(mark.positions)
+        return Cut(
+            place,
+            {table: mark.commit.requested for table, mark in marks.items()},
+            positions,
+            max((mark.commit.completed for mark in marks.values()), default=""),
+            self._names.get(_key(place)),
+            {table: state for table, state in states.items() if isinstance(state, str)},
+        )
+
+    def _is_torn(self, place: Place) -> bool:
+        """Whether a place may lie inside a transaction that was split: no whole one has ended since."""
+        return any(
+            leads_to(split, place)
+            and not any(
+                leads_to(split, end.offsets) and end.offsets != split and leads_to(end.offsets, place)
+                for end in self._ends
+            )
+            for split in self._splits
+        )
 
 
-def _way(stream: str, commits: Sequence[HistoryEntry], restores: Sequence[str]) -> _Way:
-    """The commits by which a stream moved its position in a table, and what moved it back."""
-    marks: list[_Waymark] = []
-    starts: list[tuple[str, Place | None]] = [(completed, None) for completed in restores]
-    for commit in commits:
-        record = RecordReader.of_commit(commit.extra)
-        if record.stream != stream or not record.ranges:
-            continue
-        note = record.transactions
-        starts.append((commit.completed, note.after if note is not None else None))
-        if note is not None:
-            marks.append(_Waymark(commit, note, record.positions_of(stream)))
-    return _Way(marks, sorted(starts, key=lambda one: one[0]))
+def _of_binlog(commit: HistoryEntry) -> bool:
+    return any(is_binlog(one.topic) for one in RecordReader.of_commit(commit.extra).ranges)
 
 
-def _leads_to(offsets: Place, place: Place) -> bool:
-    return all(offset <= place.get(partition, 0) for partition, offset in offsets.items())
+def _key(place: Place) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted(place.items()))

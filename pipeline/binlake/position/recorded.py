@@ -37,13 +37,17 @@ NO_TRANSACTIONS = PassedTransactions()
 class RecordedTransactions:
     """The transaction entries of a commit.
 
+    A binlog is its own transaction topic, with one partition.
+
     Args:
         last: the newest transaction in it; None if the transaction topic brought none.
         split: whether the batch may end within a transaction, because one was overdue.
         passed: how far the transaction topic was read.
         offsets: of the transaction topic, by partition.
-        after: the same offsets where the batch began, if all tables had everything before it; None if that is not
-            known, because the ledger was lost or a table was behind.
+        after: the same offsets where the commit began: the table had everything before it. None if that is not known,
+            because the ledger was lost or the table was behind.
+        alone: whether other tables may lack something before ``after``.
+        before: the newest transaction before ``after``; None if it is not known.
     """
 
     last: str | None
@@ -51,6 +55,8 @@ class RecordedTransactions:
     passed: PassedTransactions
     offsets: Mapping[int, int]
     after: Mapping[int, int] | None = None
+    alone: bool = False
+    before: str | None = None
 
     def to_text(self) -> str:
         """Returns a JSON object of the fields, those of ``passed`` among them."""
@@ -59,6 +65,8 @@ class RecordedTransactions:
         data |= {"ms": passed.ms, "ended": passed.ended, "offsets": dict(self.offsets)}
         if self.after is not None:
             data["after"] = dict(self.after)
+        data |= {"alone": True} if self.alone else {}
+        data |= {"before": self.before} if self.before is not None else {}
         return json.dumps(data, separators=(",", ":"))
 
     @staticmethod
@@ -67,7 +75,15 @@ class RecordedTransactions:
         data = json.loads(text)
         passed = PassedTransactions(data["ms"], tuple(data["ended"]), tuple(data["torn"]))
         after = _offsets(data["after"]) if "after" in data else None
-        return RecordedTransactions(data["last"], data["split"], passed, _offsets(data["offsets"]), after)
+        return RecordedTransactions(
+            data["last"],
+            data["split"],
+            passed,
+            _offsets(data["offsets"]),
+            after,
+            data.get("alone", False),
+            data.get("before"),
+        )
 
 
 def _offsets(data: Mapping[str, int]) -> dict[int, int]:
@@ -205,6 +221,7 @@ class RecordedLoad:
         after: all rows whose key is less than this one are loaded; its first columns, as the server spells them. None:
             none, or all.
         done: whether all rows are loaded.
+        reached: the newest position at which rows were read; None if it is not known, or not all are loaded.
     """
 
     position: SourcePosition
@@ -212,6 +229,7 @@ class RecordedLoad:
     rows: int = 0
     after: tuple[str, ...] | None = None
     done: bool = False
+    reached: SourcePosition | None = None
 
     def interrupted(self, path: str) -> ConfigError:
         """What a table says that has some of the source's rows only. ``path``: of the table."""
@@ -224,6 +242,7 @@ class RecordedLoad:
     def to_text(self) -> str:
         """Returns a JSON object of all fields by their names."""
         data = {name: getattr(self, name) for name in self.__slots__} | {"position": self.position.to_json()}
+        data["reached"] = self.reached.to_json() if self.reached is not None else None
         return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
 
     @staticmethod
@@ -233,6 +252,8 @@ class RecordedLoad:
         after = data["after"]
         if after is not None:
             data["after"] = (after,) if isinstance(after, str) else tuple(map(str, after))  # once one column's text
+        reached = data.get("reached")
+        data["reached"] = SourcePosition.from_json(reached) if reached is not None else None
         return RecordedLoad(**{**data, "position": SourcePosition.from_json(data["position"])})
 
 

@@ -117,7 +117,8 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _whole_transactions_can_be_seen(self) -> Self:
-        if self.batch.transaction_consistent and (self.kafka.transaction_topic is None or self.kafka.fetch != "direct"):
+        topics = self.batch.transaction_consistent and self.source.mysql is None
+        if topics and (self.kafka.transaction_topic is None or self.kafka.fetch != "direct"):
             raise mistake("batch.transaction_consistent needs kafka.transaction_topic, and kafka.fetch: direct")
         return self
 

@@ -233,7 +233,8 @@ class BatchSettings(Section):
     """Above so many bytes of raw records, rows are shuffled to writing tasks; below, the driver writes them."""
     transaction_consistent: bool = False
     """End batches between two transactions, so that no commit holds half of one. Needs ``kafka.transaction_topic`` and
-    ``kafka.fetch: direct``; the messages must be enveloped, with Debezium's transaction metadata."""
+    ``kafka.fetch: direct``; the messages must be enveloped, with Debezium's transaction metadata. With ``source.mysql``
+    batches end so by themselves; then it is for transactions of more than ``max_events`` records."""
     transaction_wait_seconds: float = Field(default=600.0, gt=0)
     """A transaction is overdue when its end does not come for so long. Complete transactions before it are committed
     meanwhile."""

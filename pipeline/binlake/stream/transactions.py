@@ -166,15 +166,16 @@ class Transactions:
             ended = tuple(mark.transaction for mark in newest if mark.counts is not None)
             passed = PassedTransactions(newest_ms, ended, passed.torn)
         self._ledger.note_transactions(passed)
-        self.recorded = RecordedTransactions(made.last, made.split, passed, dict(until), self._begins())
+        begins = dict(self._ledger.positions.get(self._topic, {})) if self._ledger.batch else None
+        alone = bool(self._ledger.behind)
+        self.recorded = RecordedTransactions(made.last, made.split, passed, dict(until), begins, alone)
         return made
 
-    def _begins(self) -> dict[int, int] | None:
-        """Where the transaction topic stands in all tables. A ledger that was worked out of their commits may stand
-        before what some of them have, until it has finished a batch."""
-        if not self._ledger.batch or self._ledger.behind:
-            return None
-        return dict(self._ledger.positions.get(self._topic, {}))
+    def note_of(self, source: SourceTable, ranges: Ranges, standing: Offsets) -> RecordedTransactions | None:
+        """The note of a table's commit. A ledger that was worked out of the tables' commits may stand before what some
+        of them have, until it has finished a batch; a table that is behind begins elsewhere."""
+        note = self.recorded
+        return note if note is None or source not in self._ledger.behind else replace(note, after=None)
 
     def _overdue(self, transaction: str, held: int) -> bool:
         if self._waits_for is None or self._waits_for[0] != transaction:

@@ -37,7 +37,7 @@ def refuse_cleaned(
         storage: the table's root.
         moment: a time as instants are written.
     """
-    promised = _retained_since(timeline, storage)
+    promised = retained_since(timeline, storage)
     if moment >= promised:
         return
     saved = next((s for s in savepoints(storage, timeline) if s.instant == moment), None)
@@ -128,7 +128,7 @@ def _began(timeline: Timeline, base: BaseFileName) -> bool:
     return not any(stat.file_name == str(base) and stat.prev_commit != "null" for stat in stats)
 
 
-def _retained_since(timeline: Timeline, storage: Storage) -> str:
+def retained_since(timeline: Timeline, storage: Storage) -> str:
     """The time as of which, and later, all file slices exist; "" for a table that was never cleaned."""
     promised = promised_since(storage, timeline)
     if promised is not None:

@@ -25,6 +25,7 @@ from hudilake.read.planner import Planner, plan_of
 from hudilake.read.pruning import IndexReads
 from hudilake.read.query import Query, Snapshot
 from hudilake.read.question import Condition, ResolvedQuery, ask
+from hudilake.read.retention import retained_since
 from hudilake.read.served import ServedTable
 from hudilake.read.slice import readable_schema
 from hudilake.read.source import SERVICE, PlanSource, Selection, SliceQuestion
@@ -103,6 +104,12 @@ class TableReader:
             with contextlib.suppress(LakeError):
                 return self._replace(self.served.newer())
         return self._refresh_from_storage()
+
+    @property
+    def retained_since(self) -> str:
+        """The time as of which, and later, all files exist; "" for a table that was never cleaned. Raises
+        CorruptDataError, StorageError."""
+        return retained_since(self.table.timeline, self.table.storage)
 
     def plan(
         self,

@@ -137,7 +137,8 @@ class TableLoad:
                 if commit is not None:
                     commit.result()
                 rows = load.rows + sum(part.rows for part in held)
-                load = replace(load, rows=rows, after=high if self.plan.by_key else None, done=last)
+                reached = self._reached() if last else None
+                load = replace(load, rows=rows, after=high if self.plan.by_key else None, done=last, reached=reached)
                 commit = one.submit(self._commit, table, held, load, pool)
                 if self.stopped():
                     break
@@ -204,6 +205,11 @@ class TableLoad:
                 table=str(self.plan.described.name),
             )
         return used
+
+    def _reached(self) -> SourcePosition | None:
+        """The newest position at which rows were read, by an earlier run too; None where snapshots may show more."""
+        newest = max(self._used(), key=lambda session: session.place)
+        return newest.position if all(session.position.exact for session in self._used()) else None
 
     # -- read ----------------------------------------------------------------------------------------------------------
 

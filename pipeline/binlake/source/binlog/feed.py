@@ -34,6 +34,16 @@ class Portion:
         return sum(len(piece.offsets) for piece in self.pieces)
 
     @property
+    def whole(self) -> bool:
+        """Whether it ends between two transactions."""
+        return self.pieces[-1].whole
+
+    @property
+    def gtid(self) -> str | None:
+        """Of the newest transaction that has ended with it; None if it ends within one, or none is known."""
+        return self.pieces[-1].gtid
+
+    @property
     def schema(self) -> list[bytes]:
         """Its records of schema changes, in order."""
         return [record for piece in self.pieces for record in piece.schema]
@@ -136,7 +146,7 @@ class BinlogFeed:
                 last.millis += piece.millis
                 last.values += piece.values
                 last.schema += piece.schema
-                last.file, last.end, last.whole = piece.file, piece.end, piece.whole
+                last.file, last.end, last.whole, last.gtid = piece.file, piece.end, piece.whole, piece.gtid
             else:
                 self._pieces.append(piece)
             self._records += len(piece.offsets)

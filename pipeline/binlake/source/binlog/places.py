@@ -55,6 +55,11 @@ def offset_at(place: str) -> int:
     return offset_of(file, int(position))
 
 
+def offset_of_order(order: int) -> int:
+    """The offset of the event whose changes have an ordering value."""
+    return (order & ((1 << FILE_BITS + POSITION_BITS) - 1)) << ROW_BITS
+
+
 def place_of(offset: int) -> BinlogPlace:
     """The place of the event that an offset belongs to. Rows beyond the 2048th of an event show a later position."""
     whole = offset >> ROW_BITS

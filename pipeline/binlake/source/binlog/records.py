@@ -81,6 +81,7 @@ class RecordPiece:
         file: the name of the binlog file.
         end: the offset of the next event.
         whole: whether it ends between two transactions.
+        gtid: of the newest transaction that has ended by then; None if it has none, or began before the reading.
     """
 
     offsets: list[int] = field(default_factory=list)
@@ -90,6 +91,7 @@ class RecordPiece:
     file: str = ""
     end: int = 0
     whole: bool = True
+    gtid: str | None = None
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,7 @@ class RecordMaker:
         """The piece that ends with an event; None if it goes on."""
         piece = self._piece
         piece.file, piece.whole = event.file, not self._inside
+        piece.gtid = None if self._inside else self._gtid
         within = event.packed and not piece.whole
         piece.end = offset_of(event.file, event.start) + self._row if within else offset_of(event.file, event.end)
         if not piece.whole and len(piece.values) < _PIECE_RECORDS:

@@ -17,7 +17,7 @@ from binlake.source.offsets import NO_RANGES, OffsetMap, Offsets, Ranges, topic_
 from binlake.stream.batches.policy import Batch
 from binlake.stream.batches.record_counts import ddl_progress
 from binlake.stream.batches.sequence import BatchSequence
-from binlake.stream.batches.stream_policy import StreamPolicy
+from binlake.stream.batches.stream_policy import StreamPolicy, TransactionNotes
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import ProgressEvent, TableProgress
@@ -39,7 +39,8 @@ class BatchRunner:
 
     ``ends``: the end offsets of these partitions in Kafka; without it, a statement that waits for earlier rows is
     carried out when the first row after it comes. ``steps``: hears what a batch is doing. ``portion``: cuts the ranges
-    for which a table is caught up to what is applied at once; None where offsets count records.
+    for which a table is caught up to what is applied at once; None where offsets count records. ``notes``: what the
+    commits record of transactions, where no ``transactions`` are cut.
     """
 
     def __init__(
@@ -55,13 +56,14 @@ class BatchRunner:
         ends: Callable[[Offsets], Offsets] | None = None,
         steps: BatchSteps | None = None,
         portion: Callable[[Ranges], Ranges] | None = None,
+        notes: TransactionNotes | None = None,
     ) -> None:
         self.ledger = ledger
         self._ends, self._portion = ends, portion
         self.tables = TableControl(settings, lake, state, ledger)
         self._settings, self._lake, self._state = settings, lake, state
         self._transactions = transactions
-        self._policy = StreamPolicy(settings, lake, state, ledger, transactions, self.tables)
+        self._policy = StreamPolicy(settings, lake, state, ledger, transactions or notes, self.tables)
         self._sequence = BatchSequence(settings, lake, registry, services, self._policy, steps)
         self._resyncs = Resyncs(ledger, self.tables, connector, self._sequence)
 

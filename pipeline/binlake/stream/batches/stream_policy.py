@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from binlake.decode.changes import SourceTable
 from binlake.position.commit_record import NO_NOTES, CommitNotes
 from binlake.position.ledger import Ledger
+from binlake.position.recorded import RecordedTransactions
 from binlake.rows.tasks.plan import BatchPlan, TableState
 from binlake.rows.upsert.fanout import truncates_of
 from binlake.settings import Settings
-from binlake.source.offsets import NO_OFFSETS, Offsets
+from binlake.source.offsets import NO_OFFSETS, Offsets, Ranges
 from binlake.stream.batches.policy import Batch
 from binlake.stream.batches.table_inputs import Outcome
 from binlake.stream.tables.control import TableControl
-from binlake.stream.transactions import Transactions
 from binlake.tables.early_truncates import EarlyTruncates
 from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
@@ -23,6 +24,14 @@ from binlake.tables.presence import KnownTable
 from binlake.tables.table_commit import TableInput
 from hudilake.errors import LakeError, UnsupportedError
 from hudilake.storage import Storage
+
+
+class TransactionNotes(Protocol):
+    """What the commits of a stream record of transactions."""
+
+    def note_of(self, source: SourceTable, ranges: Ranges, standing: Offsets) -> RecordedTransactions | None:
+        """The note of a table's commit. ``standing``: the stream's positions in the table."""
+        ...
 
 
 class StreamPolicy:
@@ -33,7 +42,7 @@ class StreamPolicy:
         lake: the tables; those of the ledger are open.
         state: the directory of the ledger.
         ledger: of the stream.
-        transactions: cuts the batches at transaction boundaries; None if transactions may be split.
+        notes: what the commits record of transactions; None if they record nothing.
         control: keeps the tables that cannot go on by themselves.
     """
 
@@ -45,13 +54,13 @@ class StreamPolicy:
         lake: Lake,
         state: Storage,
         ledger: Ledger,
-        transactions: Transactions | None,
+        notes: TransactionNotes | None,
         control: TableControl,
     ) -> None:
         self.ledger = ledger
         self._control = control
         self._settings, self._lake, self._state = settings, lake, state
-        self._transactions = transactions
+        self._notes = notes
         self._early = EarlyTruncates(state)
         self._by_topic: dict[str, set[SourceTable]] = {}
         self._anywhere: set[SourceTable] = set()
@@ -92,13 +101,13 @@ class StreamPolicy:
 
     def commit_input(self, table_input: TableInput) -> TableInput:
         """Add the offsets that were skipped on demand, and the transaction the batch ends with."""
+        source = table_input.report.target.source
         table = self._lake.opened(table_input.report.target.path)
         standing = table.standing(self._settings.name) if table is not None else NO_OFFSETS
         notes = CommitNotes(
             skipped=self.ledger.skipped_before(table_input.ranges, standing),
-            transactions=self._transactions.recorded if self._transactions is not None else None,
+            transactions=None if self._notes is None else self._notes.note_of(source, table_input.ranges, standing),
         )
-        source = table_input.report.target.source
         truncates = table_input.truncates if table is not None else table_input.truncates.merged(self._early.of(source))
         return dataclasses.replace(table_input, truncates=truncates, notes=notes)
 

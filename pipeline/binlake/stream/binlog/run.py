@@ -9,17 +9,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from binlake.decode.changes import SourceTable
 from binlake.position.in_hand import WorkNotes
 from binlake.position.last_words import LastWords, leaving_last_words
 from binlake.position.lease import StreamLease
 from binlake.position.ledger import Ledger
+from binlake.position.recorded import NO_TRANSACTIONS, RecordedTransactions
 from binlake.settings import Settings
 from binlake.settings.database import MysqlSettings
 from binlake.source.binlog.feed import BinlogFeed, Portion
 from binlake.source.binlog.places import PARTITION, offset_at
 from binlake.source.binlog.reading import BinlogSource
 from binlake.source.database.snapshot import SourcePosition
-from binlake.source.offsets import Offsets
+from binlake.source.offsets import Offsets, Ranges
 from binlake.source.source_log import ends_by_bytes
 from binlake.stream.batches.runner import BatchRunner
 from binlake.stream.binlog.beginning import begin, note_file
@@ -94,6 +96,7 @@ class BinlogStream:
         self._registry.refresh()
         self._engine = BinlogEngine(self._source)
         services = TableServices(self._map)
+        self._notes = PortionNotes(self._source.topic, ledger)
         self._runner = BatchRunner(
             settings,
             lake,
@@ -104,6 +107,7 @@ class BinlogStream:
             ends=self._ends,
             steps=self._steps,
             portion=self._engine.next_portion,
+            notes=self._notes,
         )
         self._between = BetweenBatches(self._runner, self._engine, self._tell, self._stop)
         for source, error in unopened.items():
@@ -161,11 +165,13 @@ class BinlogStream:
         self._registry.learn_and_keep(portion.schema)
         note_file(self._source, self._ledger, portion.pieces[-1].file)
         self._engine.hold(start, portion)
+        self._notes.begin(portion)
         try:
             end = {self._source.topic: {PARTITION: portion.end}}
             event = self._runner.run(self._ledger.batch, end, now_ms(), self._engine)
         finally:
             self._engine.release()
+            self._notes.end()
         self._tell(dataclasses.replace(event, partitions=self._partitions()))
 
     def _partitions(self) -> tuple[PartitionProgress, ...]:
@@ -200,3 +206,44 @@ class BinlogStream:
 
     def _map(self, function: Callable[[T], R], items: Sequence[T], /) -> list[R]:
         return list(self._workers.map(function, items))
+
+
+class PortionNotes:
+    """What each commit records of the transactions of a binlog.
+
+    Offsets of a binlog say its places by themselves, so the range that a commit covers says where its table had
+    everything, whatever other tables have. Only the names of transactions come from the portion, and from the ledger.
+    """
+
+    def __init__(self, topic: str, ledger: Ledger) -> None:
+        self._topic, self._ledger = topic, ledger
+        self._portion: Portion | None = None
+        self._before: str | None = None
+
+    def begin(self, portion: Portion) -> None:
+        """The next batch applies a portion, from the ledger's position on."""
+        ended = self._ledger.transactions.ended
+        self._portion, self._before = portion, ended[0] if ended else None
+        if (now := portion.gtid) != self._before:
+            self._ledger.note_transactions(dataclasses.replace(NO_TRANSACTIONS, ended=() if now is None else (now,)))
+
+    def end(self) -> None:
+        """The batch is over: what follows catches single tables up."""
+        self._portion = None
+
+    def note_of(self, source: SourceTable, ranges: Ranges, standing: Offsets) -> RecordedTransactions | None:
+        """The note of a table's commit. ``standing``: the stream's positions in the table."""
+        mine = next((one for one in ranges if (one.topic, one.partition) == (self._topic, PARTITION)), None)
+        if mine is None:
+            return None
+        start, portion = self._ledger.positions.at(self._topic, PARTITION), self._portion
+        ends_it = portion is not None and mine.end == portion.end
+        return RecordedTransactions(
+            last=portion.gtid if portion is not None and ends_it else None,
+            split=portion is not None and ends_it and not portion.whole,
+            passed=NO_TRANSACTIONS,
+            offsets={PARTITION: mine.end},
+            after={PARTITION: max(mine.start, standing.at(self._topic, PARTITION))},
+            alone=True,
+            before=self._before if portion is not None and mine.start == start else None,
+        )

@@ -18,10 +18,11 @@ import pyarrow as pa
 import typer
 from rich.console import Console
 
-from binlake.cli.commands.reads.cuts import chosen_cut
 from binlake.cli.table_options import Conf, table_storage
 from binlake.cli.text import number, print_rows, terminal
 from binlake.cli.typer_extras import options_of
+from binlake.position.cuts import Cut
+from binlake.proof.history.moments import StreamLake
 from binlake.settings import Settings
 from binlake.tables.catalog import no_such_table
 from hudilake.errors import ConfigError
@@ -29,7 +30,7 @@ from hudilake.query.sql import Limits, SqlQuery, plan_sql, run_sql
 from hudilake.query.sql.limits import memory_of
 from hudilake.query.sql.planned import TABLE_NAME
 from hudilake.query.sql.planned_table import SqlTable
-from hudilake.query.sql.text import Name, spelled
+from hudilake.query.sql.text import Name, QueryText, spelled, written
 from hudilake.read import Incremental, Query, ReadOptimized, Snapshot, TableReader, instant_of
 from hudilake.read.inside.tally import ReadTally
 from hudilake.read.query import EARLIEST
@@ -67,8 +68,9 @@ AtCut = Annotated[
     str | None,
     typer.Option(
         "--at",
-        help="All tables of --conf at one place between two source transactions: at a tag, behind this transaction, "
-        "or the newest place that was complete at a time. binlake cuts and binlake tag list them.",
+        help="All tables of --conf at one place between two source transactions: at a tag, behind this transaction "
+        "(GTID), at a place of the binlog (mariadb-bin.000003:4711), or at the newest place that was complete at a "
+        "time. binlake cuts and binlake tag list them.",
     ),
 ]
 UseIndex = Annotated[bool, typer.Option("--index/--no-index", help="Use the metadata table, or read all files.")]
@@ -141,7 +143,6 @@ class NamedTables:
         conf: the settings file of the lake, or None.
         asked: the rows of each table.
         index: whether the metadata tables may be used.
-        cut: where each table is read, by the URI of its root; None to read it as asked.
 
     Raises ConfigError for other words, SettingsError.
     """
@@ -153,7 +154,6 @@ class NamedTables:
         conf: Path | None,
         asked: TableQueries,
         index: bool,
-        cut: Mapping[str, str] | None = None,
     ) -> None:
         if len(words) > 2:
             raise ConfigError("there are more words than a table and its SQL", do_next="quote the SQL")
@@ -162,7 +162,8 @@ class NamedTables:
             raise ConfigError("the SQL is missing", do_next='write it behind the table: "SELECT ..."', table=words[0])
         self._settings = Settings.load(conf) if conf else None
         self._service = plans_of(self._settings.metastore) if self._settings else None
-        self._asked, self._index, self._cut = asked, index, cut
+        self._asked, self._index = asked, index
+        self._cut: Mapping[str, str] | None = None
         self._given = dict(map(_named, given or ()))
         self._tables: dict[tuple[str, Query], SqlTable] = {}
         self._readers: dict[str, TableReader] = {}
@@ -183,18 +184,21 @@ class NamedTables:
             raise no_such_table(self._settings, open_storage(lake.uri, lake.storage_options()), name)
         if place is None:
             return None
-        asked = self._asked_of(name.lower()) if self._cut is None else self._at_cut(place, self._cut)
+        commit = None if self._cut is None else self._cut[self._reader(place).table.storage.uri]
+        asked = self._asked_of(name.lower()) if commit is None else Snapshot(commit)
         return self._tables.setdefault((place, asked), SqlTable(self._reader(place), asked))
 
-    def _at_cut(self, place: str, cut: Mapping[str, str]) -> Query:
-        uri = self._reader(place).table.storage.uri
-        if uri not in cut:
-            raise ConfigError(
-                "the table is none of those that the stream's cuts are of",
-                do_next="leave out --at, or ask tables of this stream alone",
-                table=place,
-            )
-        return Snapshot(cut[uri])
+    def read_at(self, at: str) -> Cut:
+        """From now on give the tables that the SQL names as of a moment of all of them; the cut. Raises as
+        ``StreamLake.at``."""
+        assert self._settings is not None
+        named = [self.find(written(reference)) for reference in QueryText.parse(self.sql).references]
+        uris = dict.fromkeys(table.reader.table.storage.uri for table in named if table is not None)
+        cut = StreamLake(self._settings).cut_at(at, list(uris))
+        self._cut = cut.commits
+        self._tables.clear()  # they may have been opened before a commit of the cut
+        self._readers.clear()
+        return cut
 
     def check_used(self) -> None:
         """Raise ConfigError if a moment is given for a table that the SQL does not name."""
@@ -253,7 +257,18 @@ def query(
 ) -> None:
     """Run an SQL query over one or several tables."""
     form = PrintFormat.JSON if as_json else form
-    named = NamedTables(words, tables, conf, asked, index, None if at is None else _cut(conf, at, asked))
+    if at is not None and (conf is None or asked != TableQueries()):
+        raise ConfigError(
+            "--at is for all tables of a stream at once"
+            if conf is None
+            else "--at and other moments exclude each other",
+            do_next="give --conf" if conf is None else "give --at alone",
+        )
+    named = NamedTables(words, tables, conf, asked, index)
+    if at is not None:
+        cut = named.read_at(at)
+        behind = f" behind transaction {cut.transaction}" if cut.transaction else ""
+        terminal(stderr=True).print(f"as of {cut.completed}{behind}", markup=False, highlight=False, soft_wrap=True)
     planned = plan_named(named, by_bucket=by_bucket)
     for table in planned.tables:
         for warning in table.plan.warnings:
@@ -269,22 +284,6 @@ def query(
             _print_json(result)
     if counts:
         _print_counts(tally, form)
-
-
-def _cut(conf: Path | None, at: str, asked: TableQueries) -> Mapping[str, str]:
-    """Where each table of the lake is read, by the URI of its root. Raises ConfigError without a lake, and for options
-    that name other moments; as ``chosen_cut``."""
-    if conf is None or asked != TableQueries():
-        raise ConfigError(
-            "--at is for all tables of a stream at once"
-            if conf is None
-            else "--at and other moments exclude each other",
-            do_next="give --conf" if conf is None else "give --at alone",
-        )
-    cut = chosen_cut(Settings.load(conf), at)
-    behind = f" behind transaction {cut.transaction}" if cut.transaction else ""
-    terminal(stderr=True).print(f"as of {cut.completed}{behind}", markup=False, highlight=False, soft_wrap=True)
-    return cut.commits
 
 
 def _print_counts(tally: ReadTally, form: PrintFormat) -> None:

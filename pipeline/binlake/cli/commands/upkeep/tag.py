@@ -1,4 +1,5 @@
-"""``binlake tag``: cuts of all tables of a stream with a name, kept until they are deleted."""
+"""``binlake cuts`` and ``binlake tag``: the places between two source transactions at which the tables of a stream can
+be read, and those of them that have a name and are kept until they are deleted."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from typing import Annotated
 import typer
 from rich.table import Table as Grid
 
-from binlake.cli.commands.reads.cuts import chosen_cut, stream_cuts
 from binlake.cli.options import LakeConf
 from binlake.cli.table_options import chosen, shared
 from binlake.cli.text import number, say, say_json, terminal
 from binlake.position.tags import Tag, Tags
+from binlake.proof.history.moments import StreamLake
 from binlake.settings import Settings
 from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
@@ -27,11 +28,13 @@ At = Annotated[
     str | None,
     typer.Option(
         "--at",
-        help="The cut behind this transaction, or the newest one that was complete at a time; the newest of all.",
+        help="The cut behind this transaction, at a place of the binlog, or the newest one that was complete at a "
+        "time; the newest of all.",
     ),
 ]
 
 
+_SHOWN = 40
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for every tag.")]
 
 
@@ -39,8 +42,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line for ever
 def create(conf: LakeConf, name: Name, at: At = None, as_json: AsJson = False) -> None:
     """Keep a cut in all tables: none of its files is cleaned, and binlake query --at TAG reads it."""
     settings = Settings.load(conf)
-    newest = stream_cuts(settings)[-1:] if at is None else []
-    cut = newest[0] if newest else chosen_cut(settings, at or "9999-12-31")
+    cut = StreamLake(settings).cut_at(at or "9999-12-31")
     made = _tags(settings).create(name, cut, _tables(settings), getpass.getuser())
     if as_json:
         say_json(_fields(made))
@@ -103,3 +105,27 @@ def _tables(settings: Settings) -> dict[str, HudiTable]:
             raise place.error
         tables[place.storage.uri] = HudiTable.open(place.storage, locking=shared(settings, "tag"))
     return tables
+
+
+def cuts(
+    conf: LakeConf,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON line for every cut.")] = False,
+) -> None:
+    """List the places between two source transactions at which all tables can be read. Changes nothing."""
+    lake = StreamLake(Settings.load(conf))
+    declared = lake.cuts()
+    if as_json:
+        for cut in declared:
+            place = {"completed": cut.completed, "transaction": cut.transaction, "commits": dict(cut.commits)}
+            say_json(place | {"at": lake.words(cut), "missing": dict(cut.missing)})
+        return
+    if not declared:
+        say(lake.why_none())
+        return
+    grid = Grid("complete at", "behind transaction", "tables")
+    for cut in declared[-_SHOWN:]:
+        lacks = f" of {number(len(cut.commits) + len(cut.missing))}" if cut.missing else ""
+        grid.add_row(cut.completed, cut.transaction or "-", f"{number(len(cut.commits))}{lacks}")
+    terminal().print(grid, markup=False)
+    more = f"; the last {_SHOWN} are shown, --json has all" if len(declared) > _SHOWN else ""
+    say(f"{number(len(declared))} cuts{more}")
