@@ -16,7 +16,7 @@ No table has one inside a transaction that a batch has split.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -123,24 +123,25 @@ class Moments:
             cuts.append(cut)
         return cuts
 
-    def at(self, place: Place, tables: Sequence[str] | None = None) -> Cut:
-        """The states of the tables at a place between two transactions. ``tables``: those that matter; None for all."""
-        ways = self._ways if tables is None else {table: self._ways[table] for table in tables}
+    def at(self, place: Place, tables: Collection[str] | None = None) -> Cut:
+        """The states at a place between two transactions. ``tables``: those that matter; None for all. The cut is
+        complete, and has the positions, of all tables that have a state there."""
+        asked = self._ways.keys() if tables is None else tables
         if self._is_torn(place):
-            return Cut(place, {}, NO_OFFSETS, "", None, dict.fromkeys(ways, "a batch has split a transaction there"))
+            return Cut(place, {}, NO_OFFSETS, "", None, dict.fromkeys(asked, "a batch has split a transaction there"))
         all_came = any(leads_to(place, one) for one in self._all_came)
-        states = {table: way.state_at(place, all_came=all_came) for table, way in ways.items()}
+        states = {table: way.state_at(place, all_came=all_came) for table, way in self._ways.items()}
         marks = {table: state for table, state in states.items() if not isinstance(state, str)}
         positions = NO_OFFSETS
         for mark in marks.values():
             positions = positions.furthest(mark.positions)
         return Cut(
             place,
-            {table: mark.commit.requested for table, mark in marks.items()},
+            {table: mark.commit.requested for table, mark in marks.items() if table in asked},
             positions,
             max((mark.commit.completed for mark in marks.values()), default=""),
             self._names.get(_key(place)),
-            {table: state for table, state in states.items() if isinstance(state, str)},
+            {table: state for table, state in states.items() if isinstance(state, str) and table in asked},
         )
 
     def _is_torn(self, place: Place) -> bool:

@@ -17,7 +17,7 @@ from functools import cached_property
 from binlake.decode.changes import SourceTable
 from binlake.position.cuts import Cut, Moments
 from binlake.position.ledger import Ledger
-from binlake.position.record_reader import RecordReader
+from binlake.position.record_reader import RecordKey, RecordReader
 from binlake.position.tags import Tags
 from binlake.position.waymarks import Place, QuarantinedPlace, TableEvidence
 from binlake.settings import Settings
@@ -26,7 +26,7 @@ from binlake.source.binlog.topic import is_binlog
 from binlake.source.offsets import NO_OFFSETS
 from binlake.stream.definitions.learned import Definitions
 from binlake.tables.catalog import CatalogTable, catalog_tables, no_such_table
-from hudilake import Reader, Table
+from hudilake import Commit, Reader, Table
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.format.timeline.instant import RESTORE
 from hudilake.read import Snapshot, TableReader, instant_of
@@ -163,18 +163,22 @@ class StreamLake:
     @cached_property
     def moments(self) -> Moments:
         """The states of the tables. Raises CorruptDataError, StorageError, UnsupportedError."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            histories = list(pool.map(lambda table: Table(table).history(), self.tables.values()))
+        if not any(RecordKey.TRANSACTIONS in commit.extra for history in histories for commit in history):
+            return Moments(self._settings.name, {})
+        mysql = self._settings.source.mysql is not None
         lacks = self._quarantined()
         statements = self._statements()
 
-        def evidence(place: CatalogTable) -> TableEvidence:
+        def evidence(place: CatalogTable, history: list[Commit]) -> TableEvidence:
             table = self.tables[place.storage.uri]
             recorded = RecordReader.newest_of(table)
             repaired = recorded.repaired
-            mysql = self._settings.source.mysql is not None
             carried = max((entry.order for entry in recorded.ddl or ()), default=-1) if mysql else -1
             mine = {place.source, place.called, recorded.origin}
             return TableEvidence(
-                commits=Table(table).history(),
+                commits=history,
                 restores=[one.completion_time or "" for one in table.timeline.completed_actions({RESTORE})],
                 reached=self._reached(place.source),
                 transaction=self._newest_transaction(place.source),
@@ -185,9 +189,8 @@ class StreamLake:
                 binlog=mysql,
             )
 
-        with ThreadPoolExecutor(_THREADS) as pool:
-            known = pool.map(evidence, self._places)
-            return Moments(self._settings.name, dict(zip(self.tables, known, strict=True)))
+        known = map(evidence, self._places, histories)
+        return Moments(self._settings.name, dict(zip(self.tables, known, strict=True)))
 
     def _reached(self, source: SourceTable) -> Place | None:
         """Up to where a table has everything, by the ledger. One that was worked out of the tables' commits does not
