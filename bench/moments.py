@@ -35,7 +35,7 @@ def fed_lake(place: Path, tables: int, commits: int) -> Path:
     names = [f"t{number}" for number in range(tables)]
     with tempfile.TemporaryDirectory(prefix="mo") as data, EmbeddedMariaDB(Path(data)) as server:
         server.execute(f"CREATE USER '{USER}'@'%' IDENTIFIED BY '{PASSWORD}'; GRANT {_RIGHTS} ON *.* TO '{USER}'@'%';")
-        sql = [f"CREATE DATABASE {_DATABASE};"]
+        sql = [f"CREATE DATABASE {_DATABASE}; USE {_DATABASE};"]
         for name in names:
             sql.append(f"CREATE TABLE {_DATABASE}.{name} (id INT PRIMARY KEY, n BIGINT, words VARCHAR(40));")
             sql.append(f"INSERT INTO {_DATABASE}.{name} SELECT seq, seq, 'words' FROM seq_1_to_{_ROWS};")

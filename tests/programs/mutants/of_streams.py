@@ -8,6 +8,7 @@ _ONCE = "tests/binlake/stream/test_exactly_once.py"
 _NAMES = "tests/whole/security/test_names.py"
 _TRANSACTIONS = "tests/binlake/stream/test_transactions.py"
 _CUTS = "tests/binlake/position/test_cuts.py"
+_MOMENTS = "tests/binlake/position/test_moments.py"
 _RUNS = "tests/binlake/stream/test_several_runs.py"
 _XA = "tests/binlake/stream/binlog/test_xa.py"
 
@@ -267,16 +268,44 @@ STREAMS = (
     Mutant(
         "cut-split", "the end of a batch that was split is no cut", "it is one",
         "pipeline/binlake/position/cuts.py",
-        "    if any(one.note.split and one.note.offsets == place for one in every):\n",
-        "    if any(one.note.split and not place for one in every):\n",
+        "        self._splits = [note.offsets for note in notes if note.split]\n",
+        "        self._splits: list[Place] = []\n",
         (f"{_CUTS}::test_a_split_batch_ends_at_no_cut",),
     ),
     Mutant(
         "cut-restored", "a state of which a table had more before it was restored is no cut", "it is one",
-        "pipeline/binlake/position/cuts.py",
-        "        return not begins or (begins[0] is not None and _leads_to(place, begins[0]))\n",
-        "        return not begins or begins[0] is None or _leads_to(place, begins[0])\n",
+        "pipeline/binlake/position/waymarks.py",
+        "        self._starts = [_Start(completed, None) for completed in evidence.restores]\n",
+        "        self._starts: list[_Start] = []\n",
         (f"{_CUTS}::test_nor_before_the_stream_has_noticed",),
+    ),
+    Mutant(
+        "moment-behind", "a table has no state where it has not come to", "it has that of its newest commit",
+        "pipeline/binlake/position/waymarks.py",
+        "                return \"it has not come so far\"\n",
+        "                return mark\n",
+        (f"{_MOMENTS}::test_no_moment_of_a_random_history_is_wrong",),
+    ),
+    Mutant(
+        "moment-statement", "a commit that carries statements out is a state of its own", "it is none",
+        "pipeline/binlake/position/waymarks.py",
+        "            self._take_statements(commit, record, moves=moves)\n",
+        "            assert record is not None\n",
+        (f"{_MOMENTS}::test_a_statement_is_carried_out_before_the_state_behind_it",),
+    ),
+    Mutant(
+        "moment-load", "before the place where a load has read its rows there is no state", "there is one",
+        "pipeline/binlake/position/waymarks.py",
+        "            floors = [*floors, (\"\", _place_of_load(evidence.loaded))]\n",
+        "            floors = [*floors]\n",
+        (f"{_MOMENTS}::test_rows_of_a_load_or_a_repair_are_no_state_before_the_place_where_they_were_read",),
+    ),
+    Mutant(
+        "moment-quarantine", "a table that lacks a quarantined record has no state", "it has one",
+        "pipeline/binlake/position/waymarks.py",
+        "        if self._lacks_at(place, mark, start):\n",
+        "        if self._lacks_at(place, mark, start) is None:\n",
+        (f"{_MOMENTS}::test_a_quarantined_record_is_missing_until_it_is_brought",),
     ),
     Mutant(
         "xa-prepared", "rows of a prepared XA transaction wait for its commit", "they count where they are prepared",
