@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hudilake.commit.commit import OvertakenError
+from hudilake.commit.intent import GroupIntent, Intent
 from hudilake.errors import UnsupportedError
+from hudilake.format.definition.bucket import bucket_ids
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.kind import TableKind
 from hudilake.format.timeline.instant import DELTA_COMMIT
@@ -30,7 +33,7 @@ from tests.hudilake.actors.actors import Part, archiver, cleaner, compactor, wri
 from tests.hudilake.actors.calls import run_by_calls, without_pools
 from tests.hudilake.actors.orders import Actor
 from tests.hudilake.actors.world import World
-from tests.hudilake.lake import ORDER, SCHEMA, config, storage_at, upserts
+from tests.hudilake.lake import ORDER, SCHEMA, config, groups, storage_at, upserts, write
 from tests.hudilake.services.clustering.made import Made, clustering
 from tests.programs.crash_points.works import serially
 from tests.programs.proofs.model.case import Case
@@ -62,9 +65,9 @@ def _restorer(world: World, name: str, rounds: int) -> Actor:
     for number in range(rounds):
         yield "restore"
         table = world.opened(name)
-        for write in [w for w in table.timeline.completed() if w.action == DELTA_COMMIT][number:]:
+        for commit in [w for w in table.timeline.completed() if w.action == DELTA_COMMIT][number:]:
             with contextlib.suppress(UnsupportedError):
-                restore(table, write.requested_time, world.index)
+                restore(table, commit.requested_time, world.index)
                 break
 
 
@@ -84,6 +87,42 @@ def _looking_up(world: World, name: str, rounds: int) -> Actor:
             yield "write"
             made = Made(world.path, table, index=open_index(table))
             results = made.written(instant, upserts([1, 2], order + number, name))
+            yield "commit"
+            try:
+                table.commit(instant, results)
+                done = True
+            except OvertakenError:
+                yield "abort"
+                table.abort(instant)
+
+
+#: By stream the ids that it writes: each those of a bucket of its own, of two.
+_OF_STREAM = {
+    name: [i for i in range(9) if bucket_ids(pa.array([str(i)]), ("id",), 2)[0] == number]
+    for number, name in enumerate(("w1", "w2"))
+}
+
+
+def _stream(world: World, name: str, rounds: int) -> Actor:
+    """A writer that says what it will write, so that another one commits beside it."""
+    yield "start"
+    table = world.opened(name)
+    table.rollback_pending()
+    me = name.removeprefix("next ")
+    for number in range(rounds):
+        changes, done = upserts(_OF_STREAM[me], 100 + number, me), False
+        while not done:
+            yield "refresh"
+            table.refresh()
+            yield "begin"
+            written = groups(table, changes)
+            intent = Intent.of_groups(GroupIntent(one.partition_path, one.file_id) for one in written)
+            try:
+                instant = table.begin(intent)
+            except OvertakenError:
+                continue
+            yield "write"
+            results = write(table, instant, changes)
             yield "commit"
             try:
                 table.commit(instant, results)
@@ -158,14 +197,18 @@ class Cast:
 
     Args:
         rounds: by process.
-        dying: the process that dies at one of its calls; None if nobody does.
+        dying: the processes of which one dies at one of its calls, in turn by run; None if nobody does.
+        each_call: whether it dies at the calls one after the other, by run: before a call, then after it.
+        streams: whether the writers are streams side by side, under the policy ``row``.
         then: by process the rounds that begin when all those before have ended.
         indexed: whether the table has a metadata table.
         looks_up: whether its keys are looked up, so that rows may go to any file group.
     """
 
     rounds: Mapping[str, int]
-    dying: str | None = None
+    dying: str | tuple[str, ...] | None = None
+    each_call: bool = False
+    streams: bool = False
     then: Sequence[Mapping[str, int]] = ()
     indexed: bool = True
     looks_up: bool = False
@@ -175,6 +218,11 @@ class Cast:
         """The processes."""
         named = [name.removeprefix("next ") for together in (self.rounds, *self.then) for name in together]
         return list(dict.fromkeys(named))
+
+    @property
+    def mortal(self) -> tuple[str, ...]:
+        """The processes that may die."""
+        return (self.dying,) if isinstance(self.dying, str) else self.dying or ()
 
     def case(self) -> Case:
         """The histories of the model in which such runs must be found."""
@@ -186,17 +234,22 @@ class Cast:
             indexed=self.indexed,
             apart=True,
             crashes=int(self.dying is not None),
-            mortal=(self.dying,) if self.dying is not None else (),
+            mortal=self.mortal,
+            groups=(1, 2) if self.streams else (1,),
+            wants={"w1": (1,), "w2": (2,)} if self.streams else {},
+            policy="row" if self.streams else "queue",
             max_time=99,
         )
 
     def trace(self, place: Path, seed: int) -> Trace:
         """One run, whose turns change at single storage calls by chance; a dead process has a successor."""
-        kind = _LOOKED_UP if self.looks_up else config(buckets=1)
+        kind = _LOOKED_UP if self.looks_up else config(buckets=1 + self.streams, partitioned=not self.streams)
         HudiTable.create(storage_at(place), kind, SCHEMA, _INDEX if self.indexed else None)
-        world = TracedWorld(place, indexed=self.indexed, observer=Observer(looks_up=self.looks_up))
-        if self.dying is not None:
-            world.dying[self.dying] = (3 + 7 * seed % 37, seed % 2 == 0)
+        observer = Observer(looks_up=self.looks_up, by_bucket=self.streams)
+        world = TracedWorld(place, indexed=self.indexed, observer=observer, policy="row" if self.streams else "queue")
+        if mortal := self.mortal:
+            at = seed // 2 if self.each_call else 3 + 7 * (seed // len(mortal)) % 37
+            world.dying[mortal[seed % len(mortal)]] = (at, seed % 2 == 0)
         for together in (self.rounds, *self.then):
             failures = run_by_calls(world, self._parts(together), seed).failures
             for name in [name for name, failure in failures.items() if isinstance(failure, Killed)]:
@@ -209,7 +262,9 @@ class Cast:
         parts: dict[str, tuple[Part, int]] = {}
         for name, number in rounds.items():
             role, part = ROLES[name.removeprefix("next ")]
-            parts[name] = (_looking_up if self.looks_up and role == "writer" else part, number)
+            if role == "writer":
+                part = _stream if self.streams else _looking_up if self.looks_up else part
+            parts[name] = (part, number)
         return parts
 
 
@@ -246,6 +301,12 @@ CASTS: Mapping[str, tuple[Cast, int]] = {
     "a writer and a clustering": (Cast({"w1": 3, "l": 2}, looks_up=True), 12),
     "a restore": (Cast({"w1": 3, "k": 1}, then=({"x": 1}, {"next w1": 1})), 8),
     "a restore that dies": (Cast({"w1": 3}, "x", then=({"x": 1}, {"next w1": 1})), 12),
+    "rounds": (Cast({"w1": 2, "w2": 2}, ("w1", "w2")), 24),
+    "streams": (Cast({"w1": 2, "w2": 2}, "w1", streams=True), 24),
+    "service": (Cast({"w1": 2, "w2": 1, "k": 1}, ("w1", "w2", "k")), 6),
+    "crash points of a writer": (Cast({"w1": 2}, "w1", each_call=True), 60),
+    "crash points of a compaction": (Cast({"w1": 2}, "k", each_call=True, then=({"k": 1}, {"next w1": 1})), 60),
+    "crash points of a restore": (Cast({"w1": 3}, "x", each_call=True, then=({"x": 1}, {"next w1": 1})), 60),
 }
 
 
@@ -257,6 +318,20 @@ def recorded(cast: Cast, place: Path, seeds: Iterable[int]) -> list[Trace]:
 
 
 def unlike(case: Case, traces: Sequence[Trace]) -> list[str]:
-    """Which traces are no histories of the model, and the first call that it cannot make, in words."""
-    reached = zip(followed(case, traces), traces, strict=True)
-    return [f"trace {n}, call {at + 1}: {trace[at]}" for n, (at, trace) in enumerate(reached) if at < len(trace)]
+    """Which traces are no histories of the model, and the first call that it cannot make, in words. The control: the
+    first trace without one of its calls is none."""
+    *reached, control = followed(case, [*traces, (broken := without_a_call(traces[0]))])
+    found = [
+        f"trace {n}, call {at + 1}: {trace[at]}"
+        for n, (at, trace) in enumerate(zip(reached, traces, strict=True))
+        if at < len(trace)
+    ]
+    return [*found, *(["the control, with a call left out, is a history too"] if control == len(broken) else [])]
+
+
+def without_a_call(trace: Trace) -> Trace:
+    """The trace without one in its middle that the model cannot leave out."""
+    middle = len(trace) // 2
+    needed = [n for n in range(1, len(trace) - 1) if not trace[n].soft and trace[n + 1].shows != trace[n - 1].shows]
+    left_out = min(needed, key=lambda n: abs(n - middle))
+    return [*trace[:left_out], *trace[left_out + 1 :]]

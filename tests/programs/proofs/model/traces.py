@@ -84,11 +84,13 @@ class Observer:
         seen: what changed.
         holder: who has the lock, or "".
         looks_up: whether a base file that a commit writes has its rows, as in a table whose keys are looked up.
+        by_bucket: whether file groups have the numbers of their buckets, from 1, and not of their turns.
     """
 
     seen: list[Seen] = field(default_factory=list)
     holder: str = ""
     looks_up: bool = False
+    by_bucket: bool = False
     _files: set[str] = field(default_factory=set)
     _groups: dict[str, int] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
@@ -132,7 +134,7 @@ class Observer:
         """Whether a file is of the empty commit that a rollback makes before a table's first one."""
         name = path.removeprefix(f"{TIMELINE_PATH}/")
         instant = parse_name(name) if name != path else None
-        if instant is None or instant.completed or instant.action != "deltacommit":
+        if instant is None or instant.action != "deltacommit" or instant.requested_time > min(self._instants()):
             return False
         return bool(self.seen) and any(one.act == "roll" and one.st == "inf" for one in self.seen[-1].shows)
 
@@ -194,6 +196,8 @@ class Observer:
         return 1 + sum(one.completed and _ACTIONS[one.action] == "clus" for one in instants.values())
 
     def _group(self, file_id: str, turn: int = 0) -> int:
+        if self.by_bucket:
+            return 1 + int(file_id[:8])
         return self._groups.setdefault(file_id, 10 * turn + 1 if turn else len(self._groups) + 1)
 
 
