@@ -311,10 +311,10 @@ CASTS: Mapping[str, tuple[Cast, int]] = {
 
 
 def recorded(cast: Cast, place: Path, seeds: Iterable[int]) -> list[Trace]:
-    """The traces of runs below a directory."""
+    """The traces of runs below a directory, each once however many runs have it."""
     with pytest.MonkeyPatch.context() as patch:
         without_pools(patch)
-        return [cast.trace(place / str(seed), seed) for seed in seeds]
+        return list(dict.fromkeys(tuple(cast.trace(place / str(seed), seed)) for seed in seeds))
 
 
 def unlike(case: Case, traces: Sequence[Trace]) -> list[str]:

@@ -85,4 +85,6 @@ def _traces(task: Task) -> Iterator[Verdict]:
             calls = sum(map(len, traces))
             reason = "no history of the model" if wrong else ""
             outcome = Outcome.WRONG if wrong else Outcome.EQUAL
-            yield Verdict(source, outcome, reason, f"{runs} runs, {calls} calls; {'; '.join(wrong)[:1000]}")
+            yield Verdict(
+                source, outcome, reason, f"{runs} runs, {len(traces)} traces, {calls} calls; {'; '.join(wrong)[:1000]}"
+            )
