@@ -306,7 +306,7 @@ CASTS: Mapping[str, tuple[Cast, int]] = {
     "service": (Cast({"w1": 2, "w2": 1, "k": 1}, ("w1", "w2", "k")), 6),
     "crash points of a writer": (Cast({"w1": 2}, "w1", each_call=True), 60),
     "crash points of a compaction": (Cast({"w1": 2}, "k", each_call=True, then=({"k": 1}, {"next w1": 1})), 60),
-    "crash points of a restore": (Cast({"w1": 3}, "x", each_call=True, then=({"x": 1}, {"next w1": 1})), 60),
+    "crash points of a restore": (Cast({"w1": 3}, "x", each_call=True, then=({"x": 1}, {"next w1": 1})), 80),
 }
 
 
