@@ -134,7 +134,9 @@ class Observer:
         """Whether a file is of the empty commit that a rollback makes before a table's first one."""
         name = path.removeprefix(f"{TIMELINE_PATH}/")
         instant = parse_name(name) if name != path else None
-        if instant is None or instant.action != "deltacommit" or instant.requested_time > min(self._instants()):
+        if instant is None or instant.action != "deltacommit":
+            return False
+        if instant.completed and instant.requested_time in self._data(self._instants())[0]:
             return False
         return bool(self.seen) and any(one.act == "roll" and one.st == "inf" for one in self.seen[-1].shows)
 
