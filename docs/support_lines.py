@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from binlake.stream.spark.jars import KAFKA_CONNECTORS
+from binlake.stream.spark.jars import NEWEST_PYTHON
 from tests.line_results import LineRun, known_runs
 from tests.paths import ROOT
 
@@ -19,13 +19,12 @@ _BEGIN, _END = "<!-- lines: make docs writes this table -->\n", "<!-- end of lin
 def table() -> str:
     """A row for each supported line of Spark as it is locked, a column for each Python."""
     runs = {(run.spark, run.python): run for run in known_runs()}
-    pythons = sorted({python for _, python in runs}, key=lambda p: int(p.split(".")[1]))
-    rows = [locked(line) for line in KAFKA_CONNECTORS]
+    pythons = sorted({python for _, python in runs}, key=_numbers)
     lines = ["| Spark | " + " | ".join(f"Python {python}" for python in pythons) + " |"]
     lines += ["| --- |" + " --- |" * len(pythons)]
-    for spark in rows:
-        cells = [runs.get((spark, python)) for python in pythons]
-        words = ["not run" if run is None else _word(run) for run in cells]
+    for line, newest in NEWEST_PYTHON.items():
+        spark = locked(line)
+        words = [_word(runs.get((spark, python))) if _numbers(python) <= newest else "refused" for python in pythons]
         lines.append(f"| {spark} | " + " | ".join(words) + " |")
     return "\n".join(lines) + "\n"
 
@@ -37,7 +36,13 @@ def locked(line: str) -> str:
     return str(version)
 
 
-def _word(run: LineRun) -> str:
+def _numbers(python: str) -> tuple[int, ...]:
+    return tuple(map(int, python.split(".")))
+
+
+def _word(run: LineRun | None) -> str:
+    if run is None:
+        return "not run"
     failed = f", failed: {', '.join(run.failed)}" if run.failed else ""
     return f"{run.passed} passed{failed}, {run.day}"
 

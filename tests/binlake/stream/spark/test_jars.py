@@ -107,6 +107,25 @@ def test_a_spark_without_a_known_connector_is_refused(monkeypatch: pytest.Monkey
     assert ", ".join(KAFKA_CONNECTORS) in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("spark", "python", "says"),
+    [
+        ("3.5.7", (3, 14), "Next: take Python 3.11 to 3.13, or a pyspark of the lines 4.0, 4.1, 4.2, 4.3"),
+        ("4.3.0", (3, 15), "Next: take Python 3.11 to 3.14"),
+    ],
+)
+def test_a_python_that_a_line_of_spark_is_not_known_to_run_on_is_refused(
+    monkeypatch: pytest.MonkeyPatch, spark: str, python: tuple[int, int], says: str
+) -> None:
+    monkeypatch.setattr(pyspark, "__version__", spark)
+    monkeypatch.setattr(sys, "version_info", (*python[:1], python[1] - 1, 0, "final", 0))
+    assert spark_line() == spark.rpartition(".")[0]
+    monkeypatch.setattr(sys, "version_info", (*python, 0, "final", 0))
+    with pytest.raises(UnsupportedError, match=rf"Spark {spark} is not supported on Python 3\.{python[1]}") as raised:
+        spark_line()
+    assert str(raised.value).endswith(says)
+
+
 def test_a_cache_that_cannot_be_made_is_told(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("no directory")
     monkeypatch.setenv("BINLAKE_CACHE", str(tmp_path / "file"))
