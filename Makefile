@@ -40,6 +40,10 @@ LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-h
 # Tests start some hundred Python processes. Each would compile all modules again where the environment forbids to keep them.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Spark's pipelines, which a test compares with history tables, need Spark Connect. What lines/requirements.lock has already.
+CONNECT := grpcio grpcio-status googleapis-common-protos
+IN_LINES := -c lines/requirements.lock --no-emit-package typing-extensions --no-emit-package zstandard
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-rest test-all test-nightly test-fast test-lines test-python test-trino test-mysql lint audit docs format soak fuzz mutants oracle proofs bench package image-binlake image-test-broker lock venv install clean
@@ -149,7 +153,9 @@ lock: venv  ## resolve the three pyproject.toml again into the requirements*.loc
 	echo 'pyspark==3.5.7' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --all-extras pyproject.toml - -o requirements.lock
 	echo 'pyspark==3.5.7' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) pyproject.toml - -o requirements-binlake.lock
 	$(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) --no-emit-package pyspark --no-emit-package py4j --extra console --extra demo --extra test --extra postgresql --extra glue pyproject.toml -o lines/requirements.lock
-	for line in $(filter-out 3.5,$(LINES)); do echo "pyspark==$$line.*" | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) --no-annotate $(UPGRADE) - -o lines/spark-$$line.lock; done
+	for line in $(filter-out 3.5,$(LINES)); do \
+	  printf '%s\n' "pyspark==$$line.*" $$([ $$line != 4.3 ] || echo $(CONNECT)) | \
+	  $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(IN_LINES) --no-annotate $(UPGRADE) - -o lines/spark-$$line.lock; done
 	printf 'setuptools>=75,<83\nwheel\n' | $(VENV)/bin/uv pip compile $(LOCK_FLAGS) $(UPGRADE) - -o requirements-build.lock
 
 venv: $(VENV)/.installed  ## the virtual environment in .venv, from the lock: for tests, the demo and everything else
