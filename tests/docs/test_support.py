@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from binlake.stream.spark.jars import KAFKA_CONNECTORS
+from binlake.stream.spark.jars import KAFKA_CONNECTORS, NEWEST_PYTHON
 from docs import support_lines
 from docs.support_lines import locked
 from tests import line_results
@@ -35,6 +35,12 @@ def test_nothing_is_recorded_of_what_is_not_supported_or_did_not_pass() -> None:
     supported = {locked(line) for line in KAFKA_CONNECTORS}
     assert {run.spark for run in known_runs()} <= supported
     assert [run for run in known_runs() if run.failed or not run.day] == []
+
+
+def test_a_line_of_spark_takes_the_pythons_that_it_has_passed_on() -> None:
+    for line, newest in NEWEST_PYTHON.items():
+        run_on = {run.python for run in known_runs() if run.line == line and not run.failed}
+        assert max(tuple(map(int, python.split("."))) for python in run_on) == newest, line
 
 
 def test_the_package_takes_the_lines_and_no_others() -> None:

@@ -184,7 +184,8 @@ else:
             child.send_signal(signal.SIGKILL)
             child.wait()
         assert written >= 6
-        begun(session, table, tmp_path / "kept").awaitTermination()
+        for _ in range(1 if BOUNDED else 2):  # before Spark 4.2 a run ends behind the batch that a death left
+            begun(session, table, tmp_path / "kept").awaitTermination()
         batches = changes_kept(tmp_path / "kept")
         assert len(batches) > 3
         assert in_order([one for batch in batches for one in batch]) == in_order(changes_of(table.changes("")))
