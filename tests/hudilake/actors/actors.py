@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 from hudilake.commit.commit import OvertakenError
 from hudilake.errors import LostOwnershipError
+from hudilake.format.files.file_group_write import WriteResult
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
 from hudilake.services.compaction import (
@@ -49,22 +50,27 @@ def write_batches(world: World, name: str, batches: Batches) -> Actor:
     table = world.opened(name)
     table.rollback_pending()
     for changes in batches:
-        done = False
-        while not done:
+        completed = None
+        while completed is None:
             yield "refresh"
             table.refresh()
             yield "begin"
             instant = table.begin()
             yield "write"
-            results = write(table, instant, changes)
-            yield "commit"
-            try:
-                world.told[table.commit(instant, results)] = changes
-                done = True
-            except OvertakenError:
-                yield "abort"
-                table.abort(instant)
+            completed = yield from committed(table, instant, write(table, instant, changes))
+        world.told[completed] = changes
         assert table.maintain() is None
+
+
+def committed(table: HudiTable, instant: str, results: Sequence[WriteResult]) -> Generator[str, None, str | None]:
+    """Commit. Returns the completion time; None if another writer was faster, and the instant is given up."""
+    yield "commit"
+    try:
+        return table.commit(instant, results)
+    except OvertakenError:
+        yield "abort"
+        table.abort(instant)
+        return None
 
 
 def compactor(world: World, name: str, rounds: int) -> Actor:

@@ -29,7 +29,7 @@ from hudilake.services.clustering.scheduling import schedule
 from hudilake.services.restore import finish_pending_restores, restore
 from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable
-from tests.hudilake.actors.actors import Part, archiver, cleaner, compactor, write_batches
+from tests.hudilake.actors.actors import Part, archiver, cleaner, committed, compactor, write_batches
 from tests.hudilake.actors.calls import run_by_calls, without_pools
 from tests.hudilake.actors.orders import Actor
 from tests.hudilake.actors.world import World
@@ -87,13 +87,7 @@ def _looking_up(world: World, name: str, rounds: int) -> Actor:
             yield "write"
             made = Made(world.path, table, index=open_index(table))
             results = made.written(instant, upserts([1, 2], order + number, name))
-            yield "commit"
-            try:
-                table.commit(instant, results)
-                done = True
-            except OvertakenError:
-                yield "abort"
-                table.abort(instant)
+            done = (yield from committed(table, instant, results)) is not None
 
 
 #: By stream the ids that it writes: each those of a bucket of its own, of two.
@@ -123,13 +117,7 @@ def _stream(world: World, name: str, rounds: int) -> Actor:
                 continue
             yield "write"
             results = write(table, instant, changes)
-            yield "commit"
-            try:
-                table.commit(instant, results)
-                done = True
-            except OvertakenError:
-                yield "abort"
-                table.abort(instant)
+            done = (yield from committed(table, instant, results)) is not None
 
 
 def _clusterer(world: World, name: str, rounds: int) -> Actor:
