@@ -57,7 +57,7 @@ def make_first(
     if not is_first(timeline, requested_time):
         return
     millis = parse_instant(requested_time)
-    millis -= 2 - millis % 2  # an odd one, as everything has that happens under the lock
+    millis -= 1 + millis % 2  # an odd one, which no commit of rows begins at: one may be about to begin just before
     while timeline.find(format_instant(millis)) is not None:
         millis -= 2
     completed = Instant(format_instant(millis), action, State.COMPLETED, clock.next())

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hudilake import clock
+from hudilake.clock import now_ms, parse_instant
 from hudilake.commit import late_files
+from hudilake.commit.commit import OvertakenError
 from hudilake.format.files.names import marker_path
 from hudilake.format.timeline.instant import DELTA_COMMIT, ROLLBACK
 from hudilake.format.timeline.timeline import Timeline
@@ -97,6 +100,27 @@ def test_a_commit_before_it_is_made_once(tmp_path: Path) -> None:
     table = opened(tmp_path)
     table.abort(table.begin())
     assert len(Timeline.load(storage_at(tmp_path)).completed()) == 1
+
+
+@indexed
+def test_a_commit_before_it_has_no_time_of_a_writer_that_is_about_to_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, indexed: bool
+) -> None:
+    new_table(tmp_path, MetadataConfig() if indexed else None)
+    slow = opened(tmp_path)
+    earlier = now_ms() // 2 * 2 + 1000
+    monkeypatch.setattr(clock, "now_ms", lambda: earlier + 2)
+    dead = opened(tmp_path).begin()
+    assert opened(tmp_path).rollback_pending() == [dead]
+    monkeypatch.setattr(clock, "now_ms", lambda: earlier)
+    instant = slow.begin()
+    assert parse_instant(instant) == parse_instant(dead) - 2
+    assert not Timeline.load(storage_at(tmp_path)).is_completed(instant)
+    check(tmp_path, Model())
+    with pytest.raises(OvertakenError):
+        slow.commit(instant, write(slow, instant, LOST))
+    slow.abort(instant)
+    check(tmp_path, kept(tmp_path))
 
 
 def archived(path: Path, files: dict[str, bytes]) -> Model:
