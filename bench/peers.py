@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from bench.events import Shape
-from binlake.stream.spark.jars import SPARK_PROVIDES, resolve
+from binlake.stream.spark.jars import resolve
+from binlake.stream.spark.lines import SPARK_PROVIDES
 from embedded.jars import DELTA, PAIMON, spark_packages
 
 #: Additional columns of a change: whether the key is deleted, and the order of a key's changes.

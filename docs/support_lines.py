@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from binlake.stream.spark.jars import NEWEST_PYTHON
+from binlake.stream.spark.lines import SPARK_LINES
 from tests.line_results import LineRun, known_runs
 from tests.paths import ROOT
 
@@ -22,9 +22,12 @@ def table() -> str:
     pythons = sorted({python for _, python in runs}, key=_numbers)
     lines = ["| Spark | " + " | ".join(f"Python {python}" for python in pythons) + " |"]
     lines += ["| --- |" + " --- |" * len(pythons)]
-    for line, newest in NEWEST_PYTHON.items():
+    for line, known in SPARK_LINES.items():
         spark = locked(line)
-        words = [_word(runs.get((spark, python))) if _numbers(python) <= newest else "refused" for python in pythons]
+        words = [
+            _word(runs.get((spark, python))) if _numbers(python) <= known.newest_python else "refused"
+            for python in pythons
+        ]
         lines.append(f"| {spark} | " + " | ".join(words) + " |")
     return "\n".join(lines) + "\n"
 

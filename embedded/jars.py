@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from binlake.stream.spark.jars import SPARK_PROVIDES, kafka_connector, resolve, spark_line
+from binlake.stream.spark.jars import kafka_connector, resolve
+from binlake.stream.spark.lines import SPARK_PROVIDES, spark_line
 from hudilake.errors import UnsupportedError
 
 KAFKA_BROKER = ("org.apache.kafka:kafka_2.13:3.9.1", "org.slf4j:slf4j-simple:1.7.36")

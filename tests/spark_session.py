@@ -16,8 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from binlake.settings import Settings
-from binlake.stream.spark.jars import spark_line
 from binlake.stream.spark.java import find_java
+from binlake.stream.spark.lines import spark_line
 from binlake.stream.spark.session import spark_session
 from embedded.jars import spark_packages
 from tests.judges.hudi_spark import HudiSpark

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from binlake.stream.spark.jars import KAFKA_CONNECTORS, NEWEST_PYTHON
+from binlake.stream.spark.lines import SPARK_LINES
 from docs import support_lines
 from docs.support_lines import locked
 from tests import line_results
@@ -32,20 +32,20 @@ def test_the_lines_that_ci_runs_passed_as_they_are_locked() -> None:
 
 
 def test_nothing_is_recorded_of_what_is_not_supported_or_did_not_pass() -> None:
-    supported = {locked(line) for line in KAFKA_CONNECTORS}
+    supported = {locked(line) for line in SPARK_LINES}
     assert {run.spark for run in known_runs()} <= supported
     assert [run for run in known_runs() if run.failed or not run.day] == []
 
 
 def test_a_line_of_spark_takes_the_pythons_that_it_has_passed_on() -> None:
-    for line, newest in NEWEST_PYTHON.items():
+    for line, known in SPARK_LINES.items():
         run_on = {run.python for run in known_runs() if run.line == line and not run.failed}
-        assert max(tuple(map(int, python.split("."))) for python in run_on) == newest, line
+        assert max(tuple(map(int, python.split("."))) for python in run_on) == known.newest_python, line
 
 
 def test_the_package_takes_the_lines_and_no_others() -> None:
     (bounds,) = [one for one in PROJECT["dependencies"] if one.startswith("pyspark")]
-    major, minor = list(KAFKA_CONNECTORS)[-1].split(".")
+    major, minor = list(SPARK_LINES)[-1].split(".")
     assert bounds == f"pyspark>={locked('3.5')},<{major}.{int(minor) + 1}"
 
 

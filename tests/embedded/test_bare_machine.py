@@ -17,7 +17,7 @@ from typing import Any, cast
 import pytest
 from _pytest.mark.expression import Expression
 
-from binlake.stream.spark.jars import connector_coordinate
+from binlake.stream.spark.lines import connector_coordinate
 from embedded.jars import DEBEZIUM, ECLIPSE_COMPILER, HBASE, HDFS, HIVE_METASTORES, HUDI_BUNDLE, KAFKA_BROKER, MARIADB
 from embedded.mariadb_programs import INSIDE
 from tests.embedded.maven_repository import publish, repository_environment

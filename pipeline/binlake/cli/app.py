@@ -290,6 +290,9 @@ def main() -> None:
     """Run the command. An error that binlake raised on purpose becomes a line and its exit code; of any other one the
     traceback goes to a file, and a line says to which. With --debug tracebacks are printed."""
     debug = "--debug" in sys.argv[1:]
+    _fill_closed_streams()
+    if sys.stdout is None:
+        _end(ConfigError("standard output is closed", do_next="direct it to a file, or to /dev/null"), debug=False)
     if debug:  # of Spark's log too
         os.environ.setdefault("BINLAKE_SPARK_LOG", "console")
     try:
@@ -304,6 +307,21 @@ def main() -> None:
             raise
         _end(foreseen or _unexpected(error), debug=False)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fill_closed_streams() -> None:
+    """Give numbers 0 to 2 to nothing, where a caller has closed them: the next file opened would get one, so what
+    Spark's JVM prints would land in a data file."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8")  # noqa: SIM115 (as long as the process)
 
 
 def _usage(error: Exception) -> ConfigError | None:

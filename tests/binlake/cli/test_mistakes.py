@@ -25,6 +25,7 @@ from binlake.position.lease import StreamLease
 from demo.produce import create_topics
 from embedded.postgresql import USER
 from hudilake.clock import new_uuid
+from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
 from tests.binlake.cli.fed_lake import FedLake
 from tests.binlake.cli.mistakes import BINLOG, COMMANDS, HEAD, SETTINGS, Mistake, SettingsMistake
@@ -261,6 +262,24 @@ def test_an_output_that_has_no_room(places: dict[str, str], words: str) -> None:
         )
     assert done.stderr == "error: cannot write: No space left on device. Next: free space or raise the quota\n"
     assert done.returncode == 75
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- <&-"])
+@pytest.mark.parametrize("words", ["tables {conf}", "--version"])
+def test_an_output_that_is_closed(places: dict[str, str], words: str, closed: str) -> None:
+    program = str(Path(sys.executable).with_name("binlake"))
+    command = f"exec {program} {words.format(**places)} {closed}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == "error: standard output is closed. Next: direct it to a file, or to /dev/null\n"
+    assert done.returncode == ConfigError.exit_code
+
+
+def test_no_file_gets_the_number_of_a_closed_stream() -> None:
+    """Whose messages would land in it."""
+    block = "import os, binlake.cli.app as a; a._fill_closed_streams(); print(os.open('/dev/zero', os.O_RDONLY) > 2)"
+    command = f'exec {sys.executable} -c "{block}" <&- 2>&-'
+    done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, text=True, check=False)
+    assert done.stdout == "True\n"
 
 
 def test_the_program_prints_the_same_line_without_java(tmp_path: Path) -> None:

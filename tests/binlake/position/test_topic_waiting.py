@@ -42,7 +42,7 @@ def test_the_wait_ends_when_the_connector_has_made_the_topics(
         assert len(said) == 1
         assert said[0].startswith(f"waiting up to 300 s for topics: there is no {prefix}")
         create_topics(kafka.bootstrap_servers, {prefix: 1, f"{prefix}.shop.a": 1})
-        thread.join(60)
+        thread.join(600)
     assert not thread.is_alive()
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from binlake.stream.spark.jars import resolve_archive, spark_line
+from binlake.stream.spark.jars import resolve_archive
+from binlake.stream.spark.lines import spark_line
 from tests.binlake.stream.test_history import FILE, HISTORY, Feed, versions
 from tests.judges import hudi_rs
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from binlake.stream.spark.jars import spark_line
+from binlake.stream.spark.lines import spark_line
 from embedded.jars import spark_packages
 from tests.paths import ROOT
 

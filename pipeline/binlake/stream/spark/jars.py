@@ -12,7 +12,6 @@ import importlib.util
 import logging
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,77 +19,10 @@ from xml.sax.saxutils import quoteattr
 
 from binlake.stream.spark.cache import cached
 from binlake.stream.spark.java import find_java
-from hudilake.errors import ConfigError, TransientError, UnsupportedError
+from binlake.stream.spark.lines import SPARK_PROVIDES, connector_coordinate, spark_line
+from hudilake.errors import ConfigError, TransientError
 
 _log = logging.getLogger(__name__)
-
-# The lines of Spark that binlake runs on. Spark 3.5 plans batches by its Kafka connector, a set of jars. Spark 4 has
-# data sources in Python, so there binlake plans them itself (``offset_source.py``) and needs no jars.
-
-#: Line -> its Kafka connector, the newest whose token provider was published with it everywhere (measured).
-KAFKA_CONNECTORS: dict[str, str | None] = {
-    "3.5": "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7",
-    "4.0": None,
-    "4.1": None,
-    "4.2": None,
-    "4.3": None,
-}
-
-
-#: Line -> the newest Python that the short suite passes on (``lines/results.json``). What Spark 3.5 sends to its tasks
-#: it cannot write on 3.14: its own copy of cloudpickle does not come to an end (measured).
-NEWEST_PYTHON = {"3.5": (3, 13), "4.0": (3, 14), "4.1": (3, 14), "4.2": (3, 14), "4.3": (3, 14)}
-
-
-def spark_line() -> str:
-    """The line of this Python's PySpark (``3.5``). Raises UnsupportedError for a line that is not known here, and for
-    one that is not known to run on this Python."""
-    from pyspark import __version__ as version  # its own word: a cluster's PySpark was not installed by pip
-
-    line = ".".join(version.split(".")[:2])
-    if line not in KAFKA_CONNECTORS:
-        lines = ", ".join(KAFKA_CONNECTORS)
-        raise UnsupportedError(f"Spark {version} is not supported", do_next=f"install a pyspark of the lines {lines}")
-    this, newest = sys.version_info[:2], NEWEST_PYTHON[line]
-    if this > newest:
-        lines = ", ".join(one for one, python in NEWEST_PYTHON.items() if python >= this)
-        python = f"Python 3.11 to {newest[0]}.{newest[1]}"
-        raise UnsupportedError(
-            f"Spark {version} is not supported on Python {this[0]}.{this[1]}",
-            do_next=f"take {python}, or a pyspark of the lines {lines}" if lines else f"take {python}",
-        )
-    return line
-
-
-def connector_coordinate() -> str | None:
-    """The Kafka connector of the installed PySpark; None if it needs none. Raises as ``spark_line``."""
-    return KAFKA_CONNECTORS[spark_line()]
-
-
-def check_fetch(fetch: str) -> None:
-    """Raise ConfigError where ``kafka.fetch`` wants Spark's Kafka source and the installed line has none."""
-    if fetch == "spark" and connector_coordinate() is None:
-        raise ConfigError(
-            f"kafka.fetch: spark needs Spark 3.5; this is {spark_line()}, where tasks fetch by themselves",
-            do_next="leave out kafka.fetch",
-        )
-
-
-# Spark has these on its class path already; a second copy is 50 MB of download and a version conflict.
-SPARK_PROVIDES = (
-    "org.apache.hadoop:*",
-    "org.apache.hive:*",
-    "org.apache.spark:spark-tags_2.12",
-    "org.apache.spark:spark-tags_2.13",
-    "org.scala-lang:*",
-    "org.scala-lang.modules:*",
-    "org.slf4j:*",
-    "org.lz4:*",
-    "org.xerial.snappy:*",
-    "com.github.luben:*",
-    "com.google.code.findbugs:*",
-    "commons-logging:*",
-)
 
 _ATTEMPTS = 4
 _PAUSE_S = 2.0

@@ -23,7 +23,7 @@ from binlake.source.java_client import java_properties
 from binlake.source.offsets import Offsets
 from binlake.source.planner import PlannedTopics
 from binlake.source.positions import end_offsets
-from binlake.stream.spark.jars import check_fetch, connector_coordinate
+from binlake.stream.spark.lines import check_fetch, connector_coordinate
 from hudilake.errors import ConfigError
 
 _ASK_S = 60.0

@@ -6,7 +6,6 @@ import hashlib
 import importlib.util
 import logging
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -15,9 +14,11 @@ from pyspark.sql import SparkSession
 from binlake.settings import Settings
 from binlake.stream.spark.cache import log_file
 from binlake.stream.spark.class_archive import archive_options, make_archive
-from binlake.stream.spark.jars import connector_coordinate, kafka_connector, spark_line
+from binlake.stream.spark.jars import kafka_connector
 from binlake.stream.spark.java import find_java_of, java_environment
+from binlake.stream.spark.lines import connector_coordinate, spark_line
 from hudilake.errors import ConfigError
+from hudilake.storage.redaction import without_passwords
 
 _log = logging.getLogger(__name__)
 
@@ -31,8 +32,6 @@ _LEAN_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _OWN_RESOLVER = {"spark.jars.ivySettings", "spark.jars.repositories", "spark.jars.ivy"}
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _POOLS = Path(__file__).with_name("pools.xml")
-#: The password in an address, and what comes before it.
-_PASSWORD = re.compile(r"(//[^/@\s:]*:)[^/@\s]*@")
 
 
 def spark_session(settings: Settings) -> SparkSession:
@@ -51,22 +50,17 @@ def spark_session(settings: Settings) -> SparkSession:
         builder = builder.master(settings.spark.master)
     for name, value in conf.items():
         builder = builder.config(name, value)
-    _log.info("starting Spark: %s", _without_password(settings.spark.master or "in the JVM of spark-submit"))
+    _log.info("starting Spark: %s", without_passwords(settings.spark.master or "in the JVM of spark-submit"))
     try:
         session = builder.getOrCreate()
     except Exception as error:  # of many types: no JVM, no jars, no master
         raise ConfigError(
-            f"no Spark session: {_without_password(str(error))}",
+            f"no Spark session: {without_passwords(str(error))}",
             do_next="check JAVA_HOME (Java 17) and the spark section of the settings",
         ) from error
     session.sparkContext.setLogLevel("WARN")
     _silence_accumulators(session)
     return session
-
-
-def _without_password(text: str) -> str:
-    """The text without the passwords of addresses in it: ``spark.master`` may have one."""
-    return _PASSWORD.sub(r"\1***@", text)
 
 
 def _silence_accumulators(session: SparkSession) -> None:

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import hudilake
 from binlake.stream.spark.changes_source import NAME, ChangeOptions, register_changes
-from binlake.stream.spark.jars import spark_line
+from binlake.stream.spark.lines import spark_line
 from binlake.stream.spark.tasks import cause_of
 from examples.live_totals.totals import follow
 from hudilake import RetentionPolicy

@@ -11,7 +11,8 @@ import pyspark
 import pytest
 
 from binlake.stream.spark import jars
-from binlake.stream.spark.jars import KAFKA_CONNECTORS, kafka_connector, pyspark_jars, resolve, spark_line
+from binlake.stream.spark.jars import kafka_connector, pyspark_jars, resolve
+from binlake.stream.spark.lines import SPARK_LINES, spark_line
 from embedded.jars import spark_packages
 from hudilake.errors import ConfigError, TransientError, UnsupportedError
 from tests.embedded.maven_repository import publish, repository_environment
@@ -104,7 +105,7 @@ def test_a_spark_without_a_known_connector_is_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr(pyspark, "__version__", "9.9.1")
     with pytest.raises(UnsupportedError, match=r"Spark 9\.9\.1") as raised:
         spark_packages()
-    assert ", ".join(KAFKA_CONNECTORS) in str(raised.value)
+    assert ", ".join(SPARK_LINES) in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_the_connector_is_of_sparks_line_and_brings_nothing_that_spark_has() -> 
 
     found = kafka_connector()
     connectors = [path for path in found if path.name.startswith("spark-sql-kafka-0-10") and f"-{line}." in path.name]
-    assert len(connectors) == (1 if KAFKA_CONNECTORS[line] else 0)
+    assert len(connectors) == (1 if SPARK_LINES[line].kafka_connector else 0)
     assert bool(found) == bool(connectors)
     assert {artifact(path) for path in found}.isdisjoint(artifact(path) for path in pyspark_jars().glob("*.jar"))
 

@@ -13,7 +13,7 @@ import pytest
 
 from binlake.settings import Settings
 from binlake.stream.spark import jars
-from binlake.stream.spark.jars import connector_coordinate
+from binlake.stream.spark.lines import connector_coordinate
 from binlake.stream.spark.session import session_properties
 from tests.embedded.maven_repository import publish
 from tests.paths import ROOT

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from binlake.settings import Settings
 from binlake.source.offsets import NO_OFFSETS, Offsets
-from binlake.stream.spark.jars import KAFKA_CONNECTORS, check_fetch, spark_line
+from binlake.stream.spark.lines import SPARK_LINES, check_fetch, spark_line
 from binlake.stream.spark.planned_stream import planned_stream
 from demo.produce import Sender
 from hudilake.errors import ConfigError
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.lines, pytest.ma
 
 SHUFFLED, COLLECTED = 0, 1 << 30  #: bytes above which the rows of a batch are shuffled
 #: When rows are shuffled, and who fetches: each by day, all together by night. Only Spark 3.5 has a Kafka source.
-BY_SPARK = [(SHUFFLED, "spark"), (COLLECTED, "spark")] if KAFKA_CONNECTORS[spark_line()] else []
+BY_SPARK = [(SHUFFLED, "spark"), (COLLECTED, "spark")] if SPARK_LINES[spark_line()].kafka_connector else []
 BY_TASKS = [(COLLECTED, "direct"), (SHUFFLED, "direct")]
 WAYS = usually([*BY_SPARK[:1], *BY_TASKS[: 1 if BY_SPARK else 2]], [*BY_SPARK, *BY_TASKS])
 

@@ -22,6 +22,7 @@ from binlake.settings import DatabaseSettings, KafkaSettings, Settings
 from binlake.source.database.connection import SourceConnection, connect
 from hudilake.errors import ConfigError
 from hudilake.storage import has_scheme, open_storage
+from hudilake.storage.redaction import without_passwords
 from hudilake.wording import counted
 from lakemetastore.settings.document import format_path
 from lakemetastore.settings.problems import SettingsError
@@ -187,7 +188,7 @@ class _Database:
     def __init__(self, text: str) -> None:
         parts = _PLACE.fullmatch(text)
         if parts is None or int(parts["port"] or 1) not in range(1, 1 << 16) or "/" in (parts["user"] or ""):
-            shown = re.sub(r":[^:/@]*@", ":***@", text)
+            shown = without_passwords(text)
             raise ConfigError("this names no database", do_next="write user@host:port/database", mysql=shown)
         if ":" in (parts["user"] or ""):
             raise ConfigError(

@@ -16,7 +16,7 @@ from binlake.decode.changes import RawRecords
 from binlake.settings import KafkaSettings
 from binlake.source.client import Complaints, failure, make_consumer
 from binlake.source.java_client import java_properties
-from binlake.stream.spark.jars import check_fetch, connector_coordinate
+from binlake.stream.spark.lines import check_fetch, connector_coordinate
 from hudilake.clock import monotonic_s
 from hudilake.errors import ConfigError, LakeError, TransientError
 from hudilake.wording import counted

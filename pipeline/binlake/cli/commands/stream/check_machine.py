@@ -12,8 +12,8 @@ from binlake.position.ledger import Ledger
 from binlake.position.topics import Topics
 from binlake.settings import Settings
 from binlake.stream.recovery import recover
-from binlake.stream.spark.jars import spark_line
 from binlake.stream.spark.java import find_java_of
+from binlake.stream.spark.lines import spark_line
 from binlake.tables.lake import Lake
 from hudilake.errors import ConfigError
 from hudilake.storage import check_exclusive_create, open_storage
