@@ -58,7 +58,14 @@ CASES = (
         policy="row",
         adds=("w1",),
     ),
-    Case("eager", "a process without heartbeats", {"w1": "writer", "e": "none"}, eager=("e",), max_time=10),
+    Case(
+        "eager",
+        "a process without heartbeats",
+        {"w1": "writer", "e": "none"},
+        rounds={"w1": 2},
+        eager=("e",),
+        max_time=12,
+    ),
     Case(
         "compaction",
         "a compaction beside a writer dies",
