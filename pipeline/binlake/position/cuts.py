@@ -20,6 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from binlake.decode.messages.transactions import numbered
 from binlake.position.record_reader import RecordReader
 from binlake.position.waymarks import HistoryEntry, Place, TableEvidence, Way, leads_to
 from binlake.source.binlog.topic import is_binlog
@@ -93,7 +94,9 @@ class Moments:
         self._begins = [note.after for note in notes if note.after is not None]
         self._all_came = [note.after for note in notes if note.after is not None and not note.alone]
         before = {_key(note.after): note.before for note in notes if note.after is not None and note.before}
-        self._names = before | {_key(note.offsets): note.last for note in self._ends if note.last is not None}
+        self._names = before | _names_of(
+            {_key(note.offsets): note.last for note in self._ends if note.last is not None}
+        )
         for known in tables.values():
             if known.reached is not None and known.transaction is not None:
                 self._names.setdefault(_key(known.reached), known.transaction)
@@ -154,6 +157,18 @@ class Moments:
             )
             for split in self._splits
         )
+
+
+def _names_of(ends: Mapping[tuple[tuple[int, int], ...], str]) -> dict[tuple[tuple[int, int], ...], str]:
+    """The newest transaction before each place, without the places behind transactions that a connector has sent again:
+    the state there is that of a newer one."""
+    newest: dict[str, int] = {}
+    names = {}
+    for place in sorted(ends, key=lambda key: sum(offset for _, offset in key)):
+        stem, number = numbered(ends[place])
+        if number > newest.get(stem, -1):
+            names[place], newest[stem] = ends[place], number
+    return names
 
 
 def _of_binlog(commit: HistoryEntry) -> bool:

@@ -20,9 +20,11 @@ class Committed:
     extra: dict[str, str]
 
 
-def commit(at: int, until: int, after: int | None, split: bool = False, stream: str = "shop") -> Committed:
+def commit(
+    at: int, until: int, after: int | None, split: bool = False, stream: str = "shop", last: str | None = None
+) -> Committed:
     """A commit at a time, of a batch that ended and began at these offsets of the transaction topic."""
-    note = RecordedTransactions(None, split, NO_TRANSACTIONS, {0: until}, None if after is None else {0: after})
+    note = RecordedTransactions(last, split, NO_TRANSACTIONS, {0: until}, None if after is None else {0: after})
     ranges = Ranges(Offsets({"t": {0: 0}}).ranges_to(Offsets({"t": {0: until}})))
     record = CommitRecord(stream, 1, Counts(), ranges=ranges, positions={stream: Offsets({"t": {0: until}})})
     return Committed(f"{at:017}", f"{at + 1:017}", replace(record, notes=CommitNotes(transactions=note)).to_extra())
@@ -99,3 +101,20 @@ def test_the_ledger_says_that_the_newest_state_is_one() -> None:
     first, second = [commit(10, 5, None), commit(30, 9, 5)], [commit(20, 5, None)]
     found = declared_cuts("shop", {"first": first, "second": second}, newest={0: 9})
     assert [(cut.place[0], [int(at) for at in cut.commits.values()]) for cut in found] == [(5, [10, 20]), (9, [30, 20])]
+
+
+def test_a_batch_of_transactions_that_came_again_has_no_name() -> None:
+    """The state behind it is that of the newest one, which an earlier batch had."""
+    names = ((10, 5, "0-1-9"), (30, 9, "0-1-12"), (50, 12, "0-1-11"), (70, 15, "0-2-3"), (90, 18, "0-1-13"))
+    first, after = [], None
+    for at, until, last in names:
+        first.append(commit(at, until, after, last=last))
+        after = until
+    found = declared_cuts("shop", {"first": first}, newest={0: 18})
+    assert [(cut.place[0], cut.transaction) for cut in found] == [
+        (5, "0-1-9"),
+        (9, "0-1-12"),
+        (12, None),
+        (15, "0-2-3"),
+        (18, "0-1-13"),
+    ]

@@ -14,7 +14,7 @@ from tests.programs.moments.replica import DATABASE, connect
 
 SESSIONS = 3
 _IDS = 60
-_TABLES = ("accounts", "orders", "notes")
+TABLES = ("accounts", "orders", "notes")
 _COLUMNS = "id INT PRIMARY KEY, n BIGINT, amount DECIMAL(12, 2), words VARCHAR(80), at DATETIME(6)"
 #: The statements that come while the sessions write; a table is made late, and one is emptied.
 DDL = (
@@ -28,7 +28,7 @@ DDL = (
 def create(server: EmbeddedMariaDB) -> None:
     """The tables; one of them belongs to no lake."""
     server.execute(f"CREATE DATABASE {DATABASE}; CREATE DATABASE beside; CREATE TABLE beside.t (id INT PRIMARY KEY)")
-    for name in _TABLES:
+    for name in TABLES:
         server.execute(f"CREATE TABLE {DATABASE}.{name} ({_COLUMNS})")
 
 
@@ -94,7 +94,7 @@ class Load:
         self.transactions += 1
 
     def _statement(self, draw: Random) -> str:
-        name = draw.choice((*_TABLES, "late") if self._late else _TABLES)
+        name = draw.choice((*TABLES, "late") if self._late else TABLES)
         table, row, other = f"{DATABASE}.{name}", draw.randrange(_IDS), draw.randrange(_IDS)
         values = f"n = {draw.randrange(-9, 10**12)}, amount = {draw.randrange(10**6)} / 100, words = '{_words(draw)}'"
         changed = f"{values}, at = '2026-{draw.randrange(1, 13):02}-11 10:11:12.{draw.randrange(10**6):06}'"

@@ -273,6 +273,20 @@ STREAMS = (
         (f"{_CUTS}::test_a_split_batch_ends_at_no_cut",),
     ),
     Mutant(
+        "cut-newest", "a batch is named by its newest transaction, by the numbers", "by the last one in time",
+        "pipeline/binlake/rows/tasks/boundary.py",
+        "    return max((a.transaction for a in ended if numbered(a.transaction)[0] == stem), key=numbered)\n",
+        "    return last.transaction\n",
+        ("tests/binlake/rows/tasks/test_boundary.py::test_a_batch_is_named_by_its_newest_transaction",),
+    ),
+    Mutant(
+        "cut-again", "a batch of transactions that came again has no name", "it has that of an older one",
+        "pipeline/binlake/position/cuts.py",
+        "        if number > newest.get(stem, -1):\n",
+        "        if number >= 0:\n",
+        (f"{_CUTS}::test_a_batch_of_transactions_that_came_again_has_no_name",),
+    ),
+    Mutant(
         "cut-restored", "a state of which a table had more before it was restored is no cut", "it is one",
         "pipeline/binlake/position/waymarks.py",
         "        self._starts = [_Start(completed, None) for completed in evidence.restores]\n",

@@ -90,6 +90,13 @@ class Members:
     bare: int | None = None
 
 
+def numbered(transaction: str) -> tuple[str, int]:
+    """The name of a transaction without its last number, and this number: of two with the same name before it the
+    larger one is the newer one (GTIDs of one server, positions of one file)."""
+    stem = transaction.rstrip("0123456789")
+    return stem, int(transaction[len(stem) :] or 0)
+
+
 def marks(records: RawRecords) -> list[Mark]:
     """The BEGIN and END records among the records of a transaction topic, in order."""
     transaction_marks = []

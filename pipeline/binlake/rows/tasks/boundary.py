@@ -26,7 +26,7 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from binlake.decode.messages.transactions import Mark, Members
+from binlake.decode.messages.transactions import Mark, Members, numbered
 from binlake.source.offsets import OffsetRange
 from hudilake.wording import counted
 
@@ -51,7 +51,8 @@ class Boundary:
 
     Args:
         ranges: the ranges that the batch takes.
-        last: the newest transaction in the batch; None if the transaction topic brought none.
+        last: the newest transaction in the batch; None if the transaction topic brought none, or if it is not known
+            which one it is.
         waiting: the oldest incomplete transaction and the number of records held back; None if no record is held back.
         torn: transactions with torn attempts only before the batch's end in the transaction topic.
         split: whether the batch may end within a transaction, because one was overdue.
@@ -136,7 +137,7 @@ def boundary(
     cut = [_until(r, ends.get(r.partition)) if r.topic == topic else _cut(r, survey.members, held) for r in ranges]
     torn |= rows.unannounced(survey.members, held, attempts[:taken])
     records = sum(len(r) for r in ranges if r.topic != topic) - sum(len(r) for r in cut if r.topic != topic)
-    last = next((a.transaction for a in reversed(attempts[:taken]) if a.counts is not None), None)
+    last = _newest([attempt for attempt in attempts[:taken] if attempt.counts is not None])
     named = (waiting, records) if records and waiting is not None else None
     return Boundary([r for r in cut if len(r)], last, named, torn)
 
@@ -163,6 +164,19 @@ def _apart(attempts: Sequence[_Attempt], at: int) -> int:
     while several and 0 < at < len(attempts) and attempts[at].begin_ms == attempts[at - 1].begin_ms:
         at -= 1
     return at
+
+
+def _newest(ended: Sequence[_Attempt]) -> str | None:
+    """The newest of transactions that have ended. Their numbers tell, since a connector that died sends older ones
+    again, and since the time does not order several partitions. None if names of different servers have one time."""
+    if not ended:
+        return None
+    last = ended[-1]
+    at_once = [attempt for attempt in ended if attempt.begin_ms == last.begin_ms]
+    stem = numbered(last.transaction)[0]
+    if len({a.partition for a in at_once}) > 1 and any(numbered(a.transaction)[0] != stem for a in at_once):
+        return None
+    return max((a.transaction for a in ended if numbered(a.transaction)[0] == stem), key=numbered)
 
 
 def _complete_run(

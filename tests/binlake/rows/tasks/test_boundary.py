@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from binlake.decode.changes import RawRecords
+from binlake.decode.messages.transactions import numbered
 from binlake.position.ledger import Ledger
 from binlake.rows.tasks.boundary import Boundary, Survey
 from binlake.source.offsets import OffsetMap, OffsetRange, Offsets
@@ -181,6 +182,22 @@ def _moment(source: Connector, start: Offsets, random: Random) -> Offsets:
     moment = random.choice(times) if times else 0
     ends = ((*place, sum(ms <= moment + random.randint(0, 3) for ms, _ in log)) for place, log in source.log.items())
     return Offsets.of_places(ends).furthest(start)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("seed", range(scaled(750)))
+def test_a_batch_is_named_by_its_newest_transaction(seed: int, parts: int) -> None:
+    """Whatever the connector sends again, and which partitions of the transaction topic have one time: what was read is
+    all up to the newest name so far."""
+    random = Random(seed)
+    source = Connector(random, parts)
+    source.run(random.randint(1, 25), deaths=random.choice([0.0, 0.2]))
+    reader, planned, newest = Reader(source), Offsets(), -1
+    for _ in range(random.randint(1, 12)):
+        planned = _partial(source, planned, random)
+        last = reader.step(planned).last
+        newest = max(newest, newest if last is None else numbered(last)[1])
+        assert set(reader.seen) == {name for name in source.rows if numbered(name)[1] <= newest}
 
 
 @pytest.mark.parametrize("loses", [False, True])
