@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import time
@@ -94,13 +95,13 @@ class Story:
         statements = list(self.statements)
         due = [ends - self.seconds * (1 - part) for part in (0.25, 0.4, 0.55, 0.7)]
         with closing(connect(self.server)) as session, Load(self.server, self.seed, self.pause_s) as load:
-            while time.monotonic() < ends:
+            while due or time.monotonic() < ends:
                 with self._stream() as process:
-                    dies = ends
-                    while time.monotonic() < min(dies, ends):
-                        if dies == ends and self.at_work():
+                    dies = math.inf
+                    while time.monotonic() < dies and (due or time.monotonic() < ends):
+                        if dies == math.inf and self.at_work():
                             dies = time.monotonic() + 2.0 + self.random.uniform(0, 4)
-                        if due and time.monotonic() >= due[0]:
+                        if due and dies < math.inf and time.monotonic() >= due[0]:
                             due.pop(0)
                             load.carry_out(statements.pop(0))
                         assert process.poll() is None, (self.place / "log").read_text()[-3000:]
