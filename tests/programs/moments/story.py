@@ -93,7 +93,7 @@ class Story:
         self.prepare()
         ends = time.monotonic() + self.seconds
         statements = list(self.statements)
-        due = [ends - self.seconds * (1 - part) for part in (0.25, 0.4, 0.55, 0.7)]
+        due = [ends - self.seconds * (1 - part) for part in (0.25, 0.4, 0.55, 0.7)[: len(statements)]]
         with closing(connect(self.server)) as session, Load(self.server, self.seed, self.pause_s) as load:
             while due or time.monotonic() < ends:
                 with self._stream() as process:
