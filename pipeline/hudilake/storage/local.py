@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,10 +30,11 @@ from hudilake.storage.paths import dir_path, file_path, is_temporary, join, temp
 
 _ATTEMPTS = 5
 _MAX_KNOWN_DIRECTORIES = 10_000
+_PART_BYTES = 1 << 20
 
 # Directories whose entries in their parents this process has synced. Every task of a process opens its own storage,
 # so the set belongs to the process; a deleted directory is noticed when a file cannot be made in it.
-_durable: set[Path] = set()
+_durable: set[str] = set()
 _durable_lock = threading.Lock()
 
 
@@ -59,34 +61,34 @@ class LocalStorage:
     def read(self, path: str) -> bytes:
         """The whole file. Raises StorageNotFoundError."""
         with _translated("read", self.root, path):
-            return self._absolute(path).read_bytes()
+            return _read_whole(self._absolute(path))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """``length`` bytes from ``start`` (fewer at the end of the file). Raises StorageNotFoundError."""
-        with _translated("read", self.root, path), self._absolute(path).open("rb", buffering=0) as file:
+        with _translated("read", self.root, path), Path(self._absolute(path)).open("rb", buffering=0) as file:
             file.seek(start)
             return file.read(length) or b""
 
     def create(self, path: str, data: bytes) -> None:
         """Write a file that must not exist yet. Raises AlreadyExistsError."""
         with _translated("create", self.root, path):
-            self._put(self._absolute(path), data, lambda temporary, target: target.hardlink_to(temporary))
+            self._put(self._absolute(path), data, os.link)
 
     def write(self, path: str, data: bytes) -> None:
         """Write or replace a file."""
         with _translated("write", self.root, path):
-            self._put(self._absolute(path), data, lambda temporary, target: temporary.replace(target))
+            self._put(self._absolute(path), data, os.replace)
 
     def delete(self, path: str) -> bool:
         """Delete one file; False if there was none."""
         file = self._absolute(path)
         with _translated("delete", self.root, path):
             try:
-                file.unlink()
+                os.unlink(file)  # noqa: PTH108 - text, as _absolute says
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 return False
             with contextlib.suppress(FileNotFoundError):
-                self._sync(file.parent)
+                self._sync(_parent(file))
             return True
 
     def delete_tree(self, prefix: str) -> None:
@@ -102,10 +104,10 @@ class LocalStorage:
         file = self._absolute(path)
         with _translated("stat", self.root, path):
             try:
-                status = file.stat()
+                status = os.stat(file)  # noqa: PTH116 - text, as _absolute says
             except (FileNotFoundError, NotADirectoryError):
                 return None
-            return None if file.is_dir() else FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
+            return None if stat.S_ISDIR(status.st_mode) else _info_of(path, status)
 
     def list(self, prefix: str, start_after: str | None = None) -> Files:
         """The files directly in a directory, by name; only names greater than ``start_after`` if given."""
@@ -137,7 +139,7 @@ class LocalStorage:
             for file in (self.root / dir_path(prefix)).rglob(temporary_pattern()):
                 with contextlib.suppress(FileNotFoundError):
                     status, path = file.stat(), file.relative_to(self.root).as_posix()
-                    yield FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
+                    yield _info_of(path, status)
 
     def sub(self, path: str) -> LocalStorage:
         """The same store with its root further down."""
@@ -161,8 +163,8 @@ class LocalStorage:
         with _translated("make a directory", self.root, ""):
             if self.root.is_dir():
                 return False
-            _forget(self.root)  # anybody may have deleted it, or one above it, since it was seen
-            self._make_directory(self.root)
+            _forget(str(self.root))  # anybody may have deleted it, or one above it, since it was seen
+            self._make_directory(str(self.root))
             return True
 
     def is_there(self) -> bool:
@@ -172,7 +174,7 @@ class LocalStorage:
     def move_to(self, target: LocalStorage) -> None:
         """Move the root in one step to a place where nothing is, or an empty directory."""
         with _translated("move", self.root, ""):
-            target._make_directory(target.root.parent)
+            target._make_directory(str(target.root.parent))
             self.root.rename(target.root)
             self._sync(self.root.parent)
             self._sync(target.root.parent)
@@ -202,50 +204,54 @@ class LocalStorage:
             LocalStorage(directory, self.fsync) for directory in (self.root, *self.root.parents) if directory.is_dir()
         )
 
-    def _absolute(self, path: str) -> Path:
-        return self.root / file_path(path)
+    def _absolute(self, path: str) -> str:
+        """A file's path as text: a commit asks for dozens of them, and each ``Path`` is parsed anew."""
+        return f"{self.root}/{file_path(path)}"
 
-    def _put(self, target: Path, data: bytes, publish: Callable[[Path, Path], object]) -> None:
-        for attempt in range(1, _ATTEMPTS + 1):
+    def _put(self, target: str, data: bytes, publish: Callable[[str, str], object]) -> None:
+        directory = _parent(target)
+        for attempt in range(_ATTEMPTS + 1):
             try:
-                self._make_directory(target.parent)
+                if attempt or self.fsync:  # what is not synced is tried first: the directory is there as a rule
+                    self._make_directory(directory)
                 self._put_once(target, data, publish)
                 break
             except FileNotFoundError:
                 # Another process deleted the directory after it was seen.
-                _forget(target.parent)
+                _forget(directory)
                 if attempt == _ATTEMPTS:
                     raise
         try:
-            self._sync(target.parent)
+            self._sync(directory)
         except OSError as error:
             raise OutcomeUnknownError(
                 f"the directory could not be synced: {error.strerror}",
                 do_next="check the disk's health, then start again: the file is read back first",
-                path=str(target),
+                path=target,
             ) from error
 
-    def _put_once(self, target: Path, data: bytes, publish: Callable[[Path, Path], object]) -> None:
-        temporary = target.with_name(temporary_name())
+    def _put_once(self, target: str, data: bytes, publish: Callable[[str, str], object]) -> None:
+        temporary = f"{_parent(target)}/{temporary_name()}"
         try:
             _write_new(temporary, data, sync=self.fsync)
             publish(temporary, target)
         finally:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)  # noqa: PTH108 - text, as _absolute says
 
-    def _make_directory(self, directory: Path) -> None:
+    def _make_directory(self, directory: str) -> None:
         """Make a directory with its parents; each entry on the way down from the root is synced, whoever made it."""
         if not self.fsync:
             _mkdir(directory, parents=True)
         elif directory not in _durable:
-            outside = directory == self.root or directory in self.root.parents
-            if not (outside and directory.is_dir()):
-                self._make_directory(directory.parent)
+            here = Path(directory)
+            if not ((here == self.root or here in self.root.parents) and here.is_dir()):
+                self._make_directory(str(here.parent))
                 _mkdir(directory)
-                self._sync(directory.parent)
+                self._sync(str(here.parent))
             _remember(directory)
 
-    def _sync(self, directory: Path) -> None:
+    def _sync(self, directory: str | Path) -> None:
         if self.fsync:
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
@@ -276,11 +282,15 @@ def open_local(path: str, options: Mapping[str, str]) -> LocalStorage:
     return LocalStorage(Path(os.path.abspath(path)), fsync == "true")  # noqa: PTH100 - resolve() would follow links
 
 
-def _mkdir(directory: Path, *, parents: bool = False) -> None:
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _mkdir(directory: str, *, parents: bool = False) -> None:
     try:
-        directory.mkdir(parents=parents, exist_ok=True)
+        Path(directory).mkdir(parents=parents, exist_ok=True)
     except FileExistsError as error:
-        raise NotADirectoryError(errno.ENOTDIR, "a file is where a directory should be", str(directory)) from error
+        raise NotADirectoryError(errno.ENOTDIR, "a file is where a directory should be", directory) from error
 
 
 def _remove_tree(directory: Path) -> None:
@@ -297,25 +307,39 @@ def _remove_tree(directory: Path) -> None:
                 raise
 
 
-def _remember(directory: Path) -> None:
+def _remember(directory: str) -> None:
     with _durable_lock:
         if len(_durable) >= _MAX_KNOWN_DIRECTORIES:
             _durable.clear()
         _durable.add(directory)
 
 
-def _forget(directory: Path) -> None:
+def _forget(directory: str) -> None:
     with _durable_lock:
-        _durable.difference_update((directory, *directory.parents))
+        _durable.difference_update((directory, *map(str, Path(directory).parents)))
 
 
 def _forget_below(directory: Path) -> None:
     """Directories that were there under a name that is gone must be synced again when they are made anew."""
+    below = f"{directory}/"
     with _durable_lock:
-        _durable.difference_update([known for known in _durable if known == directory or directory in known.parents])
+        _durable.difference_update([known for known in _durable if f"{known}/".startswith(below)])
 
 
-def _write_new(file: Path, data: bytes, *, sync: bool) -> None:
+def _read_whole(file: str) -> bytes:
+    """All bytes of a file; four system calls, of which each lets another thread of Python run."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        data = os.read(descriptor, size + 1)
+        while len(data) != size and (more := os.read(descriptor, _PART_BYTES)):  # a file system may give less at a time
+            data += more
+        return data
+    finally:
+        os.close(descriptor)
+
+
+def _write_new(file: str, data: bytes, *, sync: bool) -> None:
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         rest = memoryview(data)
@@ -343,7 +367,11 @@ def _info(prefix: str, entry: os.DirEntry[str]) -> FileInfo | None:
         status = entry.stat()
     except FileNotFoundError:
         return None
-    return FileInfo(join(prefix, entry.name), status.st_size, status.st_mtime_ns // 1_000_000)
+    return _info_of(join(prefix, entry.name), status)
+
+
+def _info_of(path: str, status: os.stat_result) -> FileInfo:
+    return FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 @contextlib.contextmanager

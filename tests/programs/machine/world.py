@@ -333,10 +333,10 @@ def move_disk(patch: pytest.MonkeyPatch) -> None:
     process's."""
     write, touch = local._write_new, LocalStorage.touch
 
-    def date(file: Path) -> None:
+    def date(file: str | Path) -> None:
         os.utime(file, ns=(now := clock.now_ms() * 1_000_000, now))
 
-    def write_dated(file: Path, data: bytes, *, sync: bool) -> None:
+    def write_dated(file: str, data: bytes, *, sync: bool) -> None:
         write(file, data, sync=sync)
         date(file)
 

@@ -363,8 +363,8 @@ TABLES = (
     Mutant(
         "create-if-absent", "a file is created once", "an exclusive create replaces",
         "pipeline/hudilake/storage/local.py",
-        "lambda temporary, target: target.hardlink_to(temporary)",
-        "lambda temporary, target: temporary.replace(target)",
+        "self._put(self._absolute(path), data, os.link)",
+        "self._put(self._absolute(path), data, os.replace)",
         ("tests/hudilake/storage/test_behaviour.py", "tests/hudilake/storage/test_local.py"),
     ),
     Mutant(
@@ -377,8 +377,8 @@ TABLES = (
     Mutant(
         "fsync-directory", "a name is on the disk before the call returns", "the directory is not synced",
         "pipeline/hudilake/storage/local.py",
-        "        try:\n            self._sync(target.parent)\n        except OSError as error:\n",
-        "        try:\n            target.parent.exists()\n        except OSError as error:\n",
+        "        try:\n            self._sync(directory)\n        except OSError as error:\n",
+        "        try:\n            target.isascii()\n        except OSError as error:\n",
         ("tests/hudilake/storage/test_local.py",),
     ),
     Mutant(
