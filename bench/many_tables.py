@@ -227,6 +227,29 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def take_turns(given: argparse.Namespace) -> None:
+    """A batch, or the opening of all tables, for each line of standard input; print its processor time."""
+    options = {} if given.fsync else {"fsync": "false"}
+    with tempfile.TemporaryDirectory(prefix="many-", dir=given.place) as place:
+        lake = str(Path(place) / "lake")
+        world = World(lake, given.tables, given.events, options, partitions=given.partitions)
+        world.make()
+        for _ in range(_WARM_UP):
+            world.feed(range(given.busy))
+            world.batch()
+        print(0, flush=True)
+        for _ in sys.stdin:
+            if given.open:
+                cpu_s = _opening(lake, given, options)["open_cpu_s"]
+            else:
+                world.feed(range(given.busy))
+                began = time.process_time()
+                world.batch()
+                cpu_s = time.process_time() - began
+            print(cpu_s * 1000, flush=True)
+        world.runner.close()
+
+
 def _opening(lake: str, given: argparse.Namespace, options: dict[str, str]) -> dict[str, float]:
     from binlake.stream.recovery import open_known
 
@@ -235,7 +258,7 @@ def _opening(lake: str, given: argparse.Namespace, options: dict[str, str]) -> d
     open_known(world.settings, world.lake, world.ledger)
     opened = time.process_time() - began, time.monotonic() - clock
     world.runner.close()
-    return {"open_cpu_s": round(opened[0], 2), "open_s": round(opened[1], 2)}
+    return {"open_cpu_s": round(opened[0], 3), "open_s": round(opened[1], 3)}
 
 
 def main() -> None:
@@ -250,11 +273,15 @@ def main() -> None:
     parser.add_argument("--calls", action="store_true", help="count calls from Python, which makes it slow")
     parser.add_argument("--open", action="store_true", help="open all tables anew afterwards")
     parser.add_argument("--fsync", action="store_true")
+    parser.add_argument("--turns", action="store_true", help="wait for a line before each batch: bench.in_turns")
     parser.add_argument("--place", help="directory for the lake")
     given = parser.parse_args()
     if given.code:
         sys.path.insert(0, str(Path(given.code) / "pipeline"))
-    print(json.dumps(measure(given)))
+    if given.turns:
+        take_turns(given)
+    else:
+        print(json.dumps(measure(given)))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,13 @@ from binlake.tables.lake import Lake
 from binlake.tables.presence import known_tables
 from hudilake.errors import LakeError
 from hudilake.storage import Storage
+from hudilake.storage.local import LocalStorage
 
 _log = logging.getLogger(__name__)
+
+#: Tables that are opened side by side where a store lets wait. A local disk answers from memory as a rule, and one
+#: thread at a time runs Python: more of them wait for each other.
+_THREADS, _DISK_THREADS = 8, 2
 
 
 def recover(settings: Settings, root: Storage, lake: Lake) -> Ledger:
@@ -81,6 +86,6 @@ def open_known(settings: Settings, lake: Lake, ledger: Ledger) -> dict[SourceTab
             return error
         return None
 
-    with ThreadPoolExecutor(8) as pool:
+    with ThreadPoolExecutor(_DISK_THREADS if isinstance(lake.root, LocalStorage) else _THREADS) as pool:
         errors = zip(sources, pool.map(open_one, sources), strict=True)
         return {source: error for source, error in errors if error is not None}

@@ -111,7 +111,7 @@ class LakeTable:
         table.config.check_writable()
         finish_pending_restores(table, metadata)
         table.rollback_pending()
-        cleaning.finish_pending(table)
+        cleaning.finish_known(table)  # of the timeline that was just listed whole
         table.keep_metadata(metadata)
         opened = cls(storage, table, rules)
         opened.settle_key()

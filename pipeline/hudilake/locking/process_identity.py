@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ class ProcessIdentity:
 
     def to_json(self) -> dict[str, Any]:
         """Returns a dict of all fields by their names."""
-        return asdict(self)
+        return {"host": self.host, "pid": self.pid, "started": self.started, "place": self.place}
 
     @classmethod
     def from_json(cls, value: object) -> ProcessIdentity | None:

@@ -171,6 +171,11 @@ def _group_of(partition_path: str, info: FileInfo) -> tuple[str, str] | None:
 def finish_pending(table: HudiTable) -> list[Instant]:
     """Finish the cleans that a dead cleaner, ours or Hudi's, planned. Errors as ``clean``."""
     table.refresh()
+    return finish_known(table)
+
+
+def finish_known(table: HudiTable) -> list[Instant]:
+    """The same of those that the timeline has as of its last listing."""
     if not clean_action.pending_cleans(table.timeline):
         return []
     with table.exclusively():

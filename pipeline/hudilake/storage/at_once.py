@@ -12,6 +12,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import TypeVar
 
+from hudilake.storage.base import Storage
+from hudilake.storage.passing import is_near
+
 T = TypeVar("T")
 
 
@@ -23,12 +26,13 @@ def _threads() -> ThreadPoolExecutor:
 os.register_at_fork(after_in_child=_threads.cache_clear)  # a forked process has none of these threads
 
 
-def at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Make the calls, the last one in this thread. Returns their results in order, once all have ended. Raises the
-    error of the first one, in that order, that failed."""
-    others = [_threads().submit(call) for call in calls[:-1]]
+def at_once(calls: Sequence[Callable[[], T]], *, reads: Storage | None = None) -> list[T]:
+    """Make the calls, the last one in this thread. Returns their results in order, once all have ended, or raises the
+    first error in that order. ``reads``: the store, if they only read it; all those of a near one are made here."""
+    here = calls if reads is not None and is_near(reads) else calls[-1:]
+    others = [_threads().submit(call) for call in calls[: len(calls) - len(here)]]
     try:
-        mine = [call() for call in calls[-1:]]
+        mine = [call() for call in here]
     finally:
         wait(others)
         results = [one.result() for one in others]

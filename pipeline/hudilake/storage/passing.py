@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hudilake.storage.base import FileInfo, Files, Names, Storage
+from hudilake.storage.local import LocalStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +63,11 @@ class PassingStorage:
     def walk(self, prefix: str) -> Iterator[FileInfo]:
         """Returns all files at or below a directory of the inner storage."""
         return self.inner.walk(prefix)
+
+
+def is_near(storage: Storage) -> bool:
+    """Whether a store is a local disk, which has answered a read before a thread has begun: several threads that read
+    it wait for each other, since one at a time runs Python."""
+    while isinstance(storage, PassingStorage):
+        storage = storage.inner
+    return isinstance(storage, LocalStorage)

@@ -231,7 +231,7 @@ class TableState:
             if begins:
                 changed = list[Instant]()
                 looks = partial(self.storage.stat, PROPERTIES_PATH), lambda: changed.extend(self.timeline.refresh())
-                looked_at = (at_once(looks)[0],)
+                looked_at = (at_once(looks, reads=self.storage)[0],)
             else:
                 changed = self.timeline.refresh()
             taken_back = self._behind or (not changed and self.timeline.last_completed() != last)

@@ -5,10 +5,17 @@ from __future__ import annotations
 import os
 import threading
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+from hudilake.locking.fenced import fenced
+from hudilake.locking.process_lock import ProcessLock
+from hudilake.storage import Storage, open_storage
 from hudilake.storage.at_once import at_once
+from hudilake.storage.local import LocalStorage
+from hudilake.storage.metered import Meter, MeteredStorage
+from hudilake.storage.passing import is_near
 
 
 def zero() -> int:
@@ -43,6 +50,20 @@ def test_the_first_error_is_raised_once_all_have_ended() -> None:
     with pytest.raises(ValueError, match="first"):
         at_once([lambda: fails("first"), ends, lambda: fails("second")])
     assert ended == ["it"]
+
+
+def test_reads_of_a_local_disk_are_made_one_after_the_other(tmp_path: Path) -> None:
+    """Also through what passes its calls on; all other stores, and writes, are called by several threads."""
+    disk = LocalStorage(tmp_path)
+    metered = MeteredStorage(fenced(disk, ProcessLock(disk.uri)), Meter())
+
+    def threads(reads: Storage | None) -> int:
+        return len(set(at_once([threading.get_ident] * 3, reads=reads)))
+
+    assert [threads(disk), threads(metered), threads(metered.sub("a"))] == [1, 1, 1]
+    memory = open_storage("memory://at-once", {})
+    assert min(threads(None), threads(memory), threads(MeteredStorage(memory, Meter()))) > 1
+    assert (is_near(metered), is_near(memory)) == (True, False)
 
 
 def test_a_forked_process_has_threads_of_its_own() -> None:

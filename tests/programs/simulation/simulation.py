@@ -409,7 +409,7 @@ class Simulation:
         assert audit(storage, contents=True).errors == [], name
 
 
-def one_by_one(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+def one_by_one(calls: Sequence[Callable[[], Any]], *, reads: Storage | None = None) -> list[Any]:
     """What ``at_once`` does, in one thread: the threads of its pool outlive a history."""
     return [call() for call in calls]
 

@@ -5,9 +5,13 @@ It stands alone: HFiles, Parquet's pages, delete blocks and the metadata table's
 
 from __future__ import annotations
 
+_ONE_BYTE = tuple(bytes((number,)) for number in range(128))
+
 
 def write_varint(number: int) -> bytes:
     """The varint of an unsigned number."""
+    if 0 <= number < 0x80:
+        return _ONE_BYTE[number]
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

@@ -120,13 +120,16 @@ def _parse_older(name: str) -> Instant | None:
 def known_instant(name: str, layout: int = 2) -> Instant | None:
     """As ``parse_name``, in a layout. Raises UnsupportedError for an instant of an unknown action, or one of the other
     layout: without it, its rows would be missing and its files would seem to be nobody's."""
-    instant, match = (parse_name if layout == 2 else _parse_older)(name), _NAME.match(name)
-    if instant is not None and instant.action not in (COMPLETED_ACTIONS if instant.completed else _ACTIONS):
+    instant = (parse_name if layout == 2 else _parse_older)(name)
+    if instant is not None and instant.action in (COMPLETED_ACTIONS if instant.completed else _ACTIONS):
+        return instant
+    match = _NAME.match(name)
+    if instant is not None:
         why = f"the action {instant.action!r} is not known in this state"
-    elif instant is None and match and match[3] in _ACTIONS and match[4] is None:
+    elif match and match[3] in _ACTIONS and match[4] is None:
         why = f"it is of timeline layout {3 - layout}"
     else:
-        return instant
+        return None
     raise UnsupportedError(
         f"an instant of the timeline is not understood: {why}",
         do_next="use Hudi for this table",

@@ -6,9 +6,9 @@ so neither a commit nor a compaction reads this process's own files back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from hudilake.errors import UnsupportedError
@@ -21,9 +21,8 @@ from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.records.layout import file_group_id, parse_file_group_id
 from hudilake.metadata.records.merge import encode_record, merge_values, record_type
 from hudilake.metadata.records.record_reader import decode_record, is_current
+from hudilake.storage.at_once import at_once
 from hudilake.storage.base import Storage
-
-_PARALLEL_READS = 8
 
 #: Records by key, of the current schema; None is a deletion.
 Records: TypeAlias = Mapping[bytes, bytes | None]
@@ -100,10 +99,7 @@ class FileGroup:
 
     def _log_records(self) -> Iterator[Records]:
         paths = [self.path(log.name) for log in self.logs]
-        contents: Iterable[bytes] = map(self.storage.read, paths)
-        if len(paths) > 2:
-            with ThreadPoolExecutor(min(_PARALLEL_READS, len(paths))) as pool:
-                contents = list(pool.map(self.storage.read, paths))
+        contents = at_once([partial(self.storage.read, path) for path in paths], reads=self.storage)
         for path, content in zip(paths, contents, strict=True):
             for block in whole_blocks(content, path):
                 yield records_of(self.partition, block, path)

@@ -80,11 +80,7 @@ def table_schema() -> str:
 
 def long_bytes(value: int) -> bytes:
     """Avro's zigzag varint."""
-    rest = (value << 1) ^ (value >> 63)
-    return _ONE_BYTE[rest] if rest < 0x80 else write_varint(rest)
-
-
-_ONE_BYTE: Final = tuple(bytes((number,)) for number in range(128))
+    return write_varint((value << 1) ^ (value >> 63))
 
 
 def text_bytes(text: str) -> bytes:

@@ -158,6 +158,8 @@ def test_refuses_other_dialects() -> None:
 def test_integers(number: int) -> None:
     assert layout.read_vint(layout.write_vint(number), 0) == (number, len(layout.write_vint(number)))
     assert read_varint(write_varint(number), 0) == (number, len(write_varint(number)))
+    with pytest.raises(ValueError, match="range"):
+        write_varint(-1 - number)
 
 
 #: Keys of characters that Java orders otherwise than their bytes: U+E000 to U+FFFF, and those beyond.

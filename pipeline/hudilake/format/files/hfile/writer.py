@@ -160,13 +160,18 @@ def _java_map_slot(name: str) -> int:
     return (spread ^ spread >> 16) & 15
 
 
+@lru_cache(maxsize=64)
+def _name_field(name: str) -> bytes:
+    return _length_delimited(1, name.encode())
+
+
 def _length_delimited(field: int, data: bytes) -> bytes:
     return write_varint(field << 3 | 2) + write_varint(len(data)) + data
 
 
 def _file_info(values: Mapping[str, bytes]) -> bytes:
     pairs = b"".join(
-        _length_delimited(1, _length_delimited(1, name.encode()) + _length_delimited(2, values[name]))
+        _length_delimited(1, _name_field(name) + _length_delimited(2, values[name]))
         for name in sorted(values, key=_java_map_slot)
     )
     return b"PBUF" + write_varint(len(pairs)) + pairs
