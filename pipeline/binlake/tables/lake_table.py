@@ -190,7 +190,7 @@ class LakeTable:
                 self.hudi.abort(instant)
             except LakeError as error:
                 fields = {"event": "not_rolled_back", "table": self.rules.path, "instant": instant}
-                text = "%s: %s was not rolled back; the next start does it: %s"
+                text = "%s: %s was not rolled back; the next commit does it: %s"
                 _log.warning(text, self.rules.path, instant, error, extra=fields)
             raise
 

@@ -34,6 +34,7 @@ class BegunInstants:
 
     def __init__(self) -> None:
         self._begun: dict[str, Begun] = {}
+        self._given_up: set[str] = set()
         self._foreign_writes: list[Instant | None] = []
 
     @property
@@ -52,6 +53,21 @@ class BegunInstants:
     def forget(self, instant: str) -> None:
         """An instant has ended, or is another writer's now."""
         self._begun.pop(instant, None)
+        self._given_up.discard(instant)
+
+    def give_up(self, instant: str) -> None:
+        """Its writer will not complete an instant, which is pending until it is rolled back."""
+        self._begun.pop(instant, None)
+        self._given_up.add(instant)
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether there are instants that this writer gave up."""
+        return bool(self._given_up)
+
+    def is_given_up(self, instant: str) -> bool:
+        """Whether this writer gave an instant up that has not been rolled back since."""
+        return instant in self._given_up
 
     def take_in(self, writes: Iterable[Instant | None]) -> None:
         """Note writes of others."""

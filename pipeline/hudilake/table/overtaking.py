@@ -105,7 +105,8 @@ def _in_the_way(table: TableState, requested: Instant, mine: Intent) -> Iterator
     for pending in table.timeline.pending():
         first = pending.state is State.INFLIGHT or pending.requested_time < requested.requested_time
         time = pending.requested_time
-        ours = time == requested.requested_time or table.begun.of(time) is not None
+        known = table.begun.of(time) is not None or table.begun.is_given_up(time)
+        ours = time == requested.requested_time or known
         if pending.action != table.action or not first or ours:
             continue
         announced = pending_intent(table.storage, pending)

@@ -98,18 +98,31 @@ class Publisher:
         A completing call that a dead writer has sent may be carried out later. Its commit would have completed before
         this one, which knows nothing of it: neither its rows nor its writer's position. A clustering or a move to other
         buckets would replace the file groups that this one writes. Once it is rolled back such a call changes nothing
-        (``late_completion``). A writer without heartbeats cannot tell; it did so at its start. Raises StorageError.
+        (``late_completion``). A writer without heartbeats cannot tell; it did so at its start. So do instants go that
+        this writer gave up and could not roll back: compaction and archival would wait for them. Raises StorageError.
         """
         state = self.state
-        if not state.lock.shared:
+        if not state.lock.shared and not state.begun.gave_up:
             return
         for pending in state.timeline.pending():
             time = pending.requested_time
-            begun = pending.identity[1] in (state.action, REPLACE_COMMIT) and pending.state is State.INFLIGHT
-            if not begun or time == instant or state.begun.of(time) or not state.ownership.is_abandoned(time):
+            if time == instant or state.begun.of(time) or pending.identity[1] not in (state.action, REPLACE_COMMIT):
                 continue
-            if may_go(state.storage, pending):
+            is_begun = state.lock.shared and pending.state is State.INFLIGHT
+            is_gone = state.begun.is_given_up(time) or (is_begun and state.ownership.is_abandoned(time))
+            if is_gone and may_go(state.storage, pending):
                 roll_back(state.storage, state.timeline, state.clock, pending, self.undo)
+                state.begun.forget(time)
+
+    def abort(self, instant: str) -> None:
+        """Roll back an instant of ours, inflight or a planned clustering, under the table's lock. Errors as
+        ``HudiTable.abort``."""
+        state = self.state
+        write = state.timeline.find(instant)
+        planned = write is not None and write.action == CLUSTERING and not write.completed
+        target = write if write is not None and planned else self.inflight(instant)
+        roll_back(state.storage, state.timeline, state.clock, target, self.undo)
+        state.begun.forget(instant)
 
     def undo(self, instant: str, rollback: str) -> None:
         """What comes before the files of an instant are deleted in a rollback: the active timeline begins before it,

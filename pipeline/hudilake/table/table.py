@@ -14,7 +14,7 @@ from hudilake.commit.announced import announcement, intent_extra
 from hudilake.commit.commit import begin_instant, withdraw
 from hudilake.commit.intent import WHOLE_TABLE, GroupIntent, Intent
 from hudilake.commit.preconditions import ForeignActionError, check_clock
-from hudilake.commit.rollback import roll_back, roll_back_pending
+from hudilake.commit.rollback import roll_back_pending
 from hudilake.errors import LostOwnershipError
 from hudilake.format.definition.config import (
     PROPERTIES_BACKUP_PATH,
@@ -372,15 +372,14 @@ class HudiTable:
         return completed
 
     def abort(self, instant: str) -> None:
-        """Roll back one of our own instants, inflight or a planned clustering. Raises StorageError,
-        LostOwnershipError."""
-        with self.exclusively():
-            write = self.timeline.find(instant)
-            planned = write is not None and write.action == CLUSTERING and not write.completed
-            target = write if write is not None and planned else self._publisher.inflight(instant)
-            roll_back(self.storage, self.timeline, self.clock, target, self._publisher.undo)
-        self.state.begun.forget(instant)
-        self.ownership.end(instant)
+        """Roll back one of our own instants, inflight or a planned clustering. Raises StorageError, LostOwnershipError;
+        then it is a dead one's to all writers, also to this one, whose next commit rolls it back."""
+        self.state.begun.give_up(instant)
+        try:
+            with self.exclusively():
+                self._publisher.abort(instant)
+        finally:
+            self.ownership.end(instant)
 
     def rollback_pending(self) -> list[str]:
         """Roll back pending commits and delta commits of dead writers, and finish their rollbacks.

@@ -21,6 +21,7 @@ from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.services.compaction import CompactionConfig, abandoned, due, resume, run, schedule
 from hudilake.services.fsck import fsck
+from hudilake.storage import StorageError
 from hudilake.table.table import HudiTable
 from tests.hudilake import lake
 from tests.hudilake.services.compaction.steps import serially
@@ -249,3 +250,42 @@ def test_a_pending_compaction_does_not_stop_a_writer(path: Path) -> None:
     assert schedule(table, OFTEN) is not None
     lake.commit(table, lake.upserts(range(4), 2))
     assert [i.action for i in table.timeline.pending()] == [COMPACTION]
+
+
+def _cannot_roll_back(*_: object) -> None:
+    raise StorageError("the store failed")
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "alone"])
+def test_what_a_writer_could_not_roll_back_goes_with_its_next_commit(
+    path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    """Else compaction, archival and other streams would wait for it as long as the process lives."""
+    table = writer(path, "a") if shared else HudiTable.open(lake.storage_at(path), metadata=MetadataConfig())
+    instant = table.begin()
+    lake.write(table, instant, lake.upserts(range(4), 100))
+    with monkeypatch.context() as patch:
+        patch.setattr("hudilake.table.publisher.roll_back", _cannot_roll_back)
+        with pytest.raises(StorageError):
+            table.abort(instant)
+    assert beating(path) == set()
+    assert [pending.requested_time for pending in table.timeline.pending()] == [instant]
+    model, changes = lake.Model(), lake.upserts(range(2), 110)
+    model.apply(changes)
+    lake.commit(table, changes)
+    assert table.timeline.pending() == []
+    healthy(path, model)
+
+
+def test_another_writer_takes_what_could_not_be_rolled_back_for_dead(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = writer(path, "a"), writer(path, "b")
+    instant = a.begin()
+    lake.write(a, instant, lake.upserts(range(4), 100))
+    assert b.rollback_pending() == []  # the control: it lives
+    with monkeypatch.context() as patch:
+        patch.setattr("hudilake.table.publisher.roll_back", _cannot_roll_back)
+        with pytest.raises(StorageError):
+            a.abort(instant)
+    assert b.rollback_pending() == [instant]
