@@ -49,8 +49,8 @@ def _statement(draw: random.Random) -> str:
             f"DELETE FROM {{}} WHERE id = {key}",
             f"DELETE FROM {{}} WHERE id = {key}; INSERT INTO {{}} VALUES {row}",
             f"UPDATE IGNORE {{}} SET id = id + 1 WHERE id = {key}",
-            f"UPDATE {{}} SET id = id + 1 WHERE id >= {key} AND id < 40 ORDER BY id DESC",
-            f"UPDATE {{}} SET id = id - 1 WHERE id > {key + 8} ORDER BY id",
+            f"UPDATE {{}} SET id = id + 1 WHERE id >= {key} AND id < 400 ORDER BY id DESC",
+            f"DELETE FROM {{}} WHERE id = {key + 8}; UPDATE {{}} SET id = id - 1 WHERE id > {key + 8} ORDER BY id",
         )
     )
 
@@ -90,10 +90,10 @@ class Twins:
         return datetime.fromtimestamp(parse_instant(writes[-1]) / 1000, UTC)
 
     def at_server(self) -> list[Version]:
-        """All versions that the server keeps."""
+        """All versions that the server keeps, without those of no duration."""
         lines = self._rows(
             "SELECT CONCAT_WS('|', ROW_START, ROW_END, ROW_END > '2037-01-01', id, COALESCE(name, '-'),"
-            " COALESCE(amount, '-')) FROM `{}`.versioned FOR SYSTEM_TIME ALL"
+            " COALESCE(amount, '-')) FROM `{}`.versioned FOR SYSTEM_TIME ALL WHERE ROW_START < ROW_END"
         )
         return _joined(
             Version(tuple(cells), _time(start), None if current == "1" else _time(end))
