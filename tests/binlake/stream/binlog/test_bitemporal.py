@@ -159,7 +159,7 @@ def test_both_times_are_those_of_the_server(server: EmbeddedMariaDB, tmp_path: P
     draw, twins = random.Random(seed), Twins(server, tmp_path, f"known_{seed}")
     then: dict[datetime, list[Version]] = {}
     for _ in range(4):
-        for _ in range(draw.randint(4, 14)):
+        for _ in range(draw.randint(8, 16)):
             twins.play(transaction(draw))
         known = twins.apply()
         then[known] = twins.at_server()
