@@ -59,6 +59,15 @@ Without(f, gone) == [t \in DOMAIN f \ gone |-> f[t]]
 With(f, t, v) == [u \in DOMAIN f \cup {t} |-> IF u = t THEN v ELSE f[u]]
 Nothing == [t \in {} |-> 0]
 
+\* What a batch writes of that; the files that one step makes of several; the order of a commit's files. Traces of real
+\* runs have finer ones.
+Choices(p) == {Wants[p]}
+Together(S) == {S}
+FirstOf(S) == {CHOOSE g \in S : TRUE}
+\* Whether a writer may take its commit back for reasons of its own, and where a process is after an error.
+GivesUp == FALSE
+AfterError == {"start"}
+
 -----------------------------------------------------------------------------
 (* The timeline, and what readers see. *)
 
@@ -272,7 +281,7 @@ RollEnd(p) ==
 Out(p) ==
     /\ ps[p].pc = "out"
     /\ Release(p)
-    /\ Go(p, "start", Again(p))
+    /\ \E pc \in AfterError : Go(p, pc, Again(p))
     /\ inst' = [t \in Times |-> [inst[t] EXCEPT !.hb = @ /\ inst[t].own # p]]
     /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, note, good, rolled, passed, told, left, flags>>
 
@@ -289,8 +298,9 @@ Batch(p) == IF On("dedupe") \/ Recorded[p] = 0 THEN Recorded[p] + 1 ELSE Recorde
 Look(p) ==
     /\ Role[p] = "writer" /\ ps[p].pc = "idle" /\ Busy(p)
     /\ On("foreign-action") => Restores = {}
-    /\ Go(p, "looked", [obs |-> Latest, see |-> Committed \cup Replacing \cup DOMAIN old, rs |-> Known, b |-> Batch(p),
-                        all |-> Recorded, todo |-> {Where(g) : g \in Wants[p]}])
+    /\ \E grp \in Choices(p) :
+       Go(p, "looked", [obs |-> Latest, see |-> Committed \cup Replacing \cup DOMAIN old, rs |-> Known, b |-> Batch(p),
+                        all |-> Recorded, todo |-> {Where(g) : g \in grp}])
     /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left,
                    flags>>
 
@@ -300,7 +310,7 @@ Request(p) ==
        IF t \in Times /\ inst[t].act = "clus"
        THEN flags' = flags \cup {"two instants have one time"} /\ Set(p, "out") /\ UNCHANGED <<inst, note>>
        ELSE /\ inst' = With(inst, t, Instant("write", p, "req"))
-            /\ note' = With(note, t, [Of_(p, ps[p].b, Wants[p], ps[p].see) EXCEPT !.pl = ps[p].todo])
+            /\ note' = With(note, t, [Of_(p, ps[p].b, {Home(q) : q \in ps[p].todo}, ps[p].see) EXCEPT !.pl = ps[p].todo])
             /\ Go(p, IF Policy = "row" THEN "requested" ELSE "checked", [t |-> t])
             /\ UNCHANGED flags
     /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, good, rolled, passed, told, left>>
@@ -334,20 +344,21 @@ Inflight(p) ==
     /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left>>
 
 \* A marker, then its file.
-Group(p) == CHOOSE g \in ps[p].todo : TRUE
 Marker(p) ==
     /\ ps[p].pc = "writing" /\ ps[p].todo # {} /\ ps[p].t \notin passed
-    /\ LET it == <<ps[p].t, Group(p)>> IN
+    /\ \E g \in FirstOf(ps[p].todo) :
+       LET it == <<ps[p].t, g>> IN
        /\ IF On("marker") THEN it \notin marks ELSE it \in logs
        /\ marks' = marks \cup {it}
-       /\ ps' = [ps EXCEPT ![p].todo = IF On("marker") THEN @ ELSE @ \ {Group(p)}]
+       /\ ps' = [ps EXCEPT ![p].todo = IF On("marker") THEN @ ELSE @ \ {g}]
     /\ UNCHANGED <<inst, old, logs, bases, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 File(p) ==
     /\ ps[p].pc = "writing" /\ ps[p].todo # {} /\ ps[p].t \notin passed
-    /\ LET it == <<ps[p].t, Group(p)>> IN
+    /\ \E g \in FirstOf(ps[p].todo) :
+       LET it == <<ps[p].t, g>> IN
        /\ IF On("marker") THEN it \in marks ELSE it \notin logs
        /\ logs' = logs \cup {it}
-       /\ ps' = [ps EXCEPT ![p].todo = IF On("marker") THEN @ \ {Group(p)} ELSE @]
+       /\ ps' = [ps EXCEPT ![p].todo = IF On("marker") THEN @ \ {g} ELSE @]
     /\ UNCHANGED <<inst, old, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 
 \* Nobody has rolled it back.
@@ -399,11 +410,17 @@ Abort(p) ==
     /\ IF ps[p].t \in Pending THEN Go(p, "aborting", [obs |-> Latest]) ELSE Set(p, "out")
     /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, note, good, rolled, passed, told, left, flags>>
 
-\* The metadata table is told first.
+GiveUp(p) ==
+    /\ GivesUp /\ ps[p].pc = "writing"
+    /\ Go(p, "abort", [see |-> {}])
+    /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
+
+\* The metadata table is told first. A commit without files has no entry.
 Entry(p) == [add |-> {<<"log", ps[p].t, g>> : g \in note[ps[p].t].pl}, del |-> {}]
 Tell(p) ==
     /\ ps[p].pc = "taken"
-    /\ mdt' = IF Indexed /\ listed /\ On("index-before-commit") THEN With(mdt, ps[p].t, Entry(p)) ELSE mdt
+    /\ mdt' = IF Indexed /\ listed /\ On("index-before-commit") /\ note[ps[p].t].pl # {}
+              THEN With(mdt, ps[p].t, Entry(p)) ELSE mdt
     /\ Set(p, "noted")
     /\ UNCHANGED <<inst, old, logs, bases, marks, fly, listed, lock, note, good, rolled, passed, told, left, flags>>
 
@@ -466,7 +483,7 @@ Lost(p) ==
     /\ UNCHANGED <<inst, old, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 
 Write(p) ==
-    \/ Look(p) \/ Request(p) \/ Check(p) \/ Inflight(p) \/ Marker(p) \/ File(p) \/ Clear(p) \/ Cleared(p) \/ Take(p) \/ Abort(p)
+    \/ Look(p) \/ Request(p) \/ Check(p) \/ Inflight(p) \/ Marker(p) \/ File(p) \/ Clear(p) \/ Cleared(p) \/ Take(p) \/ GiveUp(p) \/ Abort(p)
     \/ Tell(p) \/ Fence(p) \/ Land(p) \/ Answer(p) \/ NoAnswer(p) \/ Unknown(p) \/ Lost(p)
 
 -----------------------------------------------------------------------------
@@ -508,9 +525,12 @@ CompactInflight(p) ==
 
 Compact(p) ==
     /\ ps[p].pc = "c-inflight"
-    /\ bases' = IF ps[p].t \in Times
-                THEN bases \cup {[t |-> ps[p].t, g |-> o.g, con |-> o.con] : o \in inst[ps[p].t].x} ELSE bases
-    /\ Set(p, "c-written")
+    /\ LET rest == {[t |-> ps[p].t, g |-> o.g, con |-> o.con] : o \in IF ps[p].t \in Times THEN inst[ps[p].t].x ELSE {}} \ bases
+       IN IF rest = {}
+          THEN Set(p, "c-written") /\ UNCHANGED bases
+          ELSE \E S \in Together(rest) :
+               /\ bases' = bases \cup S
+               /\ IF S = rest THEN Set(p, "c-written") ELSE UNCHANGED ps
     /\ UNCHANGED <<inst, old, logs, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 
 CompactTake(p) ==
@@ -623,8 +643,12 @@ TurnInflight(p) ==
 Turned_(p, units) == {[t |-> ps[p].t, g |-> o.g + 10, con |-> o.con] : o \in units}
 TurnFiles(p) ==
     /\ ps[p].pc = "t-inflight" /\ ps[p].t \notin passed
-    /\ bases' = bases \cup Turned_(p, ps[p].todo)
-    /\ Set(p, "t-written")
+    /\ LET rest == Turned_(p, ps[p].todo) \ bases
+       IN IF rest = {}
+          THEN Set(p, "t-written") /\ UNCHANGED bases
+          ELSE \E S \in Together(rest) :
+               /\ bases' = bases \cup S
+               /\ IF S = rest THEN Set(p, "t-written") ELSE UNCHANGED ps
     /\ UNCHANGED <<inst, old, logs, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 
 \* Under the lock.
@@ -900,17 +924,18 @@ Atomic == {"idle", "start", "out"}
 \* A process dies. What it has sent is carried out at once, later or never.
 Die(p) ==
     /\ ps[p].pc \notin Atomic /\ left.crash > 0 /\ p \in Mortal
-    /\ LET open == "file" \in LateCalls /\ ps[p].pc = "writing" /\ ps[p].todo # {} /\ <<ps[p].t, Group(p)>> \in marks
+    /\ LET next == CHOOSE g \in ps[p].todo : TRUE
+           open == "file" \in LateCalls /\ ps[p].pc = "writing" /\ ps[p].todo # {} /\ <<ps[p].t, next>> \in marks
            sent == "done" \in LateCalls /\ ps[p].pc \in {"sent", "t-sent"}
        IN \/ left' = [left EXCEPT !.crash = @ - 1] /\ UNCHANGED fly
           \/ /\ left.late > 0 /\ (open \/ sent)
              /\ left' = [left EXCEPT !.crash = @ - 1, !.late = @ - 1]
              /\ fly' = fly \cup {IF sent THEN [k |-> "done", t |-> ps[p].t, c |-> ps[p].c, x |-> ps[p].todo,
                                               act |-> IF Role[p] = "writer" THEN "write" ELSE "clus"]
-                                 ELSE [k |-> "file", t |-> ps[p].t, c |-> Group(p), x |-> {}, act |-> "write"]}
+                                 ELSE [k |-> "file", t |-> ps[p].t, c |-> next, x |-> {}, act |-> "write"]}
     /\ inst' = [t \in Times |-> [inst[t] EXCEPT !.hb = @ /\ inst[t].own # p]]
     /\ Release(p)
-    /\ Go(p, "start", Again(p))
+    /\ \E pc \in AfterError : Go(p, pc, Again(p))
     /\ UNCHANGED <<old, logs, bases, marks, mdt, listed, note, good, rolled, passed, told, flags>>
 
 \* A process pauses: its heartbeat, or its lock, counts as a dead one's.

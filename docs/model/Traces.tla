@@ -1,7 +1,8 @@
 ------------------------------- MODULE Traces -------------------------------
 (* Whether what real processes did to a store is a history of the model.
 
-   A trace is what the store showed after each call that changed it, and by whom the call was. The model takes steps that
+   A trace is what the store showed after each call that changed it, and by whom the call was ("by": a process of a lake
+   may be several of the model, one for each of its works). The model takes steps that
    the store does not show (looks, locks, heartbeats) as it likes. "soft": the call is one of several that the model takes
    in one step, so the model need not show it. *)
 EXTENDS Commit, Sequences
@@ -32,10 +33,18 @@ Hidden ==
 Seen ==
     \E n \in at + 1 .. Len(Traces[tr]) :
     /\ \A k \in at + 1 .. n - 1 : Traces[tr][k].soft
-    /\ Step(Traces[tr][n].by)
+    /\ \E p \in Traces[tr][n].by : Step(p)
     /\ Shown' = Traces[tr][n].shows /\ Stray' = Traces[tr][n].stray
     /\ at' = n /\ UNCHANGED tr
 TraceSpec == TraceInit /\ [][Hidden \/ Seen]_<<vars, tr, at>>
+
+\* A real batch writes some of the file groups, its files come in any order, and a service's one by one. It may find that
+\* it has nothing to write. A process whose storage fails gives up what it has begun, and may go on.
+AnyChoices(p) == SUBSET Wants[p]
+OneByOne(S) == {{b} : b \in S}
+AnyOf(S) == S
+Yes == TRUE
+OrGoesOn == {"start", "idle"}
 
 \* How far each trace is a history of the model, for who reads what TLC prints.
 Told == PrintT(<<"reached", tr, at>>)

@@ -53,7 +53,7 @@ class InTurn(Executor):
 def without_pools(patch: pytest.MonkeyPatch) -> None:
     """Let everything that the table's code does in pools be done in turn."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("hudilake") and hasattr(module, "ThreadPoolExecutor"):
+        if name.startswith(("hudilake", "binlake")) and hasattr(module, "ThreadPoolExecutor"):
             patch.setattr(module, "ThreadPoolExecutor", InTurn)
 
 

@@ -85,11 +85,12 @@ class Trial:
         """What went wrong at so many points of each answer, or at all."""
         base = self.new_place("base")
         self.work.prepare(base)
-        points = sampled(list(every_point(self._calls(base))), count)
+        points = sampled(list(every_point(self.calls(base))), count)
         assert {point.answer for point in points} == set(Answer)
         return [text for point in points for text in self.at_point(base, point)]
 
-    def _calls(self, base: Place) -> list[tuple[str, str]]:
+    def calls(self, base: Place) -> list[tuple[str, str]]:
+        """What the work calls if nothing goes wrong; everything is right then, and a batch later."""
         place, counting = self._copied(base, "count"), Fate()
         self.work.do(place, DyingStore(place.open(), counting))
         assert self.work.trouble(place) == []

@@ -48,6 +48,9 @@ _INDEX = MetadataConfig(compact_after=1000, compact_at_most=1000, archive_after=
 #: Of archivals.
 _LEAVES_ONE = ArchivalConfig(1, 2)
 _LOOKED_UP = TableConfig("t1", ("id",), ORDER, 0, kind=TableKind("merge_on_read", "bloom"))
+#: Constants and definitions that traces have instead of the model's.
+_FINER = "  Traces <- Made\n  Together <- OneByOne\n  FirstOf <- AnyOf\n"
+_OF_A_LAKE = "  Choices <- AnyChoices\n  GivesUp <- Yes\n  AfterError <- OrGoesOn\n"
 _REACHED = re.compile(r'<<"reached", (\d+), (\d+)>>')
 
 
@@ -170,12 +173,12 @@ class TracedWorld(World):
         at, lost = self.dying.get(owner, (None, False))
         inner = super().storage(owner)
         life = Life(at, lost, lambda: self._died(owner))
-        return Watched(inner, owner.removeprefix("next "), self.observer, life)
+        return Watched(inner, (owner.removeprefix("next "),), self.observer, life)
 
     def _died(self, owner: str) -> None:
         """What is known of the dead at once here: its heartbeats and its lock are over."""
         self.bury(owner)
-        if self.observer.holder == owner:
+        if self.observer.holder == (owner,):
             (self.path / LOCK_PATH).unlink(missing_ok=True)
 
 
@@ -263,10 +266,11 @@ def module(case: Case, traces: Sequence[Trace]) -> str:
     return of_case.replace("\n====", f"\nMade == <<\n{text}\n>>\n====")
 
 
-def followed(case: Case, traces: Sequence[Trace]) -> list[int]:
-    """By trace, how many of its calls the model can make. Raises NoToolsError, ModelError."""
+def followed(case: Case, traces: Sequence[Trace], *, of_lake: bool = False) -> list[int]:
+    """By trace, how many of its calls the model can make. ``of_lake``: whether they are of a lake's works.
+    Raises NoToolsError, ModelError."""
     text = case.settings().replace("SPECIFICATION Spec", "SPECIFICATION TraceSpec")
-    text = text.replace("CONSTRAINT Bounded", "CONSTRAINT Told") + "  Traces <- Made\n"
+    text = text.replace("CONSTRAINT Bounded", "CONSTRAINT Told") + _FINER + _OF_A_LAKE * of_lake
     printed = said(_NAME, module(case, traces), text)
     if "No error has been found" not in printed:
         raise ModelError(f"TLC did not come to an end: {printed[-2000:]}")
@@ -305,10 +309,10 @@ def recorded(cast: Cast, place: Path, seeds: Iterable[int]) -> list[Trace]:
         return list(dict.fromkeys(tuple(cast.trace(place / str(seed), seed)) for seed in seeds))
 
 
-def unlike(case: Case, traces: Sequence[Trace]) -> list[str]:
+def unlike(case: Case, traces: Sequence[Trace], *, of_lake: bool = False) -> list[str]:
     """Which traces are no histories of the model, and the first call that it cannot make, in words. The control: the
     first trace without one of its calls is none."""
-    *reached, control = followed(case, [*traces, (broken := without_a_call(traces[0]))])
+    *reached, control = followed(case, [*traces, (broken := without_a_call(traces[0]))], of_lake=of_lake)
     found = [
         f"trace {n}, call {at + 1}: {trace[at]}"
         for n, (at, trace) in enumerate(zip(reached, traces, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -11,8 +11,10 @@ from typing import Protocol
 from tests.programs.proofs.model.cases import CASES, GUARDS, LARGE
 from tests.programs.proofs.model.checking import explore
 from tests.programs.proofs.model.following import CASTS, recorded, unlike
+from tests.programs.proofs.model.lake_works import LAKE_WORKS
 from tests.programs.proofs.model.locks import LOCKS
 from tests.programs.proofs.model.tools import NoToolsError, tlc_jar
+from tests.programs.proofs.model.traces import Trace
 from tests.programs.proofs.part import Outcome, Task, Verdict
 
 _NAME = "Histories"
@@ -77,14 +79,20 @@ class Model:
 
 
 def _traces(task: Task) -> Iterator[Verdict]:
+    for name, work in LAKE_WORKS.items():
+        if (source := f"traces of a lake's work: {name}") not in task.judged:
+            with tempfile.TemporaryDirectory() as place:
+                traces = work.traces(Path(place))
+            yield _followed(source, "every call", traces, unlike(work.case(), traces, of_lake=True))
     for name, (cast, runs) in CASTS.items():
         if (source := f"traces of {name}") not in task.judged:
             with tempfile.TemporaryDirectory() as place:
                 traces = recorded(cast, Path(place), range(runs))
-            wrong = unlike(cast.case(), traces)
-            calls = sum(map(len, traces))
-            reason = "no history of the model" if wrong else ""
-            outcome = Outcome.WRONG if wrong else Outcome.EQUAL
-            yield Verdict(
-                source, outcome, reason, f"{runs} runs, {len(traces)} traces, {calls} calls; {'; '.join(wrong)[:1000]}"
-            )
+            yield _followed(source, f"{runs} runs", traces, unlike(cast.case(), traces))
+
+
+def _followed(source: str, runs: str, traces: Sequence[Trace], wrong: Sequence[str]) -> Verdict:
+    detail = f"{runs}, {len(traces)} traces, {sum(map(len, traces))} calls; {'; '.join(wrong)[:1000]}"
+    if wrong:
+        return Verdict(source, Outcome.WRONG, "no history of the model", detail)
+    return Verdict(source, Outcome.EQUAL, "", detail)

@@ -9,12 +9,15 @@ import pytest
 
 from tests.hypothesis_profile import scaled
 from tests.programs.proofs.model.following import CASTS, followed, recorded, unlike
+from tests.programs.proofs.model.lake_works import LAKE_WORKS
 from tests.programs.proofs.model.traces import Seen
 from tests.selection import first
 
 RUNS = scaled(10, least=3)
 #: A run at one of so many calls, before and after in turn.
 EACH = 7
+#: Of the calls of a lake's work, each with four answers: so all of these come.
+_STEP = 11
 _FIRST = ("streams", "crash points of a writer")
 
 
@@ -26,6 +29,15 @@ def test_traces_are_histories_of_the_model(tmp_path: Path, name: str) -> None:
     traces = recorded(cast, tmp_path, range(0, step * RUNS, step))
     assert unlike(cast.case(), traces) == []
     assert all(any(one.st == "done" for one in trace[-1].shows) for trace in traces)
+
+
+@pytest.mark.parametrize("name", first(1, sorted(LAKE_WORKS, key=lambda name: name != "a batch")))
+def test_traces_of_a_lakes_works_are_histories_of_the_model(tmp_path: Path, name: str) -> None:
+    """Whichever call that changes the table dies or fails."""
+    work = LAKE_WORKS[name]
+    traces = work.traces(tmp_path, step=_STEP)
+    assert len(traces) > 1
+    assert unlike(work.case(), traces, of_lake=True) == []
 
 
 @pytest.mark.full

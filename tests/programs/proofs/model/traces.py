@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from hudilake.format.files.names import parse_base_name, parse_log_name
 from hudilake.format.timeline.history import HISTORY_PATH
@@ -56,20 +57,20 @@ class Seen:
     """What the store shows after a call.
 
     Args:
-        by: whose call it was.
+        by: whose call it was: the processes of the model that it may be.
         soft: whether it is one of several that are one step of the model.
         shows: the instants in their order.
         stray: how many log files belong to none of them.
     """
 
-    by: str
+    by: tuple[str, ...]
     soft: bool
     shows: tuple[Shown, ...]
     stray: int
 
     def __str__(self) -> str:
         shows = ", ".join(map(str, self.shows))
-        return f'[by |-> "{self.by}", soft |-> {tla(self.soft)}, shows |-> <<{shows}>>, stray |-> {self.stray}]'
+        return f"[by |-> {tla(self.by)}, soft |-> {tla(self.soft)}, shows |-> <<{shows}>>, stray |-> {self.stray}]"
 
 
 #: What was seen from the beginning of a table on.
@@ -82,17 +83,23 @@ class Observer:
 
     Args:
         seen: what changed.
-        holder: who has the lock, or "".
+        holder: who has the lock.
         looks_up: whether a base file that a commit writes has its rows, as in a table whose keys are looked up.
-        by_bucket: whether file groups have the numbers of their buckets, from 1, and not of their turns.
+        by_bucket: whether file groups have the numbers of their buckets, from 1, and not of their partitions in the
+            order in which these came, with 10 more for each replacecommit that has put their rows into new ones.
     """
 
     seen: list[Seen] = field(default_factory=list)
-    holder: str = ""
+    holder: tuple[str, ...] = ()
     looks_up: bool = False
     by_bucket: bool = False
     _files: set[str] = field(default_factory=set)
     _groups: dict[str, int] = field(default_factory=dict)
+    _homes: dict[str, int] = field(default_factory=dict)
+    #: Replacecommits, and the places of rows that each puts into new file groups.
+    _turned: set[tuple[str, int]] = field(default_factory=set)
+    #: By instant what its files are, also when it is gone.
+    _actions: dict[str, str] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
     #: Instants whose entries were in a metadata table that a restore has dropped.
     _dropped: set[str] = field(default_factory=set)
@@ -100,10 +107,10 @@ class Observer:
     _archived: set[str] = field(default_factory=set)
     _moving: list[tuple[str, str]] = field(default_factory=list)
 
-    def made(self, by: str, method: str, path: str) -> None:
+    def made(self, by: tuple[str, ...], method: str, path: str) -> None:
         """A call was carried out."""
         if path == LOCK_PATH:
-            self.holder = "" if method == "delete" else by
+            self.holder = () if method == "delete" else by
         if method == "delete_tree":
             self._files = {name for name in self._files if not name.startswith(f"{path}/")}
         elif method == "delete":
@@ -112,9 +119,9 @@ class Observer:
             self._files.add(path)
             self._note(path)
         shows, stray = self._state()
-        before = self.seen[-1] if self.seen else Seen("", False, (), 0)
+        before = self.seen[-1] if self.seen else Seen((), False, (), 0)
         if (shows, stray) != (before.shows, before.stray):
-            self.seen.append(Seen(by, method.startswith("delete") or self._is_first(by, path), shows, stray))
+            self.seen.append(Seen(by, method.startswith("delete") or self._is_first(path), shows, stray))
 
     def _note(self, path: str) -> None:
         """Readers have no use for the metadata table from a restore's inflight file on, nor for what is archived."""
@@ -130,7 +137,7 @@ class Observer:
             self._archived |= {time for time in done for first, last in self._moving if first <= time <= last}
             self._moving.clear()
 
-    def _is_first(self, by: str, path: str) -> bool:
+    def _is_first(self, path: str) -> bool:
         """Whether a file is of the empty commit that a rollback makes before a table's first one."""
         name = path.removeprefix(f"{TIMELINE_PATH}/")
         instant = parse_name(name) if name != path else None
@@ -175,38 +182,52 @@ class Observer:
         return [instant for name in names if (instant := parse_name(name)) is not None]
 
     def _data(self, instants: dict[str, Instant]) -> tuple[dict[str, set[int]], dict[str, set[int]], int]:
+        self._actions |= {time: _ACTIONS[one.action] for time, one in instants.items()}
         logs: dict[str, set[int]] = {}
         bases: dict[str, set[int]] = {}
         stray = 0
         for path in sorted(self._files):
             if path.startswith(".hoodie"):
                 continue
-            name = path.rpartition("/")[2]
+            partition, _, name = path.rpartition("/")
             if (log := parse_log_name(name)) is not None:
-                logs.setdefault(log.instant, set()).add(self._group(log.file_id))
+                if self._actions.get(log.instant) in ("comp", "clus"):  # deletes that it states again
+                    continue
+                logs.setdefault(log.instant, set()).add(self._group(partition, log.file_id, log.instant, instants))
                 stray += log.instant not in instants and log.instant not in self._archived
             elif (base := parse_base_name(name)) is not None:
-                known = instants.get(base.instant)
-                act = _ACTIONS[known.action] if known is not None else ""
-                group = self._group(base.file_id, self._turn(instants) if act == "clus" else 0)
-                (logs if self.looks_up and act == "write" else bases).setdefault(base.instant, set()).add(group)
+                group = self._group(partition, base.file_id, base.instant, instants)
+                is_written = self.looks_up and self._actions.get(base.instant) == "write"
+                (logs if is_written else bases).setdefault(base.instant, set()).add(group)
         return logs, bases, stray
 
-    @staticmethod
-    def _turn(instants: dict[str, Instant]) -> int:
-        """How often the only group of rows has a new file group, with the one that is being written."""
-        return 1 + sum(one.completed and _ACTIONS[one.action] == "clus" for one in instants.values())
-
-    def _group(self, file_id: str, turn: int = 0) -> int:
+    def _group(self, partition: str, file_id: str, instant: str, instants: dict[str, Instant]) -> int:
         if self.by_bucket:
             return 1 + int(file_id[:8])
-        return self._groups.setdefault(file_id, 10 * turn + 1 if turn else len(self._groups) + 1)
+        if file_id not in self._groups:
+            home = self._homes.setdefault(partition, len(self._homes) + 1)
+            turns = {time for time, place in self._turned if place == home and self._is_complete(time, instants)}
+            if self._actions.get(instant) == "clus":
+                turns.add(instant)
+                self._turned.add((instant, home))
+            self._groups[file_id] = home + 10 * len(turns)
+        return self._groups[file_id]
+
+    def _is_complete(self, time: str, instants: Mapping[str, Instant]) -> bool:
+        return time in self._archived or (time in instants and instants[time].completed)
 
 
 def _shown_state(instant: Instant) -> str:
     """The model begins a clean in one step."""
     is_begun = instant.action == "clean" and instant.state is State.INFLIGHT
     return _STATES[State.REQUESTED if is_begun else instant.state]
+
+
+class Following(Protocol):
+    """Who is told of calls."""
+
+    def made(self, by: tuple[str, ...], method: str, path: str) -> None:
+        """A call was carried out."""
 
 
 class Killed(BaseException):
@@ -255,8 +276,8 @@ class Watched(PassingStorage):
         life: of the process.
     """
 
-    by: str
-    observer: Observer
+    by: tuple[str, ...]
+    observer: Following
     life: Life
     name: str = ""
 
