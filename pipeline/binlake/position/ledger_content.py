@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from binlake.decode.changes import SourceTable
 from binlake.position.binlog_height import Heights, heights_from_json, heights_to_json
 from binlake.position.held_tables import Resync, Stop
-from binlake.position.recorded import NO_TRANSACTIONS, PassedTransactions
+from binlake.position.recorded import NO_TRANSACTIONS, PassedTransactions, truncates_ahead
 from binlake.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 
 VERSION = 1
@@ -119,6 +119,7 @@ class LedgerContent:
             "transactions_ms": self.transactions.ms,
             "transactions_ended": self.transactions.ended,
             "torn": self.transactions.torn,
+            **({"truncates_ahead": self.transactions.ahead} if self.transactions.ahead else {}),
             **self._held_to_json(),
         }
 
@@ -149,7 +150,10 @@ class LedgerContent:
             heights=heights_from_json(data.get("heights", ())),
             planned=Offsets.from_json(data.get("planned", {})),
             transactions=PassedTransactions(
-                data.get("transactions_ms", 0), tuple(data.get("transactions_ended", ())), tuple(data.get("torn", ()))
+                data.get("transactions_ms", 0),
+                tuple(data.get("transactions_ended", ())),
+                tuple(data.get("torn", ())),
+                truncates_ahead(data.get("truncates_ahead", ())),
             ),
             paused={_source(name): since_ms for name, since_ms in data.get("paused", {}).items()},
             stopped={_source(name): Stop(*stop) for name, stop in data.get("stopped", {}).items()},

@@ -23,11 +23,13 @@ class PassedTransactions:
         ms: the time of the newest record that was read, in ms since the epoch; 0 if none was read.
         ended: the transactions that ended at exactly that time.
         torn: transactions that a connector did not complete because it died.
+        ahead: the TRUNCATEs that were read before their transactions, each with its time in ms.
     """
 
     ms: int = 0
     ended: tuple[str, ...] = ()
     torn: tuple[str, ...] = ()
+    ahead: tuple[tuple[str, int], ...] = ()
 
 
 NO_TRANSACTIONS = PassedTransactions()
@@ -41,7 +43,8 @@ class RecordedTransactions:
 
     Args:
         last: the newest transaction in it; None if the transaction topic brought none.
-        split: whether the batch may end within a transaction, because one was overdue.
+        split: whether the batch may end within a transaction, because one was overdue, or because it has a TRUNCATE
+            without its transaction or the reverse.
         passed: how far the transaction topic was read.
         offsets: of the transaction topic, by partition.
         after: the same offsets where the commit began: the table had everything before it. None if that is not known,
@@ -65,6 +68,7 @@ class RecordedTransactions:
         data |= {"ms": passed.ms, "ended": passed.ended, "offsets": dict(self.offsets)}
         if self.after is not None:
             data["after"] = dict(self.after)
+        data |= {"ahead": passed.ahead} if passed.ahead else {}
         data |= {"alone": True} if self.alone else {}
         data |= {"before": self.before} if self.before is not None else {}
         return json.dumps(data, separators=(",", ":"))
@@ -73,7 +77,9 @@ class RecordedTransactions:
     def from_text(text: str) -> RecordedTransactions:
         """The reverse of ``to_text``. Raises ValueError, KeyError, TypeError."""
         data = json.loads(text)
-        passed = PassedTransactions(data["ms"], tuple(data["ended"]), tuple(data["torn"]))
+        passed = PassedTransactions(
+            data["ms"], tuple(data["ended"]), tuple(data["torn"]), truncates_ahead(data.get("ahead", ()))
+        )
         after = _offsets(data["after"]) if "after" in data else None
         return RecordedTransactions(
             data["last"],
@@ -84,6 +90,11 @@ class RecordedTransactions:
             data.get("alone", False),
             data.get("before"),
         )
+
+
+def truncates_ahead(pairs: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """``PassedTransactions.ahead`` as JSON has it."""
+    return tuple((str(transaction), int(ms)) for transaction, ms in pairs)
 
 
 def _offsets(data: Mapping[str, int]) -> dict[int, int]:

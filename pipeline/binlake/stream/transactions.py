@@ -10,7 +10,7 @@ from math import inf
 from binlake.decode.changes import RawRecords, SourceTable
 from binlake.decode.messages.transactions import marks, members
 from binlake.position.ledger import Ledger
-from binlake.position.recorded import PassedTransactions, RecordedTransactions
+from binlake.position.recorded import RecordedTransactions
 from binlake.rows.tasks.boundary import Boundary, Survey, TransactionProgress, boundary
 from binlake.settings import KafkaSettings, Settings
 from binlake.source.fetch import fetch
@@ -101,7 +101,9 @@ class Transactions:
         if not ledger.transactions.ms and survey.marks:
             ledger.note_transactions(replace(ledger.transactions, ms=self._first_ms(survey, planned)))
         before = ledger.transactions
-        passed = TransactionProgress(before.ms, frozenset(before.ended), frozenset(before.torn))
+        passed = TransactionProgress(
+            before.ms, frozenset(before.ended), frozenset(before.torn), frozenset(before.ahead)
+        )
         made = boundary(
             planned,
             survey,
@@ -116,7 +118,8 @@ class Transactions:
         if self._rules.transaction_overdue == "stop":
             raise self._overdue_error(*made.waiting, planned)
         self._waits_for = None
-        return self._taken(Boundary(list(planned), None, made.waiting, split=True), survey)
+        ahead = made.ahead | {(one.transaction, one.timestamp_ms) for part in survey.members for one in part.truncates}
+        return self._taken(Boundary(list(planned), None, made.waiting, split=True, ahead=ahead), survey)
 
     def _first_ms(self, survey: Survey, planned: Sequence[OffsetRange]) -> int:
         """The time (ms) of the first record of the transaction topic; 0 while a partition of it has an older one that
@@ -158,17 +161,17 @@ class Transactions:
     def _taken(self, made: Boundary, survey: Survey) -> Boundary:
         """Note in the ledger, and for the commit records, how far the transaction topic was read."""
         until = self._ledger.positions.merge(Ranges(made.ranges).ends()).get(self._topic, {})
-        passed = replace(self._ledger.transactions, torn=tuple(sorted(made.torn)))
+        passed = replace(self._ledger.transactions, torn=tuple(sorted(made.torn)), ahead=tuple(sorted(made.ahead)))
         marks = [mark for mark in survey.marks if mark.offset < until.get(mark.partition, 0)]
         if marks:
             newest_ms = max(mark.timestamp_ms for mark in marks)
             newest = [mark for mark in marks if mark.timestamp_ms == newest_ms]
             ended = tuple(mark.transaction for mark in newest if mark.counts is not None)
-            passed = PassedTransactions(newest_ms, ended, passed.torn)
+            passed = replace(passed, ms=newest_ms, ended=ended)
         self._ledger.note_transactions(passed)
         begins = dict(self._ledger.positions.get(self._topic, {})) if self._ledger.batch else None
         alone = bool(self._ledger.behind)
-        self.recorded = RecordedTransactions(made.last, made.split, passed, dict(until), begins, alone)
+        self.recorded = RecordedTransactions(made.last, made.split or made.uneven, passed, dict(until), begins, alone)
         return made
 
     def note_of(self, source: SourceTable, ranges: Ranges, standing: Offsets) -> RecordedTransactions | None:

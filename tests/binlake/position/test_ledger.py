@@ -9,7 +9,7 @@ import pytest
 
 from binlake.decode.changes import SourceTable
 from binlake.position.ledger import LEDGER, Ledger
-from binlake.position.recorded import PassedTransactions
+from binlake.position.recorded import PassedTransactions, RecordedTransactions
 from binlake.source.offsets import NO_RANGES, OffsetRange, Ranges
 from hudilake.errors import BadInputError, CorruptDataError
 from hudilake.storage import Storage, open_storage
@@ -81,6 +81,18 @@ def test_the_same_ledger_is_made_by_its_methods(state: Storage) -> None:
     ledger.note_transactions(PassedTransactions(5, ("t-1",), ("t-0",)))
     ledger.save(state)
     assert state.read(LEDGER) == WRITTEN_BEFORE
+
+
+def test_truncates_ahead_of_their_transactions_are_kept(state: Storage) -> None:
+    passed = PassedTransactions(5, ("t-1",), (), (("t-2", 6),))
+    ledger = Ledger("shop")
+    ledger.note_transactions(passed)
+    ledger.save(state)
+    loaded = Ledger.load(state, "shop")
+    assert loaded is not None
+    assert loaded.transactions == passed
+    recorded = RecordedTransactions("t-1", True, passed, {0: 3})
+    assert RecordedTransactions.from_text(recorded.to_text()) == recorded
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from embedded.connect import EmbeddedConnect, database_connector, history_in_kaf
 from embedded.jars import spark_packages
 from hudilake.errors import ConfigError, TransientError
 from hudilake.storage import open_storage
-from tests.programs.moments.load import DDL, TABLES
+from tests.programs.moments.load import TABLES
 from tests.programs.moments.replica import DATABASE
 from tests.programs.moments.story import Story
 
@@ -40,8 +40,6 @@ class KafkaStory(Story):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # through Kafka a TRUNCATE is in the batch that reads its record, whichever its transaction is in
-        self.statements = [statement for statement in DDL if "TRUNCATE" not in statement]
         self.server.execute(f"SET sql_log_bin = 0; GRANT SHOW DATABASES ON *.* TO '{USER}'@'%'")
         connector = database_connector(
             self.server,

@@ -287,6 +287,13 @@ STREAMS = (
         (f"{_CUTS}::test_a_batch_of_transactions_that_came_again_has_no_name",),
     ),
     Mutant(
+        "cut-truncate", "a batch with a TRUNCATE and without its transaction ends at no cut", "it ends at one",
+        "pipeline/binlake/stream/transactions.py",
+        "made.split or made.uneven",
+        "made.split",
+        ("tests/binlake/rows/tasks/test_boundary.py",),
+    ),
+    Mutant(
         "cut-restored", "a state of which a table had more before it was restored is no cut", "it is one",
         "pipeline/binlake/position/waymarks.py",
         "        self._starts = [_Start(completed, None) for completed in evidence.restores]\n",

@@ -34,7 +34,7 @@ class _TableName(msgspec.Struct, gc=False):
 
 
 class _TransactionRow(msgspec.Struct, gc=False):
-    op: Literal["c", "u", "d"]
+    op: Literal["c", "u", "d", "t"]
     source: _TableName
     transaction: _Membership | None = None
 
@@ -72,12 +72,23 @@ class Mark:
     counts: Mapping[str, int] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """The record of a TRUNCATE: a transaction of its own, which has a BEGIN and no END. ``transaction``: "" if the
+    record names none."""
+
+    offset: int
+    timestamp_ms: int
+    transaction: str
+
+
 @dataclass
 class Members:
     """The streamed row events of some records of a topic partition, each with its transaction.
 
     ``codes``: int32 indices into ``kinds``, pairs (transaction, ``database.table``). ``orders``: the event's number
     among those of its table in the transaction. ``bare``: the first offset of a streamed row without a transaction.
+    ``truncates``: the TRUNCATEs, which are no rows.
     """
 
     topic: str
@@ -88,6 +99,7 @@ class Members:
     orders: npt.NDArray[np.int64]
     kinds: list[tuple[str, str]] = field(default_factory=list)
     bare: int | None = None
+    truncates: list[Truncate] = field(default_factory=list)
 
 
 def numbered(transaction: str) -> tuple[str, int]:
@@ -122,9 +134,14 @@ def members(records: RawRecords) -> Members:
     codes: list[int] = []
     orders: list[int] = []
     bare = None
+    truncates: list[Truncate] = []
     for i, value in enumerate(records.values):
         row = _row(value) if value is not None else None
         if row is None:
+            continue
+        if row.op == "t":
+            name = "" if row.transaction is None else row.transaction.id
+            truncates.append(Truncate(int(records.offsets[i]), int(records.timestamps_ms[i]), name))
             continue
         if row.transaction is None:
             bare = i if bare is None else bare
@@ -142,6 +159,7 @@ def members(records: RawRecords) -> Members:
         orders=np.array(orders, dtype=np.int64),
         kinds=list(kinds),
         bare=None if bare is None else int(records.offsets[bare]),
+        truncates=truncates,
     )
 
 

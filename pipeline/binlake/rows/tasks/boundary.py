@@ -15,11 +15,14 @@ If the BEGIN of a row's transaction lies before the position in the topic, the t
 A producer that dies has sent more to some partitions than to others, so any of the last records can be lost. END may be
 there without all of its rows: such an attempt is torn, too, as soon as its transaction is sent again and nothing older
 can come. Rows may be there without their BEGIN: if a batch passes their time, they are of a torn attempt.
+
+A TRUNCATE waits for nothing: a source may be silent behind it, and no END follows. A batch that has one and not its
+transaction, or the reverse, is *uneven*: it ends at no cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -56,6 +59,8 @@ class Boundary:
         waiting: the oldest incomplete transaction and the number of records held back; None if no record is held back.
         torn: transactions with torn attempts only before the batch's end in the transaction topic.
         split: whether the batch may end within a transaction, because one was overdue.
+        ahead: the TRUNCATEs that were read and whose transactions were not, (transaction, ms).
+        uneven: whether there are some, or a TRUNCATE was not taken whose transaction was.
     """
 
     ranges: list[OffsetRange]
@@ -63,6 +68,8 @@ class Boundary:
     waiting: tuple[str, int] | None = None
     torn: frozenset[str] = frozenset()
     split: bool = False
+    ahead: frozenset[tuple[str, int]] = frozenset()
+    uneven: bool = False
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -78,11 +85,12 @@ class Boundary:
 @dataclass(frozen=True)
 class TransactionProgress:
     """The part of the transaction topic that earlier batches took: up to which time (ms), which transactions ended at
-    exactly that time, and which are torn."""
+    exactly that time, and which are torn; and the TRUNCATEs that were read ``ahead`` of their transactions."""
 
     until_ms: int = 0
     ended: frozenset[str] = frozenset()
     torn: frozenset[str] = frozenset()
+    ahead: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass
@@ -98,6 +106,8 @@ class _Attempt:
     counts: dict[str, int] | None = None
 
 
+#: (transaction, ms) of TRUNCATEs.
+_Truncates = frozenset[tuple[str, int]]
 #: Whether the planned ranges hold all records of the data topics that are older than a time (ms).
 Reached = Callable[[int], bool]
 
@@ -124,7 +134,9 @@ def boundary(
     """
     attempts = _attempts(survey.marks)
     rows = _AttemptRows(survey.members, attempts, passed)
-    taken = _complete_run(attempts, rows, frozenset(consumed), passed, reached, horizon_ms)
+    statements = {one.transaction for part in survey.members for one in part.truncates}
+    statements |= {transaction for transaction, _ in passed.ahead}
+    taken = _complete_run(attempts, rows, statements, frozenset(consumed), passed, reached, horizon_ms)
     while True:
         whole, torn = _settled(attempts, taken, passed)
         held = [rows.held(part, taken, whole, torn) for part in survey.members]
@@ -137,9 +149,36 @@ def boundary(
     cut = [_until(r, ends.get(r.partition)) if r.topic == topic else _cut(r, survey.members, held) for r in ranges]
     torn |= rows.unannounced(survey.members, held, attempts[:taken])
     records = sum(len(r) for r in ranges if r.topic != topic) - sum(len(r) for r in cut if r.topic != topic)
-    last = _newest([attempt for attempt in attempts[:taken] if attempt.counts is not None])
+    read, left = _truncates(survey.members, cut)
+    read |= passed.ahead
+    ended = {transaction for transaction, _ in read}
+    last = _newest([one for one in attempts[:taken] if one.counts is not None or one.transaction in ended])
     named = (waiting, records) if records and waiting is not None else None
-    return Boundary([r for r in cut if len(r)], last, named, torn)
+    ahead = read - _passed(read, attempts, taken, passed)
+    uneven = bool(ahead or _passed(left, attempts, taken, passed))
+    return Boundary([r for r in cut if len(r)], last, named, torn, ahead=ahead, uneven=uneven)
+
+
+def _truncates(members: Sequence[Members], cut: Sequence[OffsetRange]) -> tuple[_Truncates, _Truncates]:
+    """The TRUNCATEs that the batch takes, and the others."""
+    ends = {(r.topic, r.partition): r.end for r in cut}
+    taken: set[tuple[str, int]] = set()
+    left: set[tuple[str, int]] = set()
+    for part in members:
+        for one in part.truncates:
+            side = taken if one.offset < ends[part.topic, part.partition] else left
+            side.add((one.transaction, one.timestamp_ms))
+    return frozenset(taken), frozenset(left)
+
+
+def _passed(truncates: _Truncates, attempts: Sequence[_Attempt], taken: int, passed: TransactionProgress) -> _Truncates:
+    """Those whose transactions this batch or one before it takes. The connector writes BEGIN first."""
+    listed, begun = ({one.transaction for one in some} for some in (attempts, attempts[:taken]))
+    return frozenset(
+        (transaction, ms)
+        for transaction, ms in truncates
+        if transaction in begun or (transaction not in listed and ms < passed.until_ms)
+    )
 
 
 def _attempts(marks: Sequence[Mark]) -> list[_Attempt]:
@@ -182,6 +221,7 @@ def _newest(ended: Sequence[_Attempt]) -> str | None:
 def _complete_run(
     attempts: Sequence[_Attempt],
     rows: _AttemptRows,
+    statements: Collection[str],
     wanted: frozenset[str],
     passed: TransactionProgress,
     reached: Reached,
@@ -190,7 +230,7 @@ def _complete_run(
     """The number of attempts before the first one that is neither complete nor torn.
 
     END does not count the events that a torn attempt sent before; these events must be there as well. An END whose
-    rows are lost is taken away from its attempt.
+    rows are lost is taken away from its attempt. ``statements``: the transactions of TRUNCATEs that are there.
     """
     again = _sent_again_ms(attempts)
     torn = set(passed.torn)
@@ -201,12 +241,16 @@ def _complete_run(
             if not complete and index in again and reached(again[index]):
                 attempt.counts, complete = None, True
                 torn.add(attempt.transaction)
-        elif index in again:
-            torn.add(attempt.transaction)
+        elif attempt.transaction in statements:
             complete = True
         else:
-            nothing = index + 1 < len(attempts) and not rows.any_of(attempt.transaction)
-            complete = nothing and reached(attempts[index + 1].begin_ms)
+            nothing = not rows.any_of(
+                attempt.transaction
+            )  # if a TRUNCATE, its record may have the time of the next BEGIN
+            complete = index in again or (nothing and index + 1 < len(attempts))
+            complete = complete and (not nothing or reached(attempts[index + 1].begin_ms + 1))
+            if complete and index in again:
+                torn.add(attempt.transaction)
         if not complete or attempt.begin_ms >= horizon_ms:
             return _apart(attempts, index)
     return len(attempts)

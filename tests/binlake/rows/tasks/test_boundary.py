@@ -41,7 +41,7 @@ class Connector:
     log: dict[tuple[str, int], list[tuple[int, bytes]]] = field(default_factory=dict)
     clock_ms: int = 1000
     rows: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
-    snapshot: set[str] = field(default_factory=set)
+    truncates: set[str] = field(default_factory=set)
     sent: list[tuple[tuple[str, int], tuple[int, int]]] = field(default_factory=list)
     doing: tuple[int, int] = (0, 0)
 
@@ -86,7 +86,10 @@ class Connector:
         kind = self.random.random()
         many = 0 if kind < 0.1 else self.random.randint(1, 6)
         rows = [(self.random.choice(["bank.a", "bank.a", "bank.b", "other.c"]), 10 * n + i) for i in range(many)]
-        return f"{'ddl' if kind < 0.05 else 't'}-{n}", rows
+        if kind < 0.05:  # a statement has no END
+            self.truncates.add(f"t-{n}")
+            rows = [("bank.a", 10 * n)]
+        return f"{'ddl' if 0.05 <= kind < 0.08 else 't'}-{n}", rows
 
     def _send(self, name: str, rows: Sequence[tuple[str, int]], stop_after: int | None) -> int:
         self._mark({"status": "BEGIN", "id": name, "event_count": None, "data_collections": None})
@@ -97,7 +100,7 @@ class Connector:
             counts[table] = counts.get(table, 0) + 1
             self._row(name, table, key, counts[table])
             self.doing = self.doing[0], self.doing[1] + 1
-        if stop_after is None and not name.startswith("ddl"):
+        if stop_after is None and not name.startswith("ddl") and name not in self.truncates:
             told = [{"data_collection": t, "event_count": n} for t, n in counts.items()]
             self._mark({"status": "END", "id": name, "event_count": len(rows), "data_collections": told})
         return len(rows)
@@ -109,9 +112,10 @@ class Connector:
     def _row(self, name: str, table: str, key: int, order: int) -> None:
         if table in TABLES:
             self.rows.setdefault(name, set()).add((table, key))
+            op = "t" if name in self.truncates else "u"
             database, short = table.split(".")
             member = {"id": name, "total_order": order, "data_collection_order": order}
-            row = {"op": "u", "source": {"db": database, "table": short}, "transaction": member, "key": key}
+            row = {"op": op, "source": {"db": database, "table": short}, "transaction": member, "key": key}
             self._add((f"p.{table}", key % TABLES[table]), row)
 
     def _add(self, place: tuple[str, int], document: dict[str, object]) -> None:
@@ -197,7 +201,11 @@ def test_a_batch_is_named_by_its_newest_transaction(seed: int, parts: int) -> No
         planned = _partial(source, planned, random)
         last = reader.step(planned).last
         newest = max(newest, newest if last is None else numbered(last)[1])
-        assert set(reader.seen) == {name for name in source.rows if numbered(name)[1] <= newest}
+        named = {name for name in source.rows if numbered(name)[1] <= newest}
+        assert set(reader.seen) - source.truncates == named - source.truncates
+        assert reader.rules.recorded is not None
+        if not reader.rules.recorded.split:
+            assert set(reader.seen) == named
 
 
 @pytest.mark.parametrize("loses", [False, True])
@@ -254,6 +262,25 @@ def test_a_transaction_without_end_is_waited_for_and_named() -> None:
     cut = reader.step(source.end())
     assert (cut.last, cut.waiting) == ("t-2", None)
     assert reader.seen == source.rows
+
+
+def test_a_batch_with_a_truncate_and_without_its_transaction_is_split_for_who_reads_cuts() -> None:
+    source = Connector(Random(1))
+    source.truncates.add("t-2")
+    source._send("t-1", [("bank.a", 1)], None)
+    source._send("t-2", [("bank.b", 2)], None)
+    reader, end = Reader(source), source.end()
+
+    def step(marks: int) -> tuple[str | None, bool]:
+        cut = reader.step(end.merge({TOPIC: {0: marks}}))
+        assert reader.rules.recorded is not None
+        return cut.last, reader.rules.recorded.split
+
+    assert step(2) == ("t-1", True)
+    assert reader.seen == source.rows
+    assert step(2) == (None, True)
+    assert step(3) == ("t-2", False)  # nothing need come behind it
+    assert step(3) == (None, False)
 
 
 def test_tables_that_the_stream_does_not_read_are_not_waited_for() -> None:
