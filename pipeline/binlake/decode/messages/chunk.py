@@ -162,7 +162,6 @@ class DecodeChunk:
             flat_topic=mapped or (topic_table is not None and bool(self.schemas.versions(topic_table))),
             max_nesting=self.options.max_nesting,
             one_of_many=self.options.format is EventFormat.AUTO,
-            topic=self.records.topic,
         )
 
     def _settle(self, at: int, payload: Buffer, kind: str) -> None:

@@ -131,7 +131,6 @@ class MessageShape:
         flat_topic: a message of no known shape is a flat row without added fields.
         max_nesting: see DecodeOptions.
         one_of_many: messages of other formats are recognised (FOREIGN).
-        topic: the messages' own.
     """
 
     traced: bool
@@ -139,7 +138,6 @@ class MessageShape:
     flat_topic: bool
     max_nesting: int
     one_of_many: bool = False
-    topic: str = ""
 
 
 @dataclass
@@ -175,7 +173,7 @@ def sort_messages(payloads: list[Buffer], at: Sequence[int], shape: MessageShape
         return _kind(document, shape) == "flat"
 
     left = np.arange(len(payloads))
-    envelopes = scan_envelopes(payloads, at, traced=shape.traced, max_nesting=shape.max_nesting, topic=shape.topic)
+    envelopes = scan_envelopes(payloads, at, traced=shape.traced, max_nesting=shape.max_nesting)
     event_at = left[:0] if envelopes is None else envelopes.rows
     if envelopes is not None:
         left = envelopes.rest

@@ -25,12 +25,6 @@ _LEAST_SHARE = 1 / 256
 _MOST_TEMPLATES = 100
 NO_TEMPLATE = -1
 _MARKS = 4
-#: Topics whose templates are kept.
-_MOST_TOPICS = 2_000
-#: Templates of one topic: those of its forms (insert, update, delete) before and after an ALTER.
-_MOST_OF_TOPIC = 6
-#: A message whose template is kept.
-_LONGEST_BYTES = 16_384
 
 #: Makes the template of a message; None if it has none. The slots of columns may grow.
 Learn = Callable[[Buffer, dict[str, int]], Template | None]
@@ -116,13 +110,6 @@ class TemplatePass:
             first_column=first_column,
         )
 
-    @staticmethod
-    def is_read_by(template: Template, message: Buffer) -> bool:
-        """Whether a template reads a message."""
-        slots: dict[str, int] = {}
-        placed = template.placed(slots)
-        return not len(TemplatePass.over([message], template.layout.first_column, slots)._read(np.arange(1), placed))
-
     def _read(self, rows: _I64, template: Template) -> _I64:
         """Read the rows that match the template; returns the others."""
         missing = self.first_column + len(self.slots) - len(self.what)
@@ -133,7 +120,7 @@ class TemplatePass:
             )
         matched = np.zeros(len(self.starts), dtype=bool)
         scan(
-            self.text, words_of(self.joined), rows, self.starts, self.ends, *template.arrays,
+            self.text, words_of(self.joined), rows, self.starts, self.ends, *template.arrays(),
             matched, self.what, self.value, self.length, self.marks,
         )  # fmt: skip
         self.template[matched] = len(self.templates)
@@ -180,30 +167,3 @@ class TemplatePass:
         for kind in kinds:
             one_of |= what == kind
         return np.asarray(one_of)
-
-
-class KnownTemplates:
-    """The templates that this process has learned, by topic: small chunks of a topic follow each other.
-
-    To learn one costs more than to read a hundred messages by it. A template is as good in the next chunk: whether it
-    reads a message depends on the bytes of both alone. It is taken for a message that it reads, so it never hides a new
-    form. Full ones are emptied: what is needed is learned anew.
-    """
-
-    def __init__(self) -> None:
-        self._by_key: dict[object, tuple[Template, ...]] = {}
-
-    def find(self, key: object, message: Buffer, slots: dict[str, int]) -> Template | None:
-        """The template that reads a message, placed in ``slots``; None if there is none."""
-        for template in self._by_key.get(key, ()):
-            if TemplatePass.is_read_by(template, message):
-                return template.placed(slots)
-        return None
-
-    def add(self, key: object, message: Buffer, template: Template) -> None:
-        """Keep what was learned from a message; that of a long one is not kept."""
-        if len(message) > _LONGEST_BYTES:
-            return
-        if key not in self._by_key and len(self._by_key) >= _MOST_TOPICS:
-            self._by_key.clear()
-        self._by_key[key] = (template, *self._by_key.get(key, ())[: _MOST_OF_TOPIC - 1])

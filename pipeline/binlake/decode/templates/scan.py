@@ -22,7 +22,7 @@ from binlake.decode.templates.envelope_head import (
     row_bounds,
     sound_heads,
 )
-from binlake.decode.templates.reading import Bools, KnownTemplates, TemplatePass
+from binlake.decode.templates.reading import Bools, TemplatePass
 from binlake.decode.templates.template import Layout, Template, template_of
 
 _I64 = npt.NDArray[np.int64]
@@ -41,30 +41,16 @@ _LAYOUTS = {
     )
     for row in ("before", "after")
 }
-_KNOWN = KnownTemplates()
 
 
 def scan_envelopes(
-    payloads: Sequence[Buffer], at: Sequence[int], *, traced: bool, max_nesting: int, topic: str = ""
+    payloads: Sequence[Buffer], at: Sequence[int], *, traced: bool, max_nesting: int
 ) -> EnvelopeScan | None:
     """Read the envelopes that look alike; None if there are none.
 
-    ``at``: the numbers that their events get. ``traced``: with server and GTID. ``topic``: where they come from, whose
-    templates are kept; empty: from anywhere.
+    ``at``: the numbers that their events get. ``traced``: with server and GTID.
     """
-
-    def template(message: Buffer, slots: dict[str, int]) -> Template | None:
-        if not topic:
-            return _learn(message, slots, max_nesting)
-        key = topic, max_nesting
-        if (known := _KNOWN.find(key, message, slots)) is not None:
-            return known
-        learned = _learn(message, slots, max_nesting)
-        if learned is not None:
-            _KNOWN.add(key, message, learned)
-        return learned
-
-    reading = TemplatePass.of(payloads, template, NEXT_SLOT, {})
+    reading = TemplatePass.of(payloads, lambda message, slots: _learn(message, slots, max_nesting), NEXT_SLOT, {})
     if reading is None:
         return None
     of_before = _of_before(reading)
@@ -85,7 +71,7 @@ def _learn(message: Buffer, slots: dict[str, int], max_nesting: int) -> Template
     row = _row_of(document)
     if row is None or json_fault(text, max_nesting) is not None:
         return None
-    return template_of(text, {"source": document["source"]}, _LAYOUTS[row], slots)
+    return template_of(text, document, _LAYOUTS[row], slots)
 
 
 def _row_of(document: Any) -> str | None:  # noqa: ANN401 - JSON

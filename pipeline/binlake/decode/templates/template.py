@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -93,7 +92,6 @@ class Template:
         layout: of the message's format.
         columns: the row's members.
         steps, literals: see the kernel.
-        slots: of the columns.
     """
 
     document: Mapping[str, Any]
@@ -101,22 +99,11 @@ class Template:
     columns: list[str] = field(default_factory=list)
     steps: list[tuple[int, int, int]] = field(default_factory=list)
     literals: bytearray = field(default_factory=bytearray)
-    slots: dict[str, int] = field(default_factory=dict)
 
-    @cached_property
     def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
         """Steps and literals in the kernel's form."""
         literals = bytes(self.literals) + PADDING
         return np.array(self.steps, dtype=np.int64), np.frombuffer(literals, dtype=np.uint8), words_of(literals)
-
-    def placed(self, slots: dict[str, int]) -> Template:
-        """The same template for another pass: its columns are read into their slots of ``slots``, which may grow."""
-        first = self.layout.first_column
-        moved = {slot: slots.setdefault(name, first + len(slots)) for name, slot in self.slots.items()}
-        if all(slot == new for slot, new in moved.items()):
-            return self
-        steps = [(step, moved.get(arg, arg) if step == VALUE else arg, size) for step, arg, size in self.steps]
-        return replace(self, steps=steps, slots={name: moved[slot] for name, slot in self.slots.items()})
 
     def add_literal(self, text: bytes) -> None:
         """Add fixed bytes."""
@@ -170,7 +157,6 @@ def template_of(text: bytes, document: Mapping[str, Any], layout: Layout, slots:
             _add(template, kind, path, is_value, known)
     template.add_literal(text[end:])
     slots |= known
-    template.slots = {name: known[name] for name in template.columns}
     return template
 
 
