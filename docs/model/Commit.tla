@@ -119,8 +119,10 @@ ListedLogs == {<<f[2], f[3]>> : f \in {e \in Listed : e[1] = "log"}}
 ListedBases == {b \in bases : <<"base", b.t, b.g>> \in Listed}
 IsThere(f) == IF f[1] = "log" THEN <<f[2], f[3]>> \in logs ELSE \E b \in bases : b.t = f[2] /\ b.g = f[3]
 
-\* Under "queue" the empty commit of a rollback conflicts, too.
-Conflict(a, b) == Policy = "queue" \/ note[a].grp \cap note[b].grp # {}
+\* Under "queue" the empty commit of a rollback conflicts, too, but not with a commit of who rolled back.
+Conflict(a, b) ==
+    \/ Policy = "queue" /\ ~(note[a].n = 0 /\ note[a].w = note[b].w)
+    \/ note[a].grp \cap note[b].grp # {}
 
 \* What the newest commit says: positions by writer, and the columns of the write that was requested last.
 Recorded ==
