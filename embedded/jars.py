@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from binlake.stream.spark.jars import kafka_connector, resolve
 from binlake.stream.spark.lines import SPARK_PROVIDES, spark_line
@@ -107,6 +108,18 @@ def spark_packages(*, hudi: bool = False) -> list[Path]:
             "Hudi's bundle is not published for this Spark", do_next="install pyspark 3.5.7", spark=line
         )
     return kafka_connector() + (resolve([HUDI_BUNDLE], "hudi-bundle", exclude=SPARK_PROVIDES) if hudi else [])
+
+
+def small_spark() -> dict[str, Any]:
+    """The section ``spark`` of a stream with these jars and a small heap, in a process of its own."""
+    return {
+        "driver_memory_mb": 512,
+        "conf": {
+            "spark.jars": ",".join(map(str, spark_packages())),
+            "spark.ui.enabled": "false",
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        },
+    }
 
 
 def main(argv: Sequence[str]) -> int:

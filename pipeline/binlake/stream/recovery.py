@@ -17,8 +17,7 @@ from binlake.tables.catalog import catalog_table_at, table_paths
 from binlake.tables.lake import Lake
 from binlake.tables.presence import known_tables
 from hudilake.errors import LakeError
-from hudilake.storage import Storage
-from hudilake.storage.local import LocalStorage
+from hudilake.storage import Storage, is_near
 
 _log = logging.getLogger(__name__)
 
@@ -86,6 +85,6 @@ def open_known(settings: Settings, lake: Lake, ledger: Ledger) -> dict[SourceTab
             return error
         return None
 
-    with ThreadPoolExecutor(_DISK_THREADS if isinstance(lake.root, LocalStorage) else _THREADS) as pool:
+    with ThreadPoolExecutor(_DISK_THREADS if is_near(lake.root) else _THREADS) as pool:
         errors = zip(sources, pool.map(open_one, sources), strict=True)
         return {source: error for source, error in errors if error is not None}

@@ -10,6 +10,7 @@ from hudilake.storage.base import (
 )
 from hudilake.storage.exclusive import check_exclusive_create
 from hudilake.storage.opening import has_scheme, open_storage
+from hudilake.storage.passing import is_near
 
 __all__ = [
     "AlreadyExistsError",
@@ -20,5 +21,6 @@ __all__ = [
     "StorageNotFoundError",
     "check_exclusive_create",
     "has_scheme",
+    "is_near",
     "open_storage",
 ]

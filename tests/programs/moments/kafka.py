@@ -10,7 +10,7 @@ from bench.planted import PASSWORD, USER
 from binlake.position.ledger import Ledger
 from binlake.source.positions import end_offsets, starting_positions
 from embedded.connect import EmbeddedConnect, database_connector, history_in_kafka
-from embedded.jars import spark_packages
+from embedded.jars import small_spark
 from hudilake.errors import ConfigError, TransientError
 from hudilake.storage import open_storage
 from tests.programs.moments.load import TABLES
@@ -72,14 +72,7 @@ class KafkaStory(Story):
                 "max_events": self.random.choice((60, 150)),
             },
             "quarantine": {"max_records_per_batch": 0},
-            "spark": {
-                "driver_memory_mb": 512,
-                "conf": {
-                    "spark.jars": ",".join(map(str, spark_packages())),
-                    "spark.ui.enabled": "false",
-                    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-                },
-            },
+            "spark": small_spark(),
         }
 
     def prepare(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from embedded.jars import spark_packages
+from embedded.jars import small_spark
 
 Compactor = Literal["async", "inline", "process"]
 
@@ -47,14 +47,7 @@ def document(
             "overrides": [{"match": "live.accounts", "partition": {"column": "tier"}}],
         },
         "batch": {"max_events": 20_000, "trigger_interval_ms": trigger_ms},
-        "spark": {
-            "driver_memory_mb": 512,
-            "conf": {
-                "spark.jars": ",".join(map(str, spark_packages())),
-                "spark.ui.enabled": "false",
-                "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-            },
-        },
+        "spark": small_spark(),
     }
 
 

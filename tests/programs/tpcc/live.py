@@ -13,7 +13,7 @@ from binlake.position.ledger import Ledger
 from binlake.source.offsets import Offsets
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.spark.java import java_environment
-from embedded.jars import spark_packages
+from embedded.jars import small_spark
 from hudilake.clock import monotonic_s
 from hudilake.storage import open_storage
 from tests.programs.soak.actors import Victim
@@ -123,14 +123,7 @@ class LiveRun:
         document = settings(str(self.place / "lake"), self.source.broker.bootstrap_servers, trigger_interval_ms=100)
         document["batch"]["max_events"] = 4_000
         document["kafka"]["ddl_topics"] = [PREFIX]
-        document["spark"] = {
-            "driver_memory_mb": 512,
-            "conf": {
-                "spark.jars": ",".join(map(str, spark_packages())),
-                "spark.ui.enabled": "false",
-                "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-            },
-        }
+        document["spark"] = small_spark()
         return document
 
     def _catch_up(self) -> str:

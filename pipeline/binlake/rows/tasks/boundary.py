@@ -244,10 +244,9 @@ def _complete_run(
         elif attempt.transaction in statements:
             complete = True
         else:
-            nothing = not rows.any_of(
-                attempt.transaction
-            )  # if a TRUNCATE, its record may have the time of the next BEGIN
+            nothing = not rows.any_of(attempt.transaction)
             complete = index in again or (nothing and index + 1 < len(attempts))
+            # If it is a TRUNCATE, its record may have the time of the next BEGIN.
             complete = complete and (not nothing or reached(attempts[index + 1].begin_ms + 1))
             if complete and index in again:
                 torn.add(attempt.transaction)
