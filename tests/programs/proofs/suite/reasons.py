@@ -19,7 +19,13 @@ from tests.programs.oracle.exceptions import CASCADED, CHARSET, UNDETERMINED, ZE
 from tests.programs.oracle.recording import Recording
 from tests.programs.proofs.part import Outcome
 from tests.programs.proofs.rules import rule_of
-from tests.programs.proofs.suite.delivered import ALTERED_DATES, logged_alone, newest_otherwise, replaced_in
+from tests.programs.proofs.suite.delivered import (
+    ALTERED_DATES,
+    decodings,
+    logged_alone,
+    newest_otherwise,
+    replaced_in,
+)
 
 _NOT_TAKEN = "a statement is refused"
 _UNPARSED = "the connector cannot parse a statement and says so in its log"
@@ -31,6 +37,8 @@ _XA = "rows of a prepared XA transaction that is rolled back come as if they wer
 _LOGGED = "the topic has a row that the server has not, and nothing that deletes it"
 _REAL = "a column declared as REAL, which is a DOUBLE, comes with 32 bits"
 _ENUM = "the connector's definition of an ENUM or SET column has other values than the server's"
+_DEFAULT = "the connector's definition of a column has another default, the bytes of the server's one read as UTF-8"
+_NAMED = "the connector's definition of a table has another name, the bytes of the server's one read as UTF-8"
 _NO_ENUM = "an ENUM or SET column that is declared BINARY comes as null"
 _BINARY = "texts of the character set binary come as text, and no message says so"
 _FORMER = "the connector does not take in CREATE OR REPLACE TABLE, and names columns by the former definition"
@@ -195,7 +203,11 @@ def _reason(
     extra = re.match(r"\{'missing': 0, 'extra': (\d+), 'duplicate': 0\}", failure.detail)
     if extra and logged_alone(recording)[failure.table] >= int(extra[1]):
         return Outcome.LOST, _LOGGED
+    if failure.kind == "table missing" and _is_named_otherwise(recording, failure.table):
+        return Outcome.LOST, _NAMED
     differing = re.match(r"(.*?): (\d+) differ: ", failure.detail)
+    if differing and _defaulted(recording, failure.table, differing[1]) >= int(differing[2]):
+        return Outcome.LOST, _DEFAULT
     if differing and newest_otherwise(recording)[failure.table, differing[1]] >= int(differing[2]):
         return Outcome.LOST, _OTHERWISE
     told = [other for other in failures if other.kind.startswith(_TOLD) and other.table in ("", failure.table)]
@@ -234,6 +246,33 @@ def _other_values(recording: Recording) -> set[str]:
         if (values := known.get((str(truth), column.name)))
         and values != re.findall(r"'((?:[^']|'')*)'", column.type.partition("(")[2])
     }
+
+
+def _defaulted(recording: Recording, table: str, name: str) -> int:
+    """How many cells of a column the server has filled with a default that the connector's definition has otherwise:
+    in a session of another character set than UTF-8, since a topic names none."""
+    known = {
+        str(column["defaultValueExpression"])
+        for defined, column in _definitions(recording)
+        if (defined, column["name"]) == (table, name) and column.get("defaultValueExpression") is not None
+    }
+    cells = (
+        cell
+        for truth in recording.truth
+        for column, *column_cells in zip(truth.columns, *truth.rows, strict=True)
+        if (str(truth), column.name) == (table, name)
+        for cell in column_cells
+    )
+    return sum(isinstance(cell, str) and cell not in known and bool(decodings(cell) & known) for cell in cells)
+
+
+def _is_named_otherwise(recording: Recording, table: str) -> bool:
+    """Whether the connector defines the table by another name alone; it leaves out the rows then, which the log has
+    under the server's name."""
+    defined = {name for name, _ in _definitions(recording)}
+    sources = [json.loads(r.value)["payload"]["source"] for r in recording.records if r.topic and r.value]
+    has_rows = any(f"{source['db']}.{source['table']}" == table for source in sources)
+    return table not in defined and bool(decodings(table) & defined) and not has_rows
 
 
 def _without_values(recording: Recording) -> set[str]:

@@ -13,14 +13,17 @@ from pathlib import Path
 import pytest
 
 from tests.paths import DATA
+from tests.programs.oracle.comparison import Failure
 from tests.programs.oracle.exceptions import UNDETERMINED
 from tests.programs.oracle.play import Stream, play
+from tests.programs.oracle.recording import Recording
 from tests.programs.proofs.part import Outcome, Task
 from tests.programs.proofs.suite.binlog_part import BinlogPart
 from tests.programs.proofs.suite.delivered import ALTERED_DATES, as_delivered, decodings
 from tests.programs.proofs.suite.judge import judged
 from tests.programs.proofs.suite.package import files
 from tests.programs.proofs.suite.part import SUITE
+from tests.programs.proofs.suite.reasons import reason_of
 from tests.programs.proofs.suite.recorder import Run
 
 _SCRIPTS = DATA / "suite"
@@ -35,6 +38,7 @@ SCRIPTS = {
     "dealt": [_EQUAL],
     "derived": [_UNKNOWN],
     "keyless": [_NULL_KEY, _REAL_KEY, _UNKNOWN],
+    "misread": [(Outcome.LOST, "the connector's definition of a column")],
     "numbered": [_KEY, _EQUAL],
     "otherwise": [
         (Outcome.LOST, "the newest image of the row in the topic has another value"),
@@ -85,6 +89,27 @@ def test_a_record_that_is_not_applied_is_wrong(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr("tests.programs.oracle.trial.play", forgetful)
     verdict, [segment] = judged(Run(name, recordings=[whole], unparsed=[[]]))
     assert (verdict.outcome, segment.carried) == (Outcome.WRONG, False)
+
+
+def _told_otherwise(recording: Recording, told: str, instead: str) -> Recording:
+    """The recording in whose topic a text is another one."""
+    assert any(told in record.value for record in recording.records if record.value is not None)
+    records = (replace(r, value=r.value and r.value.replace(told, instead)) for r in recording.records)
+    return replace(recording, records=tuple(records))
+
+
+def test_what_a_definition_has_as_the_server_is_not_misread() -> None:
+    """The control: a default, or a name, that comes as it is excuses nothing."""
+    defaulted, named = run("misread").recordings
+    differs = Failure("values of varchar", "test.singers", "name: 2 differ: key (1,): source 'Ã‰dith', lake 'Édith'")
+    missing = Failure("table missing", "test.sÃ¤ngerin", "1 rows, and no lake table")
+    for recording, failure, told in ((defaulted, differs, "Édith"), (named, missing, "sängerin")):
+        server = told.encode().decode("cp1252")
+        assert reason_of(recording, failure, [failure], {}, [])[0] is Outcome.LOST
+        as_it_is = _told_otherwise(recording, told, server)
+        assert reason_of(as_it_is, failure, [failure], {}, []) == (Outcome.WRONG, failure.kind)
+    more = replace(differs, detail=differs.detail.replace("2", "4"))
+    assert reason_of(defaulted, more, [more], {}, [])[0] is Outcome.WRONG
 
 
 def test_only_what_the_topic_shows_is_altered() -> None:
