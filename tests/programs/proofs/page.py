@@ -60,11 +60,16 @@ def _section(part: Part, verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield "\n| outcome | reason | inputs | for example |\n| --- | --- | --- | --- |"
     order = list(Outcome)
     for (outcome, reason), sources in sorted(reasons.items(), key=lambda one: (order.index(one[0][0]), -len(one[1]))):
-        examples = ", ".join(f"`{source}`" for source in sources[:_EXAMPLES])
+        examples = ", ".join(f"`{_example(part, source)}`" for source in sources[:_EXAMPLES])
         rule = rule_of(reason) if outcome is Outcome.REFUSED else None
         where = f" ([{rule.page}]({rule.page}))" if rule is not None else ""
         yield f"| {outcome.value} | {_cell(reason)}{where} | {len(sources):,} | {examples} |"
     yield from _tags(verdicts)
+
+
+def _example(part: Part, source: str) -> str:
+    """An input that is called as a file of ours would be is told from it."""
+    return f"{part.name}/{source}" if (ROOT / source.partition("/")[0]).is_dir() else source
 
 
 def _tags(verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -95,6 +95,11 @@ def test_the_page_keeps_the_parts_that_did_not_run(tmp_path: Path) -> None:
     assert page(both, {part: run(part, tmp_path)}, LATER) == both
 
 
+def test_the_page_tells_names_of_others_from_files_of_ours() -> None:
+    inputs = [Verdict(name, Outcome.LOST, "it died") for name in ("tests/a.test", "main/a.test")]
+    assert "| `theirs/tests/a.test`, `main/a.test` |" in page("", {Numbers(name="theirs"): inputs}, DAY)
+
+
 def test_a_wrong_verdict_is_an_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.programs.proofs.__main__.PARTS", (Numbers(),))
     common = ["numbers", "--no-page", "--place", str(tmp_path)]
