@@ -152,8 +152,8 @@ def refuse_unrepairable(check: TableCheck) -> None:
     changes show it that the stream has read, or the newest row that the check has read."""
     if not check.plan.keys:
         raise UnsupportedError(
-            "rows of a table without a key cannot be repaired one by one",
-            do_next="bring the table anew (binlake table resync)",
+            "rows of a table without a key cannot be repaired one by one, nor fetched anew",
+            do_next="give it a key in tables.overrides, or load it again under a new path",
             table=str(check.origin),
         )
     place = check.newest & _FILE_AND_PLACE if check.newest >= 0 else _FIRST_SECOND

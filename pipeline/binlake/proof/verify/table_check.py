@@ -48,7 +48,10 @@ _STAYS = (
     "repair them again; if they stay, a stored delete that is ahead of the source stands in their way: load the table "
     "again under a new path"
 )
-_ANEW = "a table without a key cannot be repaired row by row: bring it anew (binlake table resync)"
+_NEW_PATH = (
+    "a table without a key is neither repaired row by row nor fetched anew: give it a key in tables.overrides, or load "
+    "it again under a new path"
+)
 
 #: Repairs the rows of a look; returns how many rows it wrote and deleted.
 Repair = Callable[["TableCheck", Look], int]
@@ -232,7 +235,7 @@ class TableCheck:
                 repair(self, look)
                 result.repaired += self._equal_now(look, source)
         if result.total > result.repaired:
-            result.advice = _ANEW if not self.plan.keys else _REPAIR if repair is None else _STAYS
+            result.advice = _NEW_PATH if not self.plan.keys else _REPAIR if repair is None else _STAYS
         result.unsettled += done.unsettled
         result.changing, result.behind = done.changing, result.behind or done.behind
         result.fetched = source.fetched

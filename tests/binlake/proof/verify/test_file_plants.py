@@ -218,9 +218,11 @@ def test_rows_of_a_table_without_a_key_are_compared_as_often_as_they_are_there(
     result = sent.verify()[f"{database}.t"]
     found = sorted((d.kind.value, str(d.key["id"])) for d in result.differences)
     assert found == [("extra", "2"), ("extra", "3"), ("missing", "1"), ("missing", "3")]
-    assert "bring it anew (binlake table resync)" in result.advice
+    assert "load it again under a new path" in result.advice
     with pytest.raises(UnsupportedError, match="without a key cannot be repaired"):
         sent.verify(repair=True)
+    done = CliRunner().invoke(app, ["table", "resync", str(sent.conf), f"{database}.t", "--from-source"])
+    assert (done.exit_code != 0, "nor fetched anew" in str(done.exception)) == (True, True), done
 
 
 @pytest.mark.parametrize(
