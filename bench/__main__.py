@@ -50,7 +50,9 @@ def _machine() -> dict[str, Any]:
     }
 
 
-def _names(allowed: tuple[str, ...]) -> Any:  # noqa: ANN401 - a type for argparse
+def names_of(allowed: tuple[str, ...]) -> Any:  # noqa: ANN401 - a type for argparse
+    """What reads names with commas between them from the command line, and refuses others than these."""
+
     def parse(text: str) -> list[str]:
         names = text.split(",")
         if unknown := [n for n in names if n not in allowed]:
@@ -65,10 +67,10 @@ def main() -> None:
     cache = Path(os.environ.get("BINLAKE_CACHE") or Path.home() / ".cache" / "binlake") / "bench"
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "--only", type=_names(NAMES), default=list(NAMES), metavar="WORKLOAD,...", help=", ".join(NAMES)
+        "--only", type=names_of(NAMES), default=list(NAMES), metavar="WORKLOAD,...", help=", ".join(NAMES)
     )
     parser.add_argument(
-        "--writers", type=_names(WRITERS), default=list(WRITERS), metavar="WRITER,...", help=", ".join(WRITERS)
+        "--writers", type=names_of(WRITERS), default=list(WRITERS), metavar="WRITER,...", help=", ".join(WRITERS)
     )
     parser.add_argument("--rounds", type=int, default=5, help="how often each writer does each workload (5)")
     parser.add_argument("--scale", type=float, default=1.0, help="0.01 for a trial that takes minutes; no result")

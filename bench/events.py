@@ -1,15 +1,17 @@
 """The workload: Debezium JSON change events of one table, about 540 bytes each, twelve columns.
 
 200,000 keys, 80 % of the changes on 20 % of them, 3 % deletes; positions ascend as in a binlog. A ``Shape`` makes the
-rows wider, spreads them over partitions or gives the table another name.
+rows wider, spreads them over partitions, draws the keys by another law or gives the table another name.
 """
 
 from __future__ import annotations
 
 import base64
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
 
 DATABASE, TABLE = "bench", "orders"
 COLUMNS = {
@@ -49,17 +51,22 @@ def amount_text(cents: int) -> str:
 #: Types of the columns after the first twelve, in rotation.
 EXTRA = ("bigint", "varchar(24)", "double", "datetime(6)", "decimal(12,2)")
 _VARIANTS = 500
+#: 80 % of the changes on 20 % of the keys; all keys alike; or as LakeLoader draws updates (``key_drawer``).
+Skew = Literal["80/20", "uniform", "zipf"]
+#: LakeLoader's exponent, and the parts of a table that its example of a fact table updates.
+ZIPF_EXPONENT, ZIPF_PARTS = 2.93, 90
 
 
 @dataclass(frozen=True)
 class Shape:
     """How the rows differ from the plain ones: ``columns`` in all, ``partitions`` values of ``country`` (0: one).
-    ``inserts``: every event adds a row of its own."""
+    ``inserts``: every event adds a row of its own. ``skew``: the law by which keys are drawn."""
 
     columns: int = len(COLUMNS)
     partitions: int = 0
     table: str = TABLE
     inserts: bool = False
+    skew: Skew = "80/20"
 
     def types(self) -> dict[str, str]:
         """The columns with their MySQL types."""
@@ -88,6 +95,22 @@ def _extra(kind: int, rng: random.Random) -> str:
     return f'"{amount_text(value % 1_000_000)}"' if kind == 4 else str(value)
 
 
+def key_drawer(rng: random.Random, keys: int, skew: Skew) -> Callable[[], int]:
+    """What draws the key of the next event.
+
+    LakeLoader's law is one of partitions: the part of rank r has a share of r to the power of minus its exponent, and
+    the keys within a part are alike. Here a part is a range of keys, the first of them the most frequent.
+    """
+    if skew == "uniform":
+        return lambda: rng.randrange(keys)
+    if skew == "zipf":
+        shares = list(accumulate(rank**-ZIPF_EXPONENT for rank in range(1, ZIPF_PARTS + 1)))
+        (parts, size) = (range(ZIPF_PARTS), keys // ZIPF_PARTS)
+        return lambda: rng.choices(parts, cum_weights=shares)[0] * size + rng.randrange(size)
+    hot = keys // 5
+    return lambda: rng.randrange(hot) if rng.random() < 0.8 else hot + rng.randrange(keys - hot)
+
+
 def events(
     count: int, keys: int = 200_000, seed: int = 7, first: int = 0, shape: Shape = PLAIN, loaded: int = 0
 ) -> Iterator[tuple[bytes, bytes]]:
@@ -99,11 +122,11 @@ def events(
     plain = '"table":"orders"'
     envelope, delete = (t.replace(plain, f'"table":"{shape.table}"') for t in (_ENVELOPE, _DELETE))
     rng = random.Random(seed + first)
-    hot = keys // 5
+    draw = key_drawer(rng, keys, shape.skew)
     notes = [f"order note {n:03d} with some words in it, and then some" for n in range(200)]
     amounts = [amount_text(rng.randrange(-50_000, 5_000_000)) for _ in range(2_000)]
     for n in range(first, first + count):
-        key = rng.randrange(hot) if rng.random() < 0.8 else hot + rng.randrange(keys - hot)
+        key = draw()
         key = n if shape.inserts or n < loaded else key
         us = _START_US + n * 500
         row = _ROW.format(

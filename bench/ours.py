@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from importlib.metadata import version
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -85,6 +86,7 @@ class OurRun:
         self._spec = spec
         self._settings = settings_for(spec)
         self._recorder = Recorder(spec)
+        self.version = f"binlake {version('binlake')} on Spark {version('pyspark')}"
 
     def run(self) -> None:
         """Apply the topics' events."""

@@ -119,6 +119,8 @@ class PeerRun:
         }
         self._session = session_for(peer, spec)
         self._pool = ThreadPoolExecutor(_THREADS)
+        jar = next(jar.stem for jar in peer.jars() if f"{spec.writer.split('-')[0]}-spark" in jar.name)
+        self.version = f"{jar} on Spark {self._session.version}"
 
     def run(self) -> None:
         """Apply the topics' events."""

@@ -165,6 +165,20 @@ class Hudi:
         return session.read.format("hudi").option("hoodie.metadata.enable", self._metadata).load(table.path.as_uri())
 
 
+def merge_into(target: str, changes: DataFrame, table: Table) -> None:
+    """Apply changes by ``MERGE``. ``target``: the table's name in SQL."""
+    view, names = f"changes_{table.shape.table}", list(table.shape.types())
+    changes.createOrReplaceTempView(view)
+    same = "t.id = s.id" + (f" AND t.{table.partition} = s.{table.partition}" if table.partition else "")
+    changes.sparkSession.sql(
+        f"MERGE INTO {target} t USING {view} s ON {same} "
+        f"WHEN MATCHED AND s.{DELETED} THEN DELETE "
+        f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{n} = s.{n}' for n in names)} "
+        f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({', '.join(names)}) "
+        f"VALUES ({', '.join(f's.{n}' for n in names)})"
+    )
+
+
 class Delta:
     """``MERGE`` in ``foreachBatch``, with deletion vectors or by rewriting files."""
 
@@ -193,22 +207,12 @@ class Delta:
         )
 
     def write(self, changes: DataFrame, table: Table) -> None:
-        names = list(table.shape.types())
         if self._loading:  # as with Hudi: sorted by key, in files of so many rows
             files = max(1, table.load_batch // table.file_rows)
-            rows = changes.select(*names).repartitionByRange(files, "id")
+            rows = changes.select(*table.shape.types()).repartitionByRange(files, "id")
             rows.write.format("delta").mode("append").save(str(table.path))
             return
-        view = f"changes_{table.shape.table}"
-        changes.createOrReplaceTempView(view)
-        same = "t.id = s.id" + (f" AND t.{table.partition} = s.{table.partition}" if table.partition else "")
-        changes.sparkSession.sql(
-            f"MERGE INTO delta.`{table.path}` t USING {view} s ON {same} "
-            f"WHEN MATCHED AND s.{DELETED} THEN DELETE "
-            f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{n} = s.{n}' for n in names)} "
-            f"WHEN NOT MATCHED AND NOT s.{DELETED} THEN INSERT ({', '.join(names)}) "
-            f"VALUES ({', '.join(f's.{n}' for n in names)})"
-        )
+        merge_into(f"delta.`{table.path}`", changes, table)
 
     def read(self, session: SparkSession, table: Table) -> DataFrame:
         return session.read.format("delta").load(str(table.path))

@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
 from bench.spec import Spec
+from bench.todays.environments import environment_of
+from bench.tree import Memory, processes
 from hudilake.clock import monotonic_s
+from hudilake.errors import LakeError
 
 _RSS_EVERY_S, _PSS_EVERY = 0.2, 3
 _TIMEOUT_S = 4 * 3600.0
-
-
-@dataclass
-class Memory:
-    """The most memory of a process tree at one time, in bytes: resident, and with shared pages counted once.
-
-    While a JVM starts a program, all of its pages count twice for a moment. So the second number is the one to compare.
-    """
-
-    rss: int = 0
-    pss: int = 0
-
-    def sample(self, root: psutil.Process, *, shared: bool) -> None:
-        """Measure the tree now."""
-        rss = pss = 0
-        for process in _tree(root):
-            try:
-                rss += process.memory_info().rss
-                pss += getattr(process.memory_full_info(), "pss", 0) if shared else 0
-            except psutil.Error:  # it has just ended
-                continue
-        self.rss, self.pss = max(self.rss, rss), max(self.pss, pss)
-
-
-def _tree(root: psutil.Process) -> list[psutil.Process]:
-    try:
-        return [root, *root.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
 
 
 class WorkerFailed(Exception):
@@ -56,13 +30,19 @@ def run_worker(spec: Spec, while_it_works: Callable[[], None] | None = None) -> 
 
     ``while_it_works`` is called repeatedly from a thread that does nothing else.
     """
+    try:
+        environment = environment_of(spec.writer)
+    except LakeError as error:
+        raise WorkerFailed(str(error)) from error
     spec.place.mkdir(parents=True, exist_ok=True)
     (spec.place / "spec.json").write_text(spec.to_json())
     log = spec.place / "log.txt"
     memory, over = Memory(), threading.Event()
     with log.open("ab") as out:
         command = [sys.executable, "-m", "bench.worker", str(spec.place / "spec.json")]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
+        )
     root = psutil.Process(process.pid)
     aside = threading.Thread(target=_again_and_again, args=(while_it_works, over), daemon=True)
     aside.start()
@@ -90,7 +70,7 @@ def _again_and_again(action: Callable[[], None] | None, over: threading.Event) -
 
 
 def _end(process: subprocess.Popen[bytes], root: psutil.Process) -> None:
-    for one in _tree(root):
+    for one in processes(root):
         if one.pid != process.pid and one.is_running():
             one.kill()
     process.kill()

@@ -17,6 +17,7 @@ _COLUMNS: dict[str, tuple[str, int]] = {
     "events/s": ("events_per_s", 0),
     "batch ms": ("batch_ms", 0),
     "p95 ms": ("batch_p95_ms", 0),
+    "CPU s per million events": ("processor_s_per_million", 1),
     "visible p50 ms": ("visible_p50_ms", 0),
     "visible p99 ms": ("visible_p99_ms", 0),
     "peak memory MB": ("peak_pss_mb", 0),
@@ -108,16 +109,16 @@ def panel(workload: str, writers: Mapping[str, Numbers]) -> Panel:
     return Panel(workload, f"{unit}, {'more' if more else 'less'} is better", bars)
 
 
-def write_report(log: Path, results: Path, scale: float) -> str:
+def write_report(log: Path, results: Path, scale: float, names: Sequence[str] = NAMES) -> str:
     """Write ``results.json``, ``results.md`` and ``results.svg`` of the runs of one scale; returns the tables."""
     all_runs = [run for run in read_runs(log) if run["scale"] == scale]
     medians = over_rounds(all_runs)
-    ordered = {name: medians[name] for name in NAMES if name in medians}
+    ordered = {name: medians[name] for name in names if name in medians}
     parts = [] if scale >= 1 else [f"A trial at scale {scale:g}: these are no results."]
     parts += [overview(ordered)] if ordered else []
     for name, writers in ordered.items():
         parts += [table(name, writers), *filter(None, [stages(writers)])]
-    parts += _not_counted(all_runs)
+    parts += _versions(all_runs) + _not_counted(all_runs)
     told = "\n\n".join(parts)
     results.mkdir(parents=True, exist_ok=True)
     facts = all_runs[-1]["facts"] if all_runs else {}
@@ -125,6 +126,12 @@ def write_report(log: Path, results: Path, scale: float) -> str:
     (results / "results.md").write_text(f"{told}\n\n{', '.join(f'{k} {v}' for k, v in facts.items())}\n")
     (results / "results.svg").write_text(draw([panel(name, writers) for name, writers in ordered.items()]))
     return told
+
+
+def _versions(runs: Sequence[Mapping[str, object]]) -> list[str]:
+    """What each writer was, by its last run."""
+    found = {run["writer"]: run["version"] for run in runs if "version" in run}
+    return ["Versions:\n" + "\n".join(f"- {writer}: {version}" for writer, version in found.items())] if found else []
 
 
 def _not_counted(runs: Sequence[Mapping[str, object]]) -> list[str]:

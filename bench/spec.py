@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.events import DATABASE, Shape
+from bench.tree import processor_s
 from bench.workloads import Workload
 from binlake.source.offsets import Offsets
 from hudilake.clock import now_ms
@@ -84,7 +85,10 @@ class Spec:
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch: its number of events, when Spark's trigger fired, when the last table's commit was visible."""
+    """One batch: its number of events, when Spark's trigger fired, when the last table's commit was visible.
+
+    ``processor_s``: processor seconds of the run's processes since the batch before.
+    """
 
     number: int
     events: int
@@ -92,6 +96,7 @@ class Batch:
     visible_ms: int
     end: Offsets
     stage_ms: Mapping[str, float]
+    processor_s: float = 0.0
 
     def to_json(self) -> str:
         return json.dumps(vars(self) | {"end": self.end.to_json()})
@@ -111,13 +116,19 @@ class Recorder:
         self._file = spec.place / "batches.jsonl"
         old = bool(spec.workload.age) and not spec.ageing and not spec.workload.loaded
         self.done = spec.workload.age_events if old else 0
+        self._spent_s = 0.0
+
+    def begin(self) -> None:
+        """Leave out of the next batch's processor time what was spent since the last batch."""
+        self._spent_s = processor_s()
 
     def note(self, number: int, end: Offsets, trigger_ms: int, stages: Mapping[str, float] | None = None) -> bool:
         """Record a batch that is now visible; returns whether all events of the run are applied."""
-        visible, reached = now_ms(), end.total
+        visible, reached, spent_s = now_ms(), end.total, processor_s()
         events = reached - self.done
         self.done = reached
-        batch = Batch(number, events, trigger_ms, visible, end, stages or {})
+        batch = Batch(number, events, trigger_ms, visible, end, stages or {}, spent_s - self._spent_s)
+        self._spent_s = spent_s
         with self._file.open("a") as out:
             out.write(batch.to_json() + "\n")
         return bool(self._spec.until) and reached >= self._spec.until

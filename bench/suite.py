@@ -19,10 +19,13 @@ from bench.peers import PEERS
 from bench.process import WorkerFailed, run_worker, tree_bytes
 from bench.spec import Spec, read_batches
 from bench.summary import Metrics, freshness, full_batches, summarise
+from bench.todays.libraries import SINKS
 from bench.wanted import label_of, wanted_of
 from bench.workloads import INGEST, OTHERS, Workload
 
 WRITERS = ("binlake", *PEERS, "floor")
+#: Those without Kafka: they generate the events in their own process.
+PLAIN = ("floor", *SINKS)
 
 
 @dataclass(frozen=True)
@@ -121,8 +124,8 @@ class Suite:
                 self._note(name, side, number, found[side][at], None)
         shutil.rmtree(place)
 
-    def _measured(self, work: Workload, writer: str, number: int) -> tuple[Metrics, str | None]:
-        """One run: its numbers, and the reason if it does not count."""
+    def _measured(self, work: Workload, writer: str, number: int) -> tuple[Metrics, str | None, str]:
+        """One run: its numbers, the reason if it does not count, and the version of the writer."""
         alone = bool(work.live_events or (work.age and not work.loaded))  # its topic gets more events during the run
         prefix = f"{label_of(work)}-{writer}-{number}" if alone else label_of(work)
         place = self._plan.work / "runs" / f"{work.name}-{writer}"
@@ -131,11 +134,11 @@ class Suite:
         try:
             metrics = self._by_kind(spec)
         except (WorkerFailed, ValueError) as error:
-            return {}, str(error)
-        wrong = self._wrong(spec)
+            return {}, str(error), ""
+        wrong, version = self._wrong(spec), (spec.place / "version").read_text()
         if wrong is None:
             shutil.rmtree(place)
-        return metrics, wrong
+        return metrics, wrong, version
 
     def _by_kind(self, spec: Spec) -> Metrics:
         work = spec.workload
@@ -158,7 +161,7 @@ class Suite:
         return work.age_events + work.events // work.tables * work.tables + work.live_events
 
     def _plain(self, spec: Spec) -> Metrics:
-        if spec.writer != "floor":  # the floor generates its own events
+        if spec.writer not in PLAIN:
             fill(self._bootstrap, spec.workload, spec.topics(), upto=spec.workload.events // spec.workload.tables)
         return self._run(spec)
 
@@ -203,7 +206,7 @@ class Suite:
         spec.lake.mkdir(parents=True, exist_ok=True)
         before = tree_bytes(spec.lake)
         memory = run_worker(spec, begin)
-        metrics = summarise(read_batches(spec.place), spec.workload, busy=spec.writer == "floor")
+        metrics = summarise(read_batches(spec.place), spec.workload, busy=spec.writer in PLAIN)
         written = tree_bytes(spec.lake) - before
         return metrics | {
             "peak_rss_mb": memory.rss / 2**20,
@@ -219,8 +222,11 @@ class Suite:
             f"{len(wrong)} tables are not right, (found, wanted): {dict(islice(wrong.items(), 2))}" if wrong else None
         )
 
-    def _note(self, workload: str, writer: str, number: int, metrics: Metrics, error: str | None) -> None:
+    def _note(
+        self, workload: str, writer: str, number: int, metrics: Metrics, error: str | None, version: str = ""
+    ) -> None:
         run = {"workload": workload, "writer": writer, "round": number, "scale": self._plan.scale}
+        run |= {"version": version} if version else {}
         line = json.dumps({**run, "error": error, "metrics": metrics, "facts": self._facts})
         with self._plan.log.open("a") as log:
             log.write(line + "\n")

@@ -46,6 +46,7 @@ def summarise(batches: Sequence[Batch], work: Workload, *, busy: bool) -> Metric
         "events_per_s": events * 1000 / max(1, busy_ms if busy else wall_ms),
         "batch_ms": statistics.median(spent),
         "batch_p95_ms": percentile(spent, 0.95),
+        "processor_s_per_million": sum(b.processor_s for b in measured) * 1e6 / events,
     }
     for stage in sorted({stage for b in full for stage in b.stage_ms}):
         found[f"stage_{stage}_ms"] = statistics.median(b.stage_ms.get(stage, 0.0) for b in full)

@@ -11,16 +11,24 @@ from typing import Protocol
 import pyarrow as pa
 
 from bench.aged_hudi import age
-from bench.floor import FloorRun
+from bench.floor import Files, PlainRun
 from bench.model import digest
 from bench.ours import OURS, OurRun
 from bench.peer_stream import PeerRun
 from bench.peers import ADDING, PEERS
 from bench.spec import Spec
+from bench.todays.libraries import SINKS
+from bench.todays.spark4 import PEERS_ON_SPARK_4
 
 
 class Run(Protocol):
-    """One writer at work."""
+    """One writer at work.
+
+    Args:
+        version: of what writes.
+    """
+
+    version: str
 
     def run(self) -> None:
         """Apply the events of the run and record each batch."""
@@ -39,7 +47,11 @@ def make_run(spec: Spec) -> Run:
     """The run for a spec."""
     if spec.writer in OURS:
         return OurRun(spec)
-    return FloorRun(spec) if spec.writer == "floor" else PeerRun({**PEERS, **ADDING}[spec.writer], spec)
+    if spec.writer == "floor":
+        return PlainRun(spec, Files(spec))
+    if spec.writer in SINKS:
+        return PlainRun(spec, SINKS[spec.writer](spec))
+    return PeerRun({**PEERS, **ADDING, **PEERS_ON_SPARK_4}[spec.writer], spec)
 
 
 def main() -> None:
@@ -49,6 +61,7 @@ def main() -> None:
         age(spec, metadata=spec.writer == "hudi")
         return
     run = make_run(spec)
+    (spec.place / "version").write_text(run.version)
     run.run()
     (spec.place / "done").touch()
     if not spec.ageing:

@@ -141,6 +141,13 @@ INGEST = (
 )
 #: Rows that are added and never change (``bench.append``).
 APPEND = Workload("append", events=7 * 100_000, batch=100_000, shape=Shape(inserts=True))
+#: Today's peers (``bench.todays``).
+_TODAYS = Workload("load", events=5 * 40_000, batch=40_000, warm_up=2, shape=Shape(inserts=True))
+TODAYS = (
+    replace(_TODAYS, name="uniform", shape=Shape(skew="uniform")),
+    replace(_TODAYS, name="zipf", shape=Shape(skew="zipf")),
+    _TODAYS,
+)
 #: Workloads with their own program.
 OTHERS = ("compaction", "reads")
 NAMES = (*(w.name for w in INGEST), *OTHERS)

@@ -94,6 +94,10 @@ HUDI_BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0"
 # Peers of the benchmark.
 DELTA = ("io.delta:delta-spark_2.12:3.3.3", "io.delta:delta-storage:3.3.3")
 PAIMON = ("org.apache.paimon:paimon-spark-3.5:0.9.0",)
+# Those on Spark 4.1; the connector is the newest of that line whose token provider was published with it everywhere.
+KAFKA_CONNECTOR_4_1 = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1"
+DELTA_4 = ("io.delta:delta-spark_4.1_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
+ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",)
 
 
 def spark_packages(*, hudi: bool = False) -> list[Path]:

@@ -1,0 +1,1 @@
+"""Today's peers: those that need another Spark, or none."""
