@@ -18,7 +18,7 @@ from hudilake.format.definition.bucket import bucket_ids, file_id
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.kind import TableKind
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
-from hudilake.format.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
+from hudilake.format.files.file_group_write import FileGroupWrite, WriteContext, WriteResult, with_markers
 from hudilake.metadata.config import MetadataConfig
 from hudilake.policies import TableType
 from hudilake.read.slice import read_table
@@ -134,11 +134,21 @@ def _keyed(changes: list[Change], table: pa.Table) -> pa.Table:
 
 
 def write(
-    table: HudiTable, instant: str, changes: Iterable[Change], storage: Storage | None = None
+    table: HudiTable,
+    instant: str,
+    changes: Iterable[Change],
+    storage: Storage | None = None,
+    *,
+    listed: bool = False,
 ) -> list[WriteResult]:
-    """What the tasks of a commit do."""
-    writer = writer_of(table, table.write_context(instant))
-    return [result for g in groups(table, changes) for result in writer.write(storage or table.storage, g)]
+    """What the tasks of a commit do. ``listed``: the markers of at least four log files are a list, as the driver of a
+    stream writes them."""
+    context, mine, storage = table.write_context(instant), groups(table, changes), storage or table.storage
+    if listed:
+        context = with_markers(storage, context, [(g.partition_path, g.file_id) for g in mine])
+        assert context.has_markers
+    writer = writer_of(table, context)
+    return [result for g in mine for result in writer.write(storage, g)]
 
 
 def writer_of(table: HudiTable, context: WriteContext) -> GroupWriter:

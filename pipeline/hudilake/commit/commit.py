@@ -5,8 +5,8 @@ The order on storage makes it safe. After a crash these files remain, step by st
 1. ``<instant>.deltacommit.requested``, then ``.inflight``, created exclusively. They are empty, or say what the commit
    will write (``actions.announced``). After either: a pending instant without files. Readers see nothing; the next
    start rolls it back.
-2. Markers, then data files, written by tasks (``write``). After any of them: files that no reader counts, for their
-   instant is not completed, each named by a marker. The rollback deletes them.
+2. Markers, or one list of them, then data files, written by tasks (``write``). After any of them: files that no reader
+   counts, for their instant is not completed, each named by a marker. The rollback deletes them.
 3. The hashing metadata (``table.rings``) and ``.hoodie_partition_metadata`` of partitions that are new. After either:
    a partition without rows.
 4. ``<instant>_<completion>.deltacommit``, created exclusively, after checking that the instant is still ours: its

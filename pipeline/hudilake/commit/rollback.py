@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -46,6 +47,8 @@ from hudilake.storage.base import AlreadyExistsError, Storage
 
 _log = logging.getLogger(__name__)
 
+#: As Java ends lines: a partition's path may have other letters that Python takes for an end.
+_LINE_END = re.compile("\r\n|\n|\r")
 _TARGETS = (COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
 #: What comes before an instant's files are deleted: it is undone in the metadata table, and the active timeline begins
 #: before it (``late_files``). Takes its requested time and that of the rollback. Repeatable.
@@ -257,7 +260,7 @@ def marked_files(storage: Storage, requested_time: str) -> set[str]:
         relative = info.path[len(directory) + 1 :]
         lines = [relative]
         if relative.startswith("MARKERS") and "." not in relative:
-            lines = storage.read(info.path).decode("utf-8").splitlines()
+            lines = _LINE_END.split(storage.read(info.path).decode("utf-8"))
         files.update(path for line in lines if (path := marked_file(line)) is not None)
     return files
 

@@ -36,6 +36,7 @@ from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.run import Stream
 from binlake.tables.lake import Lake
 from hudilake.clock import new_uuid
+from hudilake.format.files import file_group_write
 from hudilake.storage import open_storage
 from tests.binlake.stream.topic_log import TopicLog, services
 from tests.binlake.stream.topic_log import settings as log_settings
@@ -48,12 +49,12 @@ BUCKETS = 2
 KEYS = 500
 
 
-def settings(place: Path, **sections: Any) -> Settings:  # noqa: ANN401 - any YAML value
+def settings(place: Path, buckets: int = BUCKETS, **sections: Any) -> Settings:  # noqa: ANN401 - any YAML value
     """A stream of the benchmark's table; nothing is compacted, and so nothing becomes cheaper on the way."""
     base = {
         "kafka": {"bootstrap_servers": "127.0.0.1:1", "topics": [TOPIC]},
         "source": {"schemas": {f"{DATABASE}.{TABLE}": {"columns": COLUMNS, "key": ["id"]}}},
-        "tables": {"defaults": {"buckets": BUCKETS, "compaction": {"mode": "off"}}},
+        "tables": {"defaults": {"buckets": buckets, "compaction": {"mode": "off"}}},
     }
     return log_settings(str(place), [], **{**base, **sections})
 
@@ -88,8 +89,8 @@ class Engine:
 class World:
     """One table, fed batch by batch with ``per_batch`` events."""
 
-    def __init__(self, path: Path, per_batch: int, wrap: type[Costs] = Costs) -> None:
-        config = settings(path)
+    def __init__(self, path: Path, per_batch: int, wrap: type[Costs] = Costs, buckets: int = BUCKETS) -> None:
+        config = settings(path, buckets)
         inner = open_storage(str(path), {"fsync": "false"})
         self.storage = wrap(inner)
         self.engine = Engine(TopicLog())
@@ -166,6 +167,18 @@ def test_a_call_more_is_noticed(tmp_path: Path, dearer: type[Costs]) -> None:
     calls = [world.batch()[0] for _ in range(30)]
     with pytest.raises(AssertionError):
         check_calls(calls)
+
+
+@pytest.mark.parametrize(("many", "written"), [(4, 8 + 2), (9, 8 + 8)])
+def test_the_markers_of_many_files_are_one_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int, written: int
+) -> None:
+    """The control: from nine files on only, each of the eight has a marker of its own."""
+    monkeypatch.setattr(file_group_write, "_MANY_FILES", many)
+    world = World(tmp_path, 200, buckets=8)
+    world.batch()
+    others = A_COMMIT["write"] - 2 * BUCKETS
+    assert [world.batch()[0]["write"] for _ in range(3)] == [written + others] * 3
 
 
 #: Calls of a commit one after the other, from the look at the timeline to the ledger, and up to the file that makes it

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hudilake.commit.rollback import RollbackPlan
+from hudilake.commit.rollback import RollbackPlan, marked_files
 from hudilake.errors import CorruptDataError
-from hudilake.format.files.names import marker_directory, marker_path
+from hudilake.format.files.file_group_write import with_markers
+from hudilake.format.files.names import marker_directory, marker_list, marker_path
 from hudilake.format.timeline.avro_container import decode_container
 from hudilake.format.timeline.instant import Instant, State
 from hudilake.table.table import HudiTable
@@ -21,14 +23,15 @@ KEPT = upserts(range(8), 100)
 LOST = upserts(range(20), 200) + upserts(range(3), 200, day="d2")
 
 
-def dead_writer(path: Path, *, files: bool = True) -> str:
-    """A table with one commit and one that never completed; returns the latter's instant."""
+def dead_writer(path: Path, *, files: bool = True, listed: bool = False) -> str:
+    """A table with one commit and one that never completed; returns the latter's instant. ``listed``: see ``write``."""
     table = new_table(path)
     commit(table, KEPT)
     instant = table.begin()
     if files:
-        write(table, instant, LOST)
+        write(table, instant, LOST, listed=listed)
         assert len(data_files(path)) == 6
+        assert len([f for f in tree(path) if ".hoodie/.temp" in f]) == (2 if listed else 4)
     return instant
 
 
@@ -50,12 +53,12 @@ def verify(path: Path, instant: str) -> None:
     assert record["commitsRollback"] == [instant]
 
 
-@pytest.mark.parametrize("files", [False, True])
+@pytest.mark.parametrize(("files", "listed"), [(False, False), (True, False), (True, True)])
 def test_a_dead_batch_is_rolled_back_and_replayed(
-    tmp_path: Path, files: bool, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, files: bool, listed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Cases 2 and 3."""
-    instant = dead_writer(tmp_path, files=files)
+    instant = dead_writer(tmp_path, files=files, listed=listed)
     table = restart(tmp_path)
     caplog.set_level("INFO", "hudilake")
     assert table.rollback_pending() == [instant]
@@ -105,6 +108,25 @@ def test_markers_kept_by_hudis_timeline_server(tmp_path: Path) -> None:
     (directory / "MARKERS7").write_text("\n".join(markers[1:]) + "\n")
     restart(tmp_path).rollback_pending()
     verify(tmp_path, instant)
+
+
+def test_a_list_of_markers_names_files_of_partitions_with_any_letters(tmp_path: Path) -> None:
+    """Java ends a line at other letters than Python."""
+    storage, odd = storage_at(tmp_path), "day=a\u2028b\x85c"
+    for path, data in marker_list("20240101000000000", [f"{odd}/.f_20240101000000000.log.1_0-0-0", "g"]).items():
+        storage.write(path, data)
+    assert marked_files(storage, "20240101000000000") == {f"{odd}/.f_20240101000000000.log.1_0-0-0", "g"}
+
+
+def test_what_no_line_holds_has_markers_of_its_own(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    context, names = table.write_context(table.begin()), [("day=d1", str(n)) for n in range(4)]
+    assert with_markers(table.storage, context, names[:3]) is context
+    assert with_markers(table.storage, context, [*names, ("day=d\n1", "4")]) is context
+    assert with_markers(table.storage, replace(context, base_from_rows=1), names).has_markers is False
+    assert [f for f in tree(tmp_path) if ".hoodie/.temp" in f] == []
+    assert with_markers(table.storage, context, names).has_markers
+    assert len(marked_files(table.storage, context.instant)) == 4
 
 
 def test_torn_and_empty_files_go_too(tmp_path: Path) -> None:

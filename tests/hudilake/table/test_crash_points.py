@@ -41,6 +41,13 @@ def right_order(table: HudiTable, changes: list[Change]) -> None:
     table.commit(instant, results, {OFFSET: "2"})
 
 
+def listed_order(table: HudiTable, changes: list[Change]) -> None:
+    """What a batch of many file groups does: its markers are a list."""
+    instant = table.begin()
+    results = write(table, instant, changes, listed=True)
+    table.commit(instant, results, {OFFSET: "2"})
+
+
 def publish_before_data(table: HudiTable, changes: list[Change]) -> None:
     """The wrong order: the completed file stands before the data files do."""
     instant = table.begin()
@@ -133,9 +140,9 @@ def failing_points(base: Path, batch: Callable[[HudiTable, list[Change]], None],
     return failures
 
 
-@pytest.mark.parametrize("torn", [False, True])
-def test_death_at_every_call(tmp_path: Path, torn: bool) -> None:
-    assert failing_points(tmp_path, right_order, torn) == []
+@pytest.mark.parametrize(("order", "torn"), [(right_order, False), (right_order, True), (listed_order, True)])
+def test_death_at_every_call(tmp_path: Path, order: Callable[[HudiTable, list[Change]], None], torn: bool) -> None:
+    assert failing_points(tmp_path, order, torn) == []
 
 
 @pytest.mark.parametrize("wrong", [publish_before_data, data_before_marker])
@@ -195,6 +202,16 @@ def test_no_data_file_before_its_marker(tmp_path: Path) -> None:
     for at, path in enumerate(written):
         if not path.endswith(".marker.CREATE"):
             assert written[at - 1].endswith(f"/{path}.marker.CREATE")
+
+
+def test_no_data_file_before_the_list_of_markers(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    storage = CountingStorage(storage_at(tmp_path))
+    listed_order(HudiTable.open(storage), BATCH)
+    first, second, *written = [path.rpartition("/")[2] for method, path in storage.calls if method == "write"]
+    assert {first, second} == {"MARKERS0", "MARKERS.type"}
+    assert len(written) == 4
+    assert all(".log." in name for name in written)
 
 
 def test_markers_go_with_the_commit(tmp_path: Path) -> None:

@@ -194,14 +194,17 @@ def _keyed(schema: pa.Schema) -> pa.Schema:
 # -- writing
 
 
+@pytest.mark.parametrize("listed", [False, True])
 def test_hudi_rolls_our_dead_writer_back_and_writes_by_our_buckets(
-    tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark
+    tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark, listed: bool
 ) -> None:
+    """``listed``: its markers are a list, the only place that Hudi looks at then."""
     table, model = new_table(tmp_path), Model()
     commit(table, HISTORY[0], {"binlake.position": "7"})
     model.apply(HISTORY[0])
     dead = table.begin()
-    write(table, dead, upserts(range(30), 999, "ghost"))
+    ghosts = upserts(range(30), 999, "ghost") + (upserts(range(30), 999, "ghost", day="d2") if listed else [])
+    write(table, dead, ghosts, listed=listed)
     groups = {(s.partition_path, s.file_id) for s in file_slices(table.storage, table.timeline)}
 
     theirs = upserts([1, 2, 60], 500, "spark")

@@ -220,9 +220,17 @@ TABLES = (
     Mutant(
         "marker", "a marker is written before its data file", "no marker is written",
         "pipeline/hudilake/format/files/file_group_write.py",
-        '    storage.write(marker_path(context.instant, group.partition_path, name), b"")\n',
+        "    if not context.has_markers:\n"
+        '        storage.write(marker_path(context.instant, group.partition_path, name), b"")\n',
         "",
         (f"{_CRASH}::test_no_data_file_before_its_marker",),
+    ),
+    Mutant(
+        "marker-list", "the list of markers is written before the data files", "it is not written",
+        "pipeline/hudilake/format/files/file_group_write.py",
+        "    at_once([partial(storage.write, path, data) for path, data in files.items()])\n",
+        "    partial(at_once, files)\n",
+        (f"{_CRASH}::test_no_data_file_before_the_list_of_markers",),
     ),
     Mutant(
         "rollback-files", "a rollback deletes the files of the dead commit", "they stay",

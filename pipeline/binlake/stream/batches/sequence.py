@@ -52,12 +52,14 @@ from binlake.tables.table_commit import TableInput, TableOutcome, commit_without
 from binlake.tables.unmatched import ShownColumns
 from hudilake.clock import monotonic_s, now_ms
 from hudilake.errors import CommitUnknownError, ConfigError, LakeError, UnsupportedError
+from hudilake.storage import is_near
 from hudilake.storage.base import StorageError
 
 _PASSES = 4
 #: From this size on, tasks write the rows of append tables themselves: they need no shuffle for it.
 _APPEND_IN_TASKS_BYTES = 4 << 20
-_THREADS = 8
+#: Threads that commit tables, and that write files of a table: a disk answers so soon that more wait for each other.
+_THREADS, _DISK_THREADS = 8, 4
 #: What tables fail with in an outage of the store. Other passing errors tell of another process at work on a table:
 #: it is caught up later.
 _OUTAGE = (StorageError, CommitUnknownError)
@@ -96,7 +98,8 @@ class BatchSequence:
         self._settings, self._lake, self._registry = settings, lake, registry
         self._services, self._policy = services, policy
         self._tables = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-table")
-        self._files = ThreadPoolExecutor(_THREADS, thread_name_prefix="binlake-file")
+        files = _DISK_THREADS if is_near(lake.root) else _THREADS
+        self._files = ThreadPoolExecutor(files, thread_name_prefix="binlake-file")
         self._quarantine = QuarantineTable(settings, lake, services)
         self.derivations = Derivations(settings, lake, services, self._quarantine, policy, self._files)
         self._ddl = DdlKeeper(settings, lake, registry, holds=policy.holds)

@@ -16,7 +16,7 @@ from binlake.rows.upsert.merge import Place
 from binlake.tables.kinds.rows import TableRows, Wrote
 from hudilake.commit.intent import GroupIntent, Intent
 from hudilake.format.definition.bucketing import Bucketing
-from hudilake.format.files.file_group_write import WriteContext
+from hudilake.format.files.file_group_write import WriteContext, with_markers
 
 
 class BucketRows(TableRows):
@@ -42,6 +42,10 @@ class BucketRows(TableRows):
         heights: FactHeights,
     ) -> Wrote:
         """Merge the rows of every file group into it."""
+        filled = [(place, rows) for place, rows in groups.items() if len(rows)]
+        if not self.table.config.kind.copies:
+            named = [(place[0], self.names.of(*place)) for place, _ in filled]
+            context = with_markers(self.storage, context, named)
         writer, merger = self.group_writer(context), self.merger(context, heights)
 
         def write(place: Place, rows: pa.Table) -> list[WrittenFile]:
@@ -50,7 +54,6 @@ class BucketRows(TableRows):
             results = write_merged(self.storage, writer, merged)
             return WrittenFile.of(self.rules.path, GroupIntent(place[0], name), merged, results)
 
-        filled = [(place, rows) for place, rows in groups.items() if len(rows)]
         if len(filled) == 1:  # no other file group is written meanwhile
             return Wrote(write(*filled[0]))
         written = [pool.submit(write, place, rows) for place, rows in filled]

@@ -12,8 +12,9 @@ Column statistics for the metadata table come from the Arrow columns as they are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,11 +25,22 @@ from hudilake.format.digest.content_sum import NOTHING, ContentSum, total
 from hudilake.format.files.column_stats import ColumnRange, LogRanges, log_ranges
 from hudilake.format.files.delete_block import encode_deletes
 from hudilake.format.files.log_file import encode_data_block, encode_delete_block
-from hudilake.format.files.names import LogFileName, in_partition, marker_path, parse_base_name, parse_log_name
+from hudilake.format.files.names import (
+    LogFileName,
+    in_partition,
+    marker_list,
+    marker_path,
+    parse_base_name,
+    parse_log_name,
+)
 from hudilake.format.files.parquet_file import encode_parquet
 from hudilake.format.files.stored_rows import stored_rows
 from hudilake.format.timeline.commit_metadata import WriteStat
+from hudilake.storage.at_once import at_once
 from hudilake.storage.base import Storage
+
+#: From so many files on their markers are two files: a list, and one that says so.
+_MANY_FILES = 4
 
 
 @dataclass(frozen=True)
@@ -39,6 +51,7 @@ class WriteContext:
     ``indexed_columns``: whose statistics the metadata table keeps; None for a table without column statistics.
     ``base_from_rows``: a new file group with at least so many upserts begins with a base file that holds them; None for
     log files only. ``states_keys``: whether results say which keys a base file gains and loses, for an index.
+    ``has_markers``: whether all log files have markers before they are written (``with_markers``).
     """
 
     table_name: str
@@ -51,6 +64,7 @@ class WriteContext:
     indexed_columns: tuple[str, ...] | None = None
     base_from_rows: int | None = None
     states_keys: bool = False
+    has_markers: bool = False
 
     @property
     def file_schema(self) -> pa.Schema:
@@ -194,7 +208,8 @@ def write_file_group(storage: Storage, context: WriteContext, group: FileGroupWr
     whole, partial = data_rows(context, group)
     data = _encode(context, group, [*whole, *partial])
     name = str(LogFileName(group.file_id, context.instant))
-    storage.write(marker_path(context.instant, group.partition_path, name), b"")
+    if not context.has_markers:
+        storage.write(marker_path(context.instant, group.partition_path, name), b"")
     storage.write(in_partition(group.partition_path, name), data)
     low, high = _key_range(group)
     upserts = group.upserts.num_rows if group.upserts is not None else 0
@@ -215,6 +230,26 @@ def write_file_group(storage: Storage, context: WriteContext, group: FileGroupWr
         inserts=upserts > 0,
         contents=_contents(context, group, whole, partial),
     )
+
+
+def with_markers(storage: Storage, context: WriteContext, groups: Collection[tuple[str, str]]) -> WriteContext:
+    """The context of a commit's log files, after the markers of all of them were written, as a list if they are many.
+
+    Whoever writes an instant's files beside these needs no marker other than the list: Hudi reads nothing else then.
+
+    Args:
+        storage: the table's root.
+        context: of the commit, which writes no base files.
+        groups: partition path and file id of each file group that may be written.
+
+    Raises StorageError.
+    """
+    paths = [in_partition(path, str(LogFileName(file_id, context.instant))) for path, file_id in groups]
+    if len(paths) < _MANY_FILES or context.base_from_rows is not None or not all(map(str.isprintable, paths)):
+        return context
+    files = marker_list(context.instant, paths)
+    at_once([partial(storage.write, path, data) for path, data in files.items()])
+    return replace(context, has_markers=True)
 
 
 def _contents(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 PARTITION_METADATA = ".hoodie_partition_metadata"
@@ -14,6 +15,7 @@ TOMBSTONES_PATH = ".hoodie/.binlake/tombstones"
 #: The write token of files that a retried task must overwrite: the same for every attempt.
 STEADY_TOKEN = "0-0-0"  # noqa: S105 - no secret
 
+_MARKER = ".marker.CREATE"
 _LOG = re.compile(r"^\.([^._]+)_([^.]*)\.(log|archive)\.(\d+)(?:_(\d+-\d+-\d+)(\.cdc)?)?$")
 _BASE = re.compile(r"^([^._]+)_(\d+-\d+-\d+)_(\d+)\.(parquet|hfile|lance)$")
 
@@ -88,7 +90,17 @@ def marker_path(instant: str, partition_path: str, file_name: str) -> str:
     CREATE for log files too: from table version 8 on every commit owns its files, and Hudi's rollback refuses APPEND
     markers (``MarkerBasedRollbackStrategy``).
     """
-    return f"{marker_directory(instant)}/{in_partition(partition_path, file_name)}.marker.CREATE"
+    return f"{marker_directory(instant)}/{in_partition(partition_path, file_name)}{_MARKER}"
+
+
+def marker_list(instant: str, paths: Iterable[str]) -> dict[str, bytes]:
+    """Files that stand for the markers of many data files, as Hudi's timeline server writes them: path -> bytes.
+
+    A reader that finds the type looks for no other markers of the instant. ``paths``: of the data files.
+    """
+    directory = marker_directory(instant)
+    lines = "".join(f"{path}{_MARKER}\n" for path in paths)
+    return {f"{directory}/MARKERS.type": b"TIMELINE_SERVER_BASED", f"{directory}/MARKERS0": lines.encode()}
 
 
 def marked_file(marker: str) -> str | None:
