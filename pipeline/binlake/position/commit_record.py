@@ -51,6 +51,7 @@ class CommitNotes:
         backfill: the portion of a backfill that the commit holds.
         derived: how far a wide table follows its table of cells.
         load: how far the table is loaded from the source's server.
+        brought: the records that replays of dumps have brought so far.
     """
 
     skipped: Ranges = NO_RANGES
@@ -67,6 +68,7 @@ class CommitNotes:
     backfill: RecordedBackfill | None = None
     derived: DerivedPosition | None = None
     load: RecordedLoad | None = None
+    brought: Ranges = NO_RANGES
 
     def to_extra(self) -> dict[str, str]:
         """The notes as extra metadata."""
@@ -86,6 +88,7 @@ class CommitNotes:
             RecordKey.BACKFILL: self.backfill.to_text() if self.backfill is not None else None,
             RecordKey.DERIVED: self.derived.to_text() if self.derived is not None else None,
             RecordKey.LOAD: self.load.to_text() if self.load is not None else None,
+            RecordKey.BROUGHT: _compact(self.brought.by_partition()) if self.brought else None,
         }
         return {str(key): text for key, text in texts.items() if text is not None}
 
@@ -208,6 +211,7 @@ class CommitRecord:
                 reader.backfill,
                 reader.derived,
                 reader.load,
+                reader.brought,
             ),
             reader.snapshots,
             reader.heights if RecordKey.HEIGHTS in extra else None,

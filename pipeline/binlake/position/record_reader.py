@@ -65,6 +65,7 @@ class RecordKey(StrEnum):
     REVERTS = "binlake.reverts"
     KEY = "binlake.key"
     LOAD = "binlake.load"
+    BROUGHT = "binlake.brought"
 
 
 class NewestValues(Protocol):
@@ -252,6 +253,11 @@ class RecordReader:
     def snapshots(self) -> SnapshotPlaces:
         """The places at which the table's snapshot rows were read."""
         return SnapshotPlaces.from_json(self._json(RecordKey.SNAPSHOTS) or ())
+
+    @property
+    def brought(self) -> Ranges:
+        """The records that replays of dumps have brought, of a table whose rows have no key of the source."""
+        return Ranges.from_partitions(self._json(RecordKey.BROUGHT) or {})
 
     @property
     def reverts(self) -> tuple[Revert, ...]:

@@ -185,8 +185,10 @@ def _rows_of_batch(batch: pa.RecordBatch) -> RecordColumns:
         return list((cast if absent is None else pc.fill_null(cast, absent)).to_pylist())
 
     topics = column("topic", pa.string(), None)
-    if not {"topic", "partition", "offset"} <= held:
-        topics = [None] * count
+    places = [column(name, pa.int64(), None) for name in ("partition", "offset")]
+    for index, place in enumerate(zip(*places, strict=True)):
+        if None in place:  # it is known by its place in the file
+            topics[index] = None
     return RecordColumns(
         topics,
         column("partition", pa.int64(), 0),

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from binlake.decode.changes import RawRecords
@@ -82,7 +83,7 @@ class RecordColumns:
                 [first + index if self.topics[index] is None else self.offsets[index] for index in mine], np.int64
             )
             stamps = [self.timestamps_ms[index] if self.timestamps_ms[index] >= 0 else timestamp_ms for index in mine]
-            order = np.argsort(offsets, kind="stable")
+            order = self._once(offsets, mine, np.argsort(offsets, kind="stable"))
             yield RawRecords(
                 topic=topic,
                 partition=partition,
@@ -91,6 +92,16 @@ class RecordColumns:
                 keys=[self.keys[mine[index]] for index in order],
                 values=[self.values[mine[index]] for index in order],
             )
+
+    def _once(
+        self, offsets: npt.NDArray[np.int64], rows: Sequence[int], order: npt.NDArray[np.intp]
+    ) -> npt.NDArray[np.intp]:
+        """The order without records that come again right behind themselves: a writer that died wrote them twice."""
+        again = np.flatnonzero(np.diff(offsets[order]) == 0) + 1
+        return np.delete(order, [place for place in again if self._same(rows[order[place]], rows[order[place - 1]])])
+
+    def _same(self, one: int, other: int) -> bool:
+        return self.keys[one] == self.keys[other] and self.values[one] == self.values[other]
 
 
 def is_record(line: bytes) -> bool:

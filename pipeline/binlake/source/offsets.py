@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -214,6 +215,41 @@ class Ranges(tuple[OffsetRange, ...]):
         """The parts of the ranges below these offsets."""
         cut = (replace(r, end=min(r.end, ends.at(r.topic, r.partition))) for r in self)
         return Ranges(r for r in cut if r.end > r.start)
+
+    def united(self) -> Ranges:
+        """The same offsets in ascending ranges that neither meet nor touch."""
+        joined: list[OffsetRange] = []
+        for one in sorted(self, key=lambda r: (r.topic, r.partition, r.start)):
+            last = joined[-1] if joined else None
+            if (
+                last is not None
+                and (last.topic, last.partition) == (one.topic, one.partition)
+                and one.start <= last.end
+            ):
+                joined[-1] = replace(last, end=max(last.end, one.end))
+            elif len(one):
+                joined.append(one)
+        return Ranges(joined)
+
+    def without(self, others: Ranges) -> Ranges:
+        """The offsets that are in none of ``others``, in ascending ranges."""
+        gone: dict[tuple[str, int], list[OffsetRange]] = {}
+        for one in others.united():
+            gone.setdefault((one.topic, one.partition), []).append(one)
+        left: list[OffsetRange] = []
+        for one in self.united():
+            start, cuts = one.start, gone.get((one.topic, one.partition), [])
+            for cut in cuts[bisect_right(cuts, start, key=lambda r: r.end) :]:
+                if cut.start >= one.end:
+                    break
+                left.append(replace(one, start=start, end=cut.start))
+                start = cut.end
+            left.append(replace(one, start=start))
+        return Ranges(one for one in left if len(one))
+
+    def meets(self, others: Ranges) -> bool:
+        """Whether an offset is in both."""
+        return self.without(others).records < self.united().records
 
     def at_most(self, records: int) -> Ranges:
         """The ranges cut to about that many records in all, an even share of each and at least one record."""

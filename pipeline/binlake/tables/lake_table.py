@@ -18,13 +18,13 @@ from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.plain_deletes import keep_plain_deletes
 from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.keyless import KeylessState
-from binlake.rows.upsert.target import Target, differing_keys, is_keyless
+from binlake.rows.upsert.target import Target, differing_keys, is_keyless, key_columns
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.evolution import evolved, retyped
 from binlake.schema.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from binlake.settings import PartitionSettings, TableRules
-from binlake.source.offsets import NO_OFFSETS, OffsetMap, Offsets
+from binlake.source.offsets import NO_OFFSETS, NO_RANGES, OffsetMap, Offsets, Ranges
 from binlake.tables.definition import metadata_config, table_schema
 from binlake.tables.kinds.of_kind import rows_of
 from binlake.tables.kinds.rows import TableRows
@@ -66,13 +66,12 @@ class Replacement:
 @dataclass
 class LakeTable:
     """One open table. ``hudi``: the Hudi table that holds its rows. ``positions``: stream -> offsets below which
-    everything is applied.
+    everything is applied. ``base_from_rows``: as in ``WriteContext``. ``heights``: how far its facts are counted.
 
-    ``base_from_rows``: as in ``WriteContext``. ``heights``: how far its facts are counted. ``rows``: places and writes
-    its rows, as its kind does. ``ddl``: the statements that its commits record. ``snapshots``: the places at
-    which its snapshot rows were read. ``load``: how far it is loaded from the source's server. ``lost``: the tracked
-    columns of which was said that the source has them no more. ``registrar``: is given
-    the completed instants.
+    ``rows``: places and writes its rows, as its kind does. ``ddl``: the statements that its commits record.
+    ``snapshots``: the places at which its snapshot rows were read. ``load``: how far it is loaded from the source's
+    server. ``brought``: the records of dumps that it has, if its rows have no key of the source. ``lost``: the tracked
+    columns of which was said that the source has them no more. ``registrar``: is given the completed instants.
     """
 
     storage: Storage
@@ -88,6 +87,7 @@ class LakeTable:
     ddl: tuple[DdlEntry, ...] = ()
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
     load: RecordedLoad | None = None
+    brought: Ranges = NO_RANGES
     lost: frozenset[str] = frozenset()
     _seen: int = 0
     registrar: Registrar = NO_REGISTRAR
@@ -146,6 +146,7 @@ class LakeTable:
         self.positions, self.source, self.origin = positions, source, origin
         self.truncates, self.ddl, self.snapshots = truncates, ddl, snapshots
         self.heights, self.load, self.keyless = heights, load, keyless
+        self.brought = NO_RANGES if key_columns(table.config) else recorded.brought
         self._seen = table.generation
 
     @property
@@ -333,7 +334,7 @@ class LakeTable:
         self.keyless = record.keyless if record.keyless is not None else self.keyless
         self.ddl = record.notes.ddl if record.notes.ddl is not None else self.ddl
         self.snapshots = record.snapshots if record.snapshots.runs else self.snapshots
-        self.load = record.notes.load if record.notes.load is not None else self.load
+        self.load, self.brought = record.notes.load or self.load, record.notes.brought or self.brought
         self.heights = record.heights if record.heights is not None else self.heights
         self.registrar.completed(self.storage.uri, context.instant)
         return completed

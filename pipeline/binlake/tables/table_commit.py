@@ -19,11 +19,11 @@ from binlake.rows.upsert.keyless import DIGEST_FIELD, KeylessState, LiveRow, Liv
 from binlake.rows.upsert.merge import Place, records
 from binlake.rows.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
 from binlake.rows.upsert.route import KEY, Counts
-from binlake.rows.upsert.target import ORDER_FIELD, Target
+from binlake.rows.upsert.target import ORDER_FIELD, Target, key_columns
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.schema.rules.entries import gone_after
 from binlake.schema.rules.evolution import retyped
-from binlake.source.offsets import Ranges
+from binlake.source.offsets import NO_RANGES, Ranges
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.merging_check import check_fed
 from binlake.tables.services.table_services import TableServices, TableServicesOutcome
@@ -40,12 +40,19 @@ from hudilake.table.table import HudiTable
 _log = logging.getLogger(__name__)
 
 
+def _brought(table: LakeTable) -> Ranges:
+    """What replays of dumps have brought: all that a stream may meet a second time."""
+    return table.brought
+
+
 @dataclass(frozen=True)
 class TableInput:
     """The input of one batch for one table.
 
     ``context`` is set if tasks have written files of the table already (``written``). ``truncates``: the TRUNCATEs of
     this batch; ``each_truncate``: of each that is counted as read. ``notes``: optional entries of the commit record.
+    ``left_out``: the records of a table without keys that tasks left out, because it has them; ``has``: says which it
+    has by now.
     """
 
     report: TaskTableReport
@@ -56,6 +63,8 @@ class TableInput:
     truncates: Truncates = NOTHING_TRUNCATED
     each_truncate: Sequence[Truncates] = ()
     notes: CommitNotes = NO_NOTES
+    left_out: Ranges = NO_RANGES
+    has: Callable[[LakeTable], Ranges] = _brought
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,20 @@ def write_and_commit(
     return outcome if outcome.instant is None else replace(outcome, services=services.after_commit(table))
 
 
+def _check_left_out(table: LakeTable, table_input: TableInput) -> None:
+    """Raise OvertakenError if another writer has brought some of these records since tasks read them, to a table whose
+    rows do not say so."""
+    if key_columns(table.hudi.config):
+        return
+    mine = Ranges((*table_input.ranges, *table_input.report.brought))
+    if mine.meets(table_input.has(table).without(table_input.left_out)):
+        raise OvertakenError(
+            "another writer has brought some of these records since they were read",
+            do_next="none needed: the batch runs again and leaves them out",
+            table=table.rules.path,
+        )
+
+
 def commit_without_rows(table: LakeTable, table_input: TableInput, counts: Counts, stream: str, batch: int) -> None:
     """Commit the record of ``table_input`` without rows, because none is left. Errors as ``LakeTable.commit``.
 
@@ -159,6 +182,7 @@ def _write_and_commit(
     begun = table_input.context
     with table.undone_on_error(begun.instant) if begun is not None else contextlib.nullcontext():
         table.check_routing(report.target)
+        _check_left_out(table, table_input)
         check_fed(table.hudi.config, report.target.merging, report.columns.names, table.rules.path)
     origin = table.origin_of(report)
     known = table.keyless.unmatched if table.keyless is not None else 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import astuple
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -183,3 +185,14 @@ def test_a_split_of_nothing() -> None:
     assert NO_RANGES.split(4) == []
     assert Ranges([OffsetRange("t", 0, 5, 5)]).split(4) == []
     assert NO_OFFSETS.ranges_to({}) == NO_RANGES
+
+
+@given(MANY_RANGES, MANY_RANGES)
+def test_ranges_as_sets_of_offsets(some: Ranges, others: Ranges) -> None:
+    mine, its = set(single(some)), set(single(others))
+    for made, wanted in ((some.united(), mine), (some.without(others), mine - its)):
+        assert single(made) == sorted(wanted)
+        assert all((a[:2] != b[:2]) or a[3] < b[2] for a, b in pairwise(map(astuple, made)))
+    assert some.meets(others) == bool(mine & its)
+    stored = json.loads(json.dumps(some.united().by_partition()))
+    assert Ranges.from_partitions(stored) == some.united()

@@ -12,7 +12,7 @@ import pytest
 
 from binlake.position.commit_record import CommitNotes
 from binlake.rows.tasks.plan import TaskTableReport
-from binlake.rows.upsert.route import Counts, route
+from binlake.rows.upsert.route import AppliedRecords, Counts, route
 from binlake.rows.upsert.target import make_target
 from binlake.schema.rules.evolution import evolved
 from binlake.source.offsets import NO_RANGES
@@ -35,7 +35,7 @@ def brought(here: Ingest, ids: range, columns: pa.Schema | None = None, shape: S
     changes = [Delivered(Change(8 + at, 0, None, row(at)), 0, at) for at in ids]
     schema = table_schema(shape)
     target = make_target(schema, here.rules)
-    routed = route(placed(change_batch(shape, changes), here.rules), {}, -1)
+    routed = route(placed(change_batch(shape, changes), here.rules), AppliedRecords(), -1)
     report = TaskTableReport(schema, target, columns or value_columns(routed.parcels), {TOPIC}, routed.counts)
     return TableInput(report, NO_RANGES, routed.parcels)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from binlake.rows.tasks.plan import TaskTableReport
-from binlake.rows.upsert.route import route
+from binlake.rows.upsert.route import AppliedRecords, route
 from binlake.rows.upsert.target import make_target
 from binlake.rows.upsert.truncates import Truncates
 from binlake.source.offsets import OffsetRange, Ranges
@@ -85,7 +85,7 @@ class Lakes:
 def _rows(here: Ingest, stream: str, ids: list[int], start: int, order: int = 8) -> TableInput:
     changes = [Delivered(Change(order + at, 0, None, row(i)), 0, start + at) for at, i in enumerate(ids)]
     schema = table_schema(SHAPE)
-    routed = route(placed(change_batch(SHAPE, changes), here.rules), {}, -1)
+    routed = route(placed(change_batch(SHAPE, changes), here.rules), AppliedRecords(), -1)
     target = make_target(schema, here.rules)
     report = TaskTableReport(schema, target, value_columns(routed.parcels), {TOPIC}, routed.counts)
     return TableInput(report, Ranges([OffsetRange(TOPIC, 0, start, start + len(ids))]), routed.parcels)

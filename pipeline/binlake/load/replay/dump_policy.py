@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from binlake.decode.changes import ControlKind, SourceTable
 from binlake.load.replay.coverage import DumpPortion, with_hours
+from binlake.load.replay.quarantine_table import delivered, with_brought
 from binlake.position.commit_record import CommitNotes
 from binlake.position.ledger import Ledger
 from binlake.rows.tasks.plan import BatchPlan, TableState
@@ -14,7 +15,7 @@ from binlake.rows.upsert.fanout import destination, truncates_of
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
 from binlake.settings import Settings
 from binlake.source.dump_layout import DumpFile
-from binlake.source.offsets import NO_OFFSETS, NO_RANGES, Offsets
+from binlake.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 from binlake.stream.batches.policy import Batch
 from binlake.stream.batches.table_inputs import Outcome
 from binlake.tables.early_truncates import EarlyTruncates
@@ -58,11 +59,13 @@ class DumpPolicy:
 
     def table_state(self, source: SourceTable, table: LakeTable | None, batch: Batch) -> TableState:
         """Returns the table's state for the tasks, without positions; a table that has the portion is skipped."""
+        table = table or self._table(source)  # it was closed if it failed
         truncates = table.truncates if table else NOTHING_TRUNCATED
         return TableState(
             truncates=truncates.merged(self._truncates.of(source)),
             skipped=source in self._portion.done,
             bucketing=table.rows.own_bucketing if table else None,
+            delivered=delivered(table) if table else NO_RANGES,
         )
 
     def met(self, source: SourceTable, table: LakeTable) -> None:
@@ -89,14 +92,21 @@ class DumpPolicy:
         if table is None and not table_input.parcels and not table_input.written:
             return None
         before = table.recorded.hours if table is not None else None
+        files = {file.path for file in self._portion.files}  # the topics of bare events
+        report = table_input.report
+        brought = Ranges(r for r in report.brought if r.topic not in files).without(table_input.left_out)
+        known = table.brought if table is not None else NO_RANGES
         notes = dataclasses.replace(
             table_input.notes,
             portion=self._portion.recorded(self._uri, self._touched),
             portion_table=source,
             hours=with_hours(before or {}, self._uri, self._portion.span(self._step)),
+            brought=with_brought(known, brought, report.target.path) if brought else NO_RANGES,
         )
         truncates = table_input.truncates.merged(self._truncates.of(source))
-        return dataclasses.replace(table_input, ranges=NO_RANGES, truncates=truncates, notes=notes)
+        report = dataclasses.replace(report, brought=brought)
+        given = dataclasses.replace(table_input, report=report, ranges=NO_RANGES, truncates=truncates)
+        return dataclasses.replace(given, notes=notes, has=delivered)
 
     def commits_without_rows(self, source: SourceTable) -> bool:
         """Tells whether the portion touches the table: it is done when each such table has its commit."""

@@ -95,7 +95,9 @@ def read_and_decode(place: DumpPlace, plan: BatchPlan, files: Sequence[DumpFile]
     )
     decoding = dataclasses.replace(plan.decoding, topic_tables=(*plan.decoding.topic_tables, *named))
     try:
-        yield from decode_records(dataclasses.replace(plan, decoding=decoding), _records(place, plan, files))
+        yield from decode_records(
+            dataclasses.replace(plan, decoding=decoding, notes_records=True), _records(place, plan, files)
+        )
     except TransientError:
         raise  # Spark tries the task again
     except LakeError as error:

@@ -1,4 +1,10 @@
-"""Reads from a table which records were replayed into it, and which deletes it may have dropped."""
+"""Reads from a table which records were brought into it, and which deletes it may have dropped.
+
+Where rows have keys of the source, an event that comes twice is the same row. In an append table, or one whose rows are
+known by content, it would be a second row, or remove another row of the same content. So a replay leaves out what a
+stream has brought, and the stream what a replay has brought: both go by the records' topic, partition and offset. Bare
+events, which have none, are taken each time that a file has them.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +18,12 @@ from binlake.position.record_reader import RecordReader
 from binlake.rows.upsert.merge import Place
 from binlake.rows.upsert.parcel import Parcel, unpack
 from binlake.rows.upsert.route import KEY
+from binlake.rows.upsert.target import key_columns
 from binlake.settings import CompactionSettings, TableRules
+from binlake.source.offsets import NO_RANGES, OffsetRange, Ranges
 from binlake.tables.lake_table import LakeTable
 from hudilake.clock import parse_instant
+from hudilake.errors import BadInputError
 from hudilake.format.timeline.commit_metadata import CommitMetadata
 from hudilake.format.timeline.instant import COMMIT
 from hudilake.read.slice import read_file_slice
@@ -22,6 +31,8 @@ from hudilake.services.compaction.completion import recorded_horizon
 from hudilake.table.table import HudiTable
 
 _MS_PER_HOUR = 3_600_000
+#: The most ranges of offsets that a commit names: 20 bytes each.
+MOST_RANGES = 10_000
 
 
 def replayed_records(table: HudiTable) -> dict[tuple[str, int], str]:
@@ -109,3 +120,32 @@ class LiveKeys:
 def replaying_rules(rules: TableRules) -> TableRules:
     """The rules of a table for a replay: table services are left to the table's stream and to ``binlake compact``."""
     return dataclasses.replace(rules, compaction=None, retention=None)
+
+
+def delivered(table: LakeTable) -> Ranges:
+    """The records that streams and replays have brought into a table without keys; none for any other table.
+
+    Reads every commit, archived ones too. Raises CorruptDataError, StorageError, and as ``RecordReader``.
+    """
+    if key_columns(table.hudi.config):
+        return NO_RANGES
+    covered: list[OffsetRange] = []
+    skipped: list[OffsetRange] = []
+    for _, body in all_commits(table.hudi):
+        record = RecordReader.of_commit(body.extra)
+        covered += record.ranges
+        skipped += record.skipped
+    return Ranges((*Ranges(covered).without(Ranges(skipped)), *table.brought)).united()
+
+
+def with_brought(known: Ranges, more: Ranges, path: str) -> Ranges:
+    """The records that replays have brought, with those of a portion. Raises BadInputError for too many ranges."""
+    united = Ranges((*known, *more)).united()
+    if len(united) > MOST_RANGES:
+        raise BadInputError(
+            f"the records that dumps have brought lie in {len(united)} ranges of offsets, and a commit of a table "
+            f"without a key names {MOST_RANGES} at most",
+            do_next="bring these hours by the stream, or load the table anew under a lake of its own",
+            table=path,
+        )
+    return united

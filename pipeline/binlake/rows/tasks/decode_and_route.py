@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,11 +19,11 @@ from binlake.rows.tasks.plan import BatchPlan, Item, TableState, TaskFailure, Ta
 from binlake.rows.upsert.fanout import fan_out, part_of
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.prepare import UNCOUNTED_REASONS, AcceptedRows, SnapshotRank, TableFacts, prepare
-from binlake.rows.upsert.target import needs_before_images
+from binlake.rows.upsert.target import key_columns, needs_before_images
 from binlake.schema.rules.plan import named
 from binlake.schema.rules.restatement import DDL_REFUSED, NO_DDL
 from binlake.source.fetch import fetch
-from binlake.source.offsets import OffsetRange
+from binlake.source.offsets import NO_RANGES, OffsetRange, Ranges
 from hudilake.clock import monotonic_s
 from hudilake.errors import LakeError, TransientError
 
@@ -129,6 +130,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
     state, keeps_all = plan.states.get(source, _NEW), plan.tables.is_history(source)
     part = None if keeps_all else part_of(origin, plan.tables)
     applied_until = state.applied_until.get(batch.topic, {})
+    delivered = _delivered(state, report.tables.get(source))
     facts = TableFacts(
         NO_DDL if keeps_all else plan.ddl.of(origin),
         applied_until,
@@ -137,6 +139,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
         _ranked(state),
         state.columns,
         state.bucketing,
+        delivered.of_topics({batch.topic}),
     )
     prepared = prepare(batch, plan.tables.rules(source), part, facts)
     out = prepared.left_out
@@ -169,9 +172,34 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
             snapshots=accepted.snapshots,
             before_images=needs_before_images(accepted.schema, accepted.target, plan.tables.rules(source)),
             doubt=accepted.doubt or _spread(accepted, records.partition),
+            brought=_brought(batch, accepted).without(delivered) if plan.notes_records else NO_RANGES,
         ),
     )
     return list(accepted.parcels)
+
+
+def _delivered(state: TableState, before: TaskTableReport | None) -> Ranges:
+    """The records that a table has, with those of the task's chunks before: a dump may name a record twice."""
+    return Ranges((*state.delivered, *before.brought)).united() if before and before.brought else state.delivered
+
+
+def _brought(batch: ChangeBatch, accepted: AcceptedRows) -> Ranges:
+    """The offsets of a batch's rows, of a table whose rows have no key of the source."""
+    if key_columns(accepted.target.config):
+        return NO_RANGES
+    partitions, offsets = batch.rows.column("__partition").to_numpy(), batch.rows.column("__offset").to_numpy()
+    return Ranges(
+        one
+        for partition in np.unique(partitions).tolist()
+        for one in _runs(batch.topic, partition, np.unique(offsets[partitions == partition]))
+    )
+
+
+def _runs(topic: str, partition: int, offsets: npt.NDArray[np.int64]) -> Iterator[OffsetRange]:
+    """The ranges of n > 0 ascending offsets."""
+    firsts = np.flatnonzero(np.diff(offsets, prepend=offsets[0] - 2) != 1)
+    for first, last in zip(offsets[firsts], offsets[np.append(firsts[1:], len(offsets)) - 1], strict=True):
+        yield OffsetRange(topic, partition, int(first), int(last) + 1)
 
 
 def _spread(accepted: AcceptedRows, partition: int) -> str | None:

@@ -24,6 +24,7 @@ from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.schema.rules.plan import DdlPlan
 from binlake.schema.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
 from binlake.settings import TablesSettings
+from binlake.source.offsets import NO_RANGES, Ranges
 from hudilake.clock import monotonic_s
 from hudilake.commit.intent import GroupIntent
 from hudilake.errors import LakeError
@@ -45,6 +46,7 @@ class TableState:
         resync: what ranks the snapshot rows of a table that was fetched anew; None if it never was.
         columns: its columns, if rows are known to come with names in another case.
         bucketing: its buckets, if they are not those of the settings.
+        delivered: records that it has besides, of a table whose rows do not say which record they are of.
     """
 
     applied_until: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class TableState:
     resync: ResyncRequest | None = None
     columns: Collection[str] = ()
     bucketing: Bucketing | None = None
+    delivered: Ranges = NO_RANGES
 
     def applied(self, topic: str, partition: int) -> int:
         """The offset of a topic partition below which the table has applied everything."""
@@ -90,7 +93,8 @@ class BatchPlan:
 
     ``only``: if set, records of all other tables are ignored (one table is caught up).
     ``writers``: by table path; parcels of all other tables go to the driver. ``kafka``, ``lake_options``: hold secrets
-    and are not printed. ``counts_in``: the directory of ``TaskCounts``.
+    and are not printed. ``counts_in``: the directory of ``TaskCounts``. ``notes_records``: whether reports say which
+    records they are of, since the ranges of the batch do not.
     """
 
     decoding: DecodeOptions
@@ -107,6 +111,7 @@ class BatchPlan:
     max_quarantined: int = 10_000
     ddl: DdlPlan = field(default_factory=DdlPlan)
     counts_in: str | None = None
+    notes_records: bool = False
 
 
 @dataclass
@@ -115,7 +120,9 @@ class TaskTableReport:
 
     ``origins``: the source tables of the rows. ``shared``: whether several source tables may feed the table, and a
     column distinguishes their rows or each feeds columns of its own. ``clash``: why they cannot be merged. ``doubt``:
-    where the source sent another value for a computed column than binlake computes.
+    where the source sent another value for a computed column than binlake computes. ``brought``: the offsets of its
+    records, if the plan ``notes_records`` and its rows do not say which record they are of. ``twice``: whether two
+    tasks have read some of them.
     """
 
     schema: TableSchema
@@ -131,6 +138,8 @@ class TaskTableReport:
     snapshots: SnapshotPlaces = NO_SNAPSHOTS
     before_images: bool = False
     doubt: str | None = None
+    brought: Ranges = NO_RANGES
+    twice: bool = False
 
     def add(self, other: TaskTableReport) -> None:
         """Add the report of another chunk or task of the same table."""
@@ -139,6 +148,9 @@ class TaskTableReport:
         self.origins |= other.origins
         self.snapshots = self.snapshots.merged(other.snapshots)
         self.before_images |= other.before_images
+        if other.brought:
+            self.twice = self.twice or other.twice or self.brought.meets(other.brought)
+            self.brought = Ranges((*self.brought, *other.brought)).united()
         if other.target != self.target:
             self.clash = f"its keys or partitions differ: {_differing(self)}, {_differing(other)}"
         self.clash = self.clash or other.clash

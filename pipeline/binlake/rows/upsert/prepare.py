@@ -32,7 +32,7 @@ from binlake.rows.upsert.engines.engine import engine_of
 from binlake.rows.upsert.engines.facts import FACT, FEED
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.place import PlacedRows, null_keys, place_rows, removed_as_deletes, unusable_paths
-from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS, Counts, RoutedRows, fresh_rows
+from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS, AppliedRecords, Counts, RoutedRows
 from binlake.rows.upsert.shape import shape, spelled
 from binlake.rows.upsert.target import Target, target_and_names
 from binlake.rows.upsert.truncates import MOST_ENDS, NOTHING_TRUNCATED, Truncates
@@ -43,6 +43,7 @@ from binlake.schema.rules.row_places import NO_SNAPSHOTS, RowPlaces, SnapshotPla
 from binlake.settings import TableRules
 from binlake.settings.fanout import Part, ShardRule
 from binlake.settings.merging import GroupRule
+from binlake.source.offsets import NO_RANGES, Ranges
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing
 
@@ -79,6 +80,7 @@ class TableFacts:
         rank: of snapshot rows; None for a table that was never fetched anew.
         columns: lake names whose case the rows take on; none if rows are known to come in that case.
         bucketing: of the lake table; None for the settings' buckets.
+        delivered: the records of the topic that the lake table has besides (``AppliedRecords``).
     """
 
     ddl: SourceDdl = NO_DDL
@@ -88,6 +90,12 @@ class TableFacts:
     rank: SnapshotRank | None = None
     columns: Collection[str] = ()
     bucketing: Bucketing | None = None
+    delivered: Ranges = NO_RANGES
+
+    @property
+    def applied(self) -> AppliedRecords:
+        """The records of the topic that the lake table has applied."""
+        return AppliedRecords(self.applied_until, self.delivered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +189,7 @@ def lake_rows(
     if facts.refused is not None:
         out.reject(batch.rows, _all(batch), TABLE_REFUSED, str(UnsupportedError(facts.refused)))
         return None, None, out
-    fates = facts.ddl.fates(batch.rows, fresh_rows(batch.rows, facts.applied_until))
+    fates = facts.ddl.fates(batch.rows, facts.applied.fresh(batch.rows))
     moments, left = fates.moments, fates.left
     _note_fates(fates, batch.rows, out)
     if not (left.any() or left.all()):
@@ -261,7 +269,7 @@ def _routed(rows: PlacedRows, facts: TableFacts, part: Part | None) -> RoutedRow
         gone_until = np.where(rows.removed, np.iinfo(np.int64).max, gone_until)
     rows = _ranked(rows, facts.rank)  # only now: statements are placed by the snapshot's own order
     group = part.index if isinstance(part, GroupRule) else None
-    return engine_of(rows.target.merging).routed(rows, facts.applied_until, gone_until, group)
+    return engine_of(rows.target.merging).routed(rows, facts.applied, gone_until, group)
 
 
 def _ranked(rows: PlacedRows, rank: SnapshotRank | None) -> PlacedRows:

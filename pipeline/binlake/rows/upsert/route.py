@@ -20,6 +20,7 @@ from binlake.rows.upsert.parcel import APPEND_BUCKET, KEYLESS_BUCKET, Parcel, pa
 from binlake.rows.upsert.place import Images, PlacedRows
 from binlake.rows.upsert.target import Target
 from binlake.rows.upsert.truncates import as_deletes
+from binlake.source.offsets import NO_RANGES, Ranges
 
 KEY = "_hoodie_record_key"
 #: ``__op`` of the delete that an update adds at the previous place of its row. It is not a record of its own.
@@ -64,7 +65,7 @@ class RoutedRows:
 
 def route(
     rows: PlacedRows,
-    applied_until: Mapping[int, int],
+    applied: AppliedRecords,
     truncated_order: int | Int64s,
     group: int | None = None,
     *,
@@ -74,13 +75,13 @@ def route(
 
     Args:
         rows: n rows, without null in the key (see ``null_keys``).
-        applied_until: per Kafka partition, the offset below which this table has applied everything.
+        applied: the records that this table has applied.
         truncated_order: ordering value of this table's newest TRUNCATE, or -1 (one value for each row, if an array):
             rows up to it are superseded, or deletes of a column group whose deletes delete the row.
         group: the index of the rows' column group in a stitched table; None for any other table.
         every: keep every event, not the newest of each key alone.
     """
-    fresh, target = fresh_rows(rows.rows, applied_until), rows.target
+    fresh, target = applied.fresh(rows.rows), rows.target
     if group is not None and target.merging.groups[group].on_delete == "row":
         rows = rows.with_rows(as_deletes(rows.rows, rows.orders <= truncated_order, truncated_order))
         truncated_order = -1
@@ -103,14 +104,32 @@ def route(
     return RoutedRows(list(cut(keyed, paths, keep, target)), counts)
 
 
-def fresh_rows(rows: pa.Table, applied_until: Mapping[int, int]) -> Mask:
-    """A mask of the rows that the table has not applied; arguments as in ``route``."""
-    fresh = np.ones(len(rows), dtype=bool)
-    if applied_until:
+@dataclass(frozen=True, slots=True)
+class AppliedRecords:
+    """The records of one topic that a table has applied.
+
+    Args:
+        until: partition -> offset below which it has all.
+        delivered: what it has besides: ranges of the topic, those of a partition ascending and apart.
+    """
+
+    until: Mapping[int, int] = field(default_factory=dict)
+    delivered: Ranges = NO_RANGES
+
+    def fresh(self, rows: pa.Table) -> Mask:
+        """A mask of the rows that the table has not applied."""
+        fresh = np.ones(len(rows), dtype=bool)
+        if not (self.until or self.delivered):
+            return fresh
         partitions, offsets = rows.column("__partition").to_numpy(), rows.column("__offset").to_numpy()
-        for partition, until in applied_until.items():
+        for partition, until in self.until.items():
             fresh &= (partitions != partition) | (offsets >= until)
-    return fresh
+        for partition in {one.partition for one in self.delivered}:
+            mine = [one for one in self.delivered if one.partition == partition]
+            number = np.searchsorted(np.array([one.start for one in mine]), offsets, side="right") - 1
+            ends = np.array([one.end for one in mine])
+            fresh &= (partitions != partition) | (number < 0) | (offsets >= ends[np.maximum(number, 0)])
+        return fresh
 
 
 def counted(fresh: Mask, alive: Mask) -> Counts:

@@ -51,7 +51,7 @@ from binlake.tables.services.table_services import TableServices
 from binlake.tables.table_commit import TableInput, TableOutcome, commit_without_rows, write_and_commit
 from binlake.tables.unmatched import ShownColumns
 from hudilake.clock import monotonic_s, now_ms
-from hudilake.errors import CommitUnknownError, ConfigError, LakeError, UnsupportedError
+from hudilake.errors import BadInputError, CommitUnknownError, ConfigError, LakeError, UnsupportedError
 from hudilake.storage import is_near
 from hudilake.storage.base import StorageError
 
@@ -336,6 +336,12 @@ class BatchSequence:
     def _write_table(self, table_input: TableInput) -> TableOutcome:
         report, stream, number = table_input.report, self._settings.name, self._policy.ledger.batch
         source = report.target.source
+        if report.twice:
+            raise BadInputError(
+                "two files of the dump hold the same records, and the rows of the table have no key to know them by",
+                do_next="move the copies out of the way, or replay with --in-process, which leaves them out",
+                table=str(source),
+            )
         if report.clash is not None:
             raise UnsupportedError(report.clash, do_next="correct tables.routes or overrides", table=str(source))
         fresh = self._ddl.fresh(source)

@@ -13,7 +13,7 @@ from binlake.position.recorded import RecordedTransactions
 from binlake.rows.tasks.plan import BatchPlan, TableState
 from binlake.rows.upsert.fanout import truncates_of
 from binlake.settings import Settings
-from binlake.source.offsets import NO_OFFSETS, Offsets, Ranges
+from binlake.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 from binlake.stream.batches.policy import Batch
 from binlake.stream.batches.table_inputs import Outcome
 from binlake.stream.tables.control import TableControl
@@ -83,6 +83,7 @@ class StreamPolicy:
             skipped=source in self.ledger.behind and source != batch.only,
             resync=self._control.request(source).resync,
             bucketing=table.rows.own_bucketing if table else None,
+            delivered=table.brought if table else NO_RANGES,
         )
 
     def met(self, source: SourceTable, table: LakeTable) -> None:

@@ -112,6 +112,7 @@ def table_inputs(outcome: Outcome, plan: BatchPlan, ranges: Ranges, lake: Lake, 
                 context=writer.context if writer else None,
                 truncates=truncates.get(source, NOTHING_TRUNCATED),
                 each_truncate=each.get(source, ()),
+                left_out=plan.states.get(source, _NEW).delivered,
             )
         )
     return inputs

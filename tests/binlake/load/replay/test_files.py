@@ -97,6 +97,26 @@ def test_parquet_without_coordinates(tmp_path: Path) -> None:
     assert read(tmp_path, data) == [("f", 0, 0, stamp, None, b"{}"), ("f", 0, 1, stamp, None, b"[]")]
 
 
+@pytest.mark.parametrize("absent", [1, 2])
+def test_rows_of_parquet_without_an_offset_are_known_by_their_place(tmp_path: Path, absent: int) -> None:
+    """As in Avro. All at offset 0 of the topic, none would be the newest."""
+    rows = [list(record) for record in RECORDS[:3]]
+    rows[1][absent] = rows[2][absent] = None
+    data = as_parquet([tuple(row) for row in rows])  # type: ignore[misc]
+    found = [(topic, offset, value) for topic, _, offset, _, _, value in read(tmp_path, data)]
+    assert found == [("s.shop.orders", 5, RECORDS[0][5]), ("f", 1, RECORDS[1][5]), ("f", 2, RECORDS[2][5])]
+
+
+def test_a_record_that_was_written_twice_is_one(tmp_path: Path) -> None:
+    other = (*RECORDS[0][:5], b"another content")
+    found = read(tmp_path, as_json([RECORDS[0], RECORDS[2], RECORDS[0], other]))
+    assert [(record[2], record[5]) for record in found] == [
+        (4, RECORDS[2][5]),
+        (5, RECORDS[0][5]),
+        (5, b"another content"),
+    ]
+
+
 def test_an_empty_file_holds_nothing(tmp_path: Path) -> None:
     assert read(tmp_path, b"") == []
     assert read(tmp_path, gzip.compress(b"")) == []

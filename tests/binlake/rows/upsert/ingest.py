@@ -21,7 +21,7 @@ from binlake.rows.tasks.plan import BatchPlan, TableWriter, TaskTableReport, Wri
 from binlake.rows.tasks.write_parcels import write_parcels
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.place import PlacedRows, place_rows
-from binlake.rows.upsert.route import KEY, ORDER_COLUMNS, Counts, route
+from binlake.rows.upsert.route import KEY, ORDER_COLUMNS, AppliedRecords, Counts, route
 from binlake.rows.upsert.target import make_target, target_and_names
 from binlake.rows.upsert.truncates import Truncates
 from binlake.schema.rules.row_places import RowPlaces
@@ -234,7 +234,7 @@ class Ingest:
         parcels: list[Parcel] = []
         for piece in _pieces(records, chunks):
             rows = placed(change_batch(self.shape, piece), self.rules, report.target.config.bucketing)
-            routed = route(rows, applied, table.truncates.whole if table else -1)
+            routed = route(rows, AppliedRecords(applied), table.truncates.whole if table else -1)
             report.add(TaskTableReport(schema, report.target, value_columns(routed.parcels), {TOPIC}, routed.counts))
             parcels += routed.parcels
         return report, parcels

@@ -16,7 +16,7 @@ from binlake.decode.changes import Op, ordering_value
 from binlake.rows.upsert import keyless
 from binlake.rows.upsert.keyless import DIGEST_FIELD, KeyedRows, KeylessState, LiveRow, digests, resolve
 from binlake.rows.upsert.parcel import unpack
-from binlake.rows.upsert.route import KEY, route
+from binlake.rows.upsert.route import KEY, AppliedRecords, route
 from binlake.rows.upsert.target import ROW_FIELD
 from tests.binlake.rows.upsert.ingest import change_batch, placed, table_rules
 from tests.binlake.rows.upsert.test_route import row, target_of
@@ -42,7 +42,9 @@ class Table:
             self.offset -= len(changes)
         records = [Delivered(change, 0, self.offset + at) for at, change in enumerate(changes)]
         self.offset += len(changes)
-        events = unpack(route(placed(change_batch(SHAPE, records), table_rules(SHAPE, 4)), {}, -1).parcels)
+        events = unpack(
+            route(placed(change_batch(SHAPE, records), table_rules(SHAPE, 4)), AppliedRecords(), -1).parcels
+        )
         resolved = resolve(events, target_of(SHAPE), self.state, self.live)
         for path, written in zip(resolved.paths.to_pylist(), resolved.rows.to_pylist(), strict=True):
             place = (path, written[KEY])

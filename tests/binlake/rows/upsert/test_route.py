@@ -12,7 +12,7 @@ import pytest
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
 from binlake.rows.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
 from binlake.rows.upsert.place import null_keys
-from binlake.rows.upsert.route import KEY, MOVED_AWAY, Counts, RoutedRows, route
+from binlake.rows.upsert.route import KEY, MOVED_AWAY, AppliedRecords, Counts, RoutedRows, route
 from binlake.rows.upsert.target import Target, make_target
 from binlake.settings import PartitionSettings, TableRules
 from hudilake.format.definition.bucket import bucket_ids
@@ -44,7 +44,9 @@ def routed(
 ) -> RoutedRows:
     """The changes routed, as records of partition 0 at offsets 0, 1..."""
     records = [Delivered(change, 0, at) for at, change in enumerate(changes)]
-    return route(placed(change_batch(shape, records), table_rules(shape, buckets)), applied or {}, truncated)
+    return route(
+        placed(change_batch(shape, records), table_rules(shape, buckets)), AppliedRecords(applied or {}), truncated
+    )
 
 
 def effects(parcels: Sequence[Parcel]) -> list[tuple[str, str, int, int]]:
@@ -179,7 +181,7 @@ def test_columns_are_named_as_the_lake_does() -> None:
     rows = pa.table({"no.": [1], "größe": ["XL"]})
     for meta in META_FIELDS:
         rows = rows.append_column(meta, pa.array([1 if meta.name == "__order" else 0], meta.type))
-    made = route(placed(ChangeBatch(schema, "shop.t", rows), rules), {}, -1)
+    made = route(placed(ChangeBatch(schema, "shop.t", rows), rules), AppliedRecords(), -1)
     (parcel,) = made.parcels
     assert parcel.partition_path == "gr_u00f6_u00dfe=XL"
     assert unpack([parcel]).select(["no_", "gr_u00f6_u00dfe"]).to_pylist() == [{"no_": 1, "gr_u00f6_u00dfe": "XL"}]
@@ -225,7 +227,7 @@ def test_rows_with_a_null_key_are_set_apart(shape: Shape) -> None:
         assert kept.before.rows.column("region").to_pylist() == ["eu"]
         assert kept.before.paths.to_pylist() == ["region=eu"]
         assert kept.before_at.tolist() == [0]
-    made = route(kept, {}, -1)
+    made = route(kept, AppliedRecords(), -1)
     assert len(effects(made.parcels)) == (2 if shape.partition else 1)
 
 

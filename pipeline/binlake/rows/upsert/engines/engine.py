@@ -15,7 +15,7 @@ from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.engines.contributions import irrevocable
 from binlake.rows.upsert.engines.facts import route_facts
 from binlake.rows.upsert.place import PlacedRows
-from binlake.rows.upsert.route import Counts, RoutedRows, fresh_rows, route
+from binlake.rows.upsert.route import AppliedRecords, Counts, RoutedRows, route
 from hudilake.format.definition.merging import Engine, Merging
 
 
@@ -27,10 +27,10 @@ class NewestEvent:
         return np.zeros(len(rows), dtype=np.bool_), ""
 
     def routed(
-        self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
+        self, rows: PlacedRows, applied: AppliedRecords, gone_until: int | Int64s, group: int | None
     ) -> RoutedRows:
         """The rows as parcels. Arguments and errors as ``route``."""
-        return route(rows, applied_until, gone_until, group)
+        return route(rows, applied, gone_until, group)
 
 
 class EveryFact(NewestEvent):
@@ -41,10 +41,10 @@ class EveryFact(NewestEvent):
         return irrevocable(rows)
 
     def routed(
-        self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
+        self, rows: PlacedRows, applied: AppliedRecords, gone_until: int | Int64s, group: int | None
     ) -> RoutedRows:
         """The halves of the facts."""
-        return route_facts(rows, dict(rows.target.merging.functions), applied_until, gone_until)
+        return route_facts(rows, dict(rows.target.merging.functions), applied, gone_until)
 
 
 class SetColumns(NewestEvent):
@@ -60,23 +60,23 @@ class SetColumns(NewestEvent):
         )
 
     def routed(
-        self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
+        self, rows: PlacedRows, applied: AppliedRecords, gone_until: int | Int64s, group: int | None
     ) -> RoutedRows:
         """Every event: each may set other columns."""
-        return route(rows, applied_until, gone_until, group, every=True)
+        return route(rows, applied, gone_until, group, every=True)
 
 
 class OldestEvent(NewestEvent):
     """The oldest event of a key is its row."""
 
     def routed(
-        self, rows: PlacedRows, applied_until: Mapping[int, int], gone_until: int | Int64s, group: int | None
+        self, rows: PlacedRows, applied: AppliedRecords, gone_until: int | Int64s, group: int | None
     ) -> RoutedRows:
         """Without the updates that move a row to another partition: the first row stays where it is."""
         moved = rows.moved()
-        ignored, again = int(moved.sum()), int((moved & ~fresh_rows(rows.rows, applied_until)).sum())
+        ignored, again = int(moved.sum()), int((moved & ~applied.fresh(rows.rows)).sum())
         until = gone_until if isinstance(gone_until, int) else gone_until[~moved]
-        routed = route(rows.where(~moved), applied_until, until, every=True)
+        routed = route(rows.where(~moved), applied, until, every=True)
         routed.counts.add(Counts(ignored - again, superseded=ignored - again, already_applied=again))
         return routed
 

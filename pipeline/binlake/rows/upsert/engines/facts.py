@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.engines.contributions import check_functions, contributions, without_values
 from binlake.rows.upsert.place import Images, PlacedRows
-from binlake.rows.upsert.route import KEY, ORDER_COLUMNS, RoutedRows, counted, former, fresh_rows, pack_by_place
+from binlake.rows.upsert.route import KEY, ORDER_COLUMNS, AppliedRecords, RoutedRows, counted, former, pack_by_place
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.keys import record_keys
 from hudilake.format.definition.merging import Function
@@ -31,7 +31,7 @@ FACT: Final = "__fact"
 def route_facts(
     rows: PlacedRows,
     functions: Mapping[str, Function],
-    applied_until: Mapping[int, int],
+    applied: AppliedRecords,
     truncated_order: int | Int64s,
 ) -> RoutedRows:
     """Route placed rows to the file groups of an aggregated table. Arguments: ``binlake.rows.upsert.route.route``.
@@ -45,7 +45,7 @@ def route_facts(
             table=str(rows.schema.source),
         )
     check_functions(functions, rows.target)
-    fresh = fresh_rows(rows.rows, applied_until)
+    fresh = applied.fresh(rows.rows)
     wanted = fresh & (rows.orders > truncated_order)
     counts = counted(fresh, wanted)
     if not wanted.any():

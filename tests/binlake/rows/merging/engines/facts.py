@@ -18,6 +18,7 @@ from binlake.rows.upsert.engines.facts import route_facts
 from binlake.rows.upsert.merge import Place
 from binlake.rows.upsert.parcel import Parcel, unpack
 from binlake.rows.upsert.place import place_rows
+from binlake.rows.upsert.route import AppliedRecords
 from binlake.rows.upsert.target import ORDER_FIELD, Target
 from binlake.schema.rules.row_places import RowPlaces
 from hudilake.format.definition.bucketing import SimpleBuckets
@@ -152,7 +153,7 @@ class Counting:
             if events:
                 batch = batch_of(events, partition)
                 rows = place_rows(batch, TARGET, NAMES, RowPlaces.incoming(batch.rows))
-                for parcel in route_facts(rows, self.functions, {}, -1).parcels:
+                for parcel in route_facts(rows, self.functions, AppliedRecords(), -1).parcels:
                     by_place.setdefault((parcel.partition_path, parcel.bucket), []).append(parcel)
         done = []
         for place, parcels in by_place.items():
