@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -124,8 +125,24 @@ def say(line: str) -> None:
 def say_json(fields: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> None:
     """Print an object as a JSON line, at once: what a command prints with ``--json``. ``default``: of values that JSON
     does not have."""
-    sys.stdout.write(json.dumps(fields, ensure_ascii=False, default=default) + "\n")
+    sys.stdout.write(json_line(fields, default))
     sys.stdout.flush()
+
+
+def json_line(fields: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> str:
+    """An object as a line. JSON has no NaN and no infinite numbers: they are texts, as those of Spark's ``to_json``."""
+    try:
+        return json.dumps(fields, ensure_ascii=False, default=default, allow_nan=False) + "\n"
+    except ValueError:
+        return json.dumps(_finite(fields), ensure_ascii=False, default=default) + "\n"
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def print_error(error: LakeError, console: Console) -> None:

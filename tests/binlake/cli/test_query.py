@@ -56,6 +56,23 @@ def test_rows_as_json_and_csv(lake: Path) -> None:
     assert lines == [["id", "name", "price", "raw"], ["7", "", "1.75", "07"], ["8", "n008", "2.00", "08"]]
 
 
+def test_an_empty_text_of_csv_is_no_null(lake: Path) -> None:
+    """As ``binlake backfill`` reads them."""
+    sql = """SELECT '' AS a, NULL AS b, 'x,"y' AS c, ''::BLOB AS d FROM t WHERE id = 7"""
+    assert binlake("query", lake, sql, "--format", "csv").stdout == 'a,b,c,d\n"",,"x,""y",""\n'
+    alone = binlake("query", lake, "SELECT NULL AS b FROM t WHERE id IN (7, 8)", "--format", "csv").stdout
+    assert list(csv.reader(alone.splitlines())) == [["b"], [""], [""]]
+
+
+def test_numbers_that_json_lacks_are_texts(lake: Path) -> None:
+    sql = "SELECT 'nan'::DOUBLE a, '-inf'::FLOAT b, [1.5::DOUBLE, 'inf'::DOUBLE] c, 1.5::DOUBLE d FROM t WHERE id = 7"
+    line = binlake("query", lake, sql, "--format", "json").stdout
+    told: list[str] = []
+    fields = json.loads(line, parse_constant=told.append)
+    assert fields == {"a": "NaN", "b": "-Infinity", "c": [1.5, "Infinity"], "d": 1.5}
+    assert told == []
+
+
 def test_columns_of_one_name_are_all_in_an_object(lake: Path) -> None:
     sql = "SELECT id, id, 3 AS id_1, 4 AS id FROM t WHERE id = 7"
     done = binlake("query", lake, sql, "--format", "json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,6 +13,7 @@ import typer
 from binlake.cli.commands.reads.query import text
 from binlake.cli.options import LakeConf, OnlyJson, Table
 from binlake.cli.table_options import chosen_one
+from binlake.cli.text import json_line
 from binlake.decode.cells import VALUE
 from binlake.decode.types.cell_text import text_of
 from binlake.hbase.derive.as_of import visible_cells, wide_rows_as_of
@@ -105,7 +105,7 @@ def _print(tables: Iterable[pa.Table]) -> None:
     for table in tables:
         for batch in table.to_batches():
             for cell in batch.to_pylist():
-                sys.stdout.write(json.dumps(_plain(cell), ensure_ascii=False, default=text) + "\n")
+                sys.stdout.write(json_line(_plain(cell), text))
 
 
 def _plain(cell: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from rich.table import Table as Grid
 
 from binlake.cli.commands.reads.query import text
 from binlake.cli.table_options import Conf, TableName, storage_of
-from binlake.cli.text import say, terminal
+from binlake.cli.text import json_line, say, terminal
 from binlake.cli.until_stopped import until_stopped
 from binlake.tables.catalog import did_you_mean
 from hudilake.errors import ConfigError
@@ -123,7 +122,7 @@ def _write(feed: ChangeFeed, stop: threading.Event, keep: Callable[[], None]) ->
     feed.stop = stop
     for batch in feed:
         for change in batch.to_pylist():
-            sys.stdout.write(json.dumps(change, ensure_ascii=False, default=text) + "\n")
+            sys.stdout.write(json_line(change, text))
         sys.stdout.flush()
         keep()
         if stop.is_set():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,7 +20,7 @@ import typer
 from rich.console import Console
 
 from binlake.cli.table_options import Conf, table_storage
-from binlake.cli.text import number, print_rows, terminal
+from binlake.cli.text import json_line, number, print_rows, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.position.cuts import Cut
 from binlake.proof.history.moments import StreamLake
@@ -316,18 +317,30 @@ def _print_table(result: pa.RecordBatchReader, console: Console, most: int) -> N
     console.print(f"the first {shown} rows; more with --rows or --format" if len(first) > most else f"{shown} rows")
 
 
+#: What a field of CSV is quoted for.
+_QUOTED = re.compile(r'[",\r\n]')
+
+
 def _print_csv(result: pa.RecordBatchReader) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(result.schema.names)
+    csv.writer(sys.stdout, lineterminator="\n").writerow(result.schema.names)
     for row in _rows(result):
-        writer.writerow(["" if value is None else text(value) for value in row])
+        line = ",".join(map(_csv_field, row))
+        sys.stdout.write((line or '""') + "\n")  # one null alone: many readers pass over an empty line
+
+
+def _csv_field(value: object) -> str:
+    """A null is nothing, an empty text is quoted: ``binlake backfill`` reads them so, and so does PostgreSQL."""
+    if value is None:
+        return ""
+    words = text(value)
+    return words if words and not _QUOTED.search(words) else '"' + words.replace('"', '""') + '"'
 
 
 def _print_json(result: pa.RecordBatchReader) -> None:
     names = _distinct(result.schema.names)
     for row in _rows(result):
         fields = dict(zip(names, row, strict=True))
-        sys.stdout.write(json.dumps(fields, ensure_ascii=False, default=text) + "\n")
+        sys.stdout.write(json_line(fields, text))
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
