@@ -1,4 +1,4 @@
-"""Libraries that write tables without Spark: deltalake and pypaimon, each by its own upsert or merge.
+"""Libraries that write tables without Spark: deltalake, pypaimon and hudi-rs, each by its own upsert or merge.
 
 They get the newest changes ready made (``bench.floor``): no Kafka, no checkpoint, no stream that would go
 on where it ended.
@@ -7,8 +7,10 @@ on where it ended.
 from __future__ import annotations
 
 import importlib
+import subprocess
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +19,8 @@ import pyarrow.compute as pc
 from bench.events import Shape
 from bench.floor import DELETED, NUMBER, Sink
 from bench.spec import Spec
+from embedded import hudi_rs
+from hudilake.read import TableReader
 
 _KIND = "row_kind"
 
@@ -108,7 +112,59 @@ class PyPaimon:
         self._catalog.create_table(f"bench.{shape.table}", schema, False)
 
 
-SINKS: dict[str, Callable[[Spec], Sink]] = {"deltalake": DeltaRs, "pypaimon": PyPaimon}
+class HudiRs:
+    """hudi-rs' ``upsert`` and ``delete_keys``, two commits a batch, in a process of its own that this program feeds."""
+
+    version = f"hudi-rs {hudi_rs.VERSION}"
+
+    def __init__(self, spec: Spec) -> None:
+        self._place, self._lake = spec.place, spec.lake
+        (shape,) = spec.workload.shapes()
+        program = hudi_rs.program(Path(__file__).parent / "hudi_rs", release=True)
+        self._process = subprocess.Popen(
+            [program, self._lake / shape.table, *_HUDI_RS],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            bufsize=1,
+        )
+
+    def write(self, shape: Shape, number: int, changes: pa.Table) -> None:
+        """Upsert, then delete."""
+        rows = changes.select(list(shape.types()))
+        deleted = changes.column(DELETED)
+        self._carry_out("upsert", rows.filter(pc.invert(deleted)))
+        self._carry_out("delete", rows.filter(deleted).select(["id"]))
+
+    def contents(self, shape: Shape) -> pa.Table:
+        """By hudilake: hudi-rs 0.5.0, the newest on PyPI, gives up at the local times of these log files."""
+        reader = TableReader.open((self._lake / shape.table).as_uri())
+        return pa.Table.from_batches(list(reader.batches(reader.plan())))
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+
+    def _carry_out(self, command: str, rows: pa.Table) -> None:
+        """Raises RuntimeError with hudi-rs' words where it refuses."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        if not len(rows):
+            return
+        file = self._place / "batch.arrow"
+        with pa.ipc.new_file(file, rows.schema) as out:
+            out.write_table(rows)
+        self._process.stdin.write(f"{command} {file}\n")
+        answer = self._process.stdout.readline().strip()
+        if answer != "ok":
+            raise RuntimeError(f"hudi-rs, {command}: {answer or 'the process ended'}")
+
+
+#: The kind of its table, and the index that it has by default.
+_HUDI_RS = ("mor", "record")
+SINKS: dict[str, Callable[[Spec], Sink]] = {"deltalake": DeltaRs, "pypaimon": PyPaimon, "hudi-rs": HudiRs}
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:

@@ -18,10 +18,11 @@ from bench.report import write_report
 from bench.spec import Batch, Recorder, Spec, read_batches
 from bench.suite import read_runs
 from bench.summary import summarise
-from bench.todays import environments
+from bench.todays import environments, libraries
 from bench.todays.__main__ import WRITERS, main
 from bench.workloads import TODAYS, Workload
 from binlake.source.offsets import Offsets
+from embedded import hudi_rs
 from hudilake.errors import TransientError
 
 KEYS, COUNT = 9_000, 20_000
@@ -101,6 +102,11 @@ def test_each_writer_has_its_packages_before_the_others(monkeypatch: pytest.Monk
 def test_packages_that_pip_does_not_get_are_said(tmp_path: Path) -> None:
     with pytest.raises(TransientError, match=r"pip could not install .*missing\.whl"):
         environments._installed(["--no-index", str(tmp_path / "missing.whl")], tmp_path / "packages")
+
+
+def test_the_crate_is_the_version_that_is_named() -> None:
+    crate = Path(libraries.__file__).parent / "hudi_rs" / "Cargo.toml"
+    assert f'version = "={hudi_rs.VERSION}"' in crate.read_text()
 
 
 @pytest.mark.full

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from embedded.hudi_rs import VERSION
 from hudilake.errors import ConfigError, LakeError, TransientError
 from hudilake.policies import TableType
 from tests.programs.proofs.part import Outcome, Task, Verdict
 from tests.programs.proofs.rules import rule_of
 from tests.programs.proofs.turns.histories import RaceHistory, TurnsHistory
-from tests.programs.proofs.turns.writer import VERSION, program
+from tests.programs.proofs.turns.writer import program
 
 _KINDS: tuple[TableType, ...] = ("copy_on_write", "merge_on_read")
 _HISTORIES = ("known keys", "new keys", "at the same time")

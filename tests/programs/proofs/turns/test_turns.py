@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import hudilake
+from embedded.hudi_rs import VERSION
 from tests.programs.proofs.turns.histories import RaceHistory, TurnsHistory, new_table, rows_of
 from tests.programs.proofs.turns.recording import add_theirs, before
-from tests.programs.proofs.turns.writer import SOURCE, VERSION
+from tests.programs.proofs.turns.writer import SOURCE
 
 
 def test_the_crate_is_the_version_that_is_named() -> None:
