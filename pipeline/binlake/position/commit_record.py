@@ -52,6 +52,7 @@ class CommitNotes:
         derived: how far a wide table follows its table of cells.
         load: how far the table is loaded from the source's server.
         brought: the records that replays of dumps have brought so far.
+        dumped: how far they have brought each topic.
     """
 
     skipped: Ranges = NO_RANGES
@@ -69,6 +70,7 @@ class CommitNotes:
     derived: DerivedPosition | None = None
     load: RecordedLoad | None = None
     brought: Ranges = NO_RANGES
+    dumped: Offsets = NO_OFFSETS
 
     def to_extra(self) -> dict[str, str]:
         """The notes as extra metadata."""
@@ -88,6 +90,7 @@ class CommitNotes:
             RecordKey.BACKFILL: self.backfill.to_text() if self.backfill is not None else None,
             RecordKey.DERIVED: self.derived.to_text() if self.derived is not None else None,
             RecordKey.LOAD: self.load.to_text() if self.load is not None else None,
+            RecordKey.DUMPED: _compact(self.dumped.to_json()) if self.dumped else None,
             RecordKey.BROUGHT: _compact(self.brought.by_partition()) if self.brought else None,
         }
         return {str(key): text for key, text in texts.items() if text is not None}
@@ -212,6 +215,7 @@ class CommitRecord:
                 reader.derived,
                 reader.load,
                 reader.brought,
+                reader.dumped,
             ),
             reader.snapshots,
             reader.heights if RecordKey.HEIGHTS in extra else None,

@@ -66,6 +66,7 @@ class RecordKey(StrEnum):
     KEY = "binlake.key"
     LOAD = "binlake.load"
     BROUGHT = "binlake.brought"
+    DUMPED = "binlake.dumped"
 
 
 class NewestValues(Protocol):
@@ -258,6 +259,11 @@ class RecordReader:
     def brought(self) -> Ranges:
         """The records that replays of dumps have brought, of a table whose rows have no key of the source."""
         return Ranges.from_partitions(self._json(RecordKey.BROUGHT) or {})
+
+    @property
+    def dumped(self) -> Offsets:
+        """How far replays of dumps have brought the records of each topic, whatever a stream has."""
+        return Offsets.from_json(self._json(RecordKey.DUMPED) or {})
 
     @property
     def reverts(self) -> tuple[Revert, ...]:

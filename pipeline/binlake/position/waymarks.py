@@ -58,6 +58,7 @@ class TableEvidence:
         transaction: the newest transaction before ``reached``.
         loaded: how far it was loaded from the source's server, also where the load's commits are archived.
         repaired: the place of its newest repair, as ``loaded``.
+        dumped: how far replays of dumps have brought each topic, as ``loaded``.
         lacks: its records in quarantine.
         waiting: the places of statements that are not carried out.
         binlog: whether the places are those of a binlog.
@@ -69,6 +70,7 @@ class TableEvidence:
     transaction: str | None = None
     loaded: RecordedLoad | None = None
     repaired: str | None = None
+    dumped: Offsets = NO_OFFSETS
     lacks: Sequence[QuarantinedPlace] = ()
     waiting: Sequence[int] = ()
     binlog: bool = False
@@ -118,12 +120,14 @@ class Way:
         starts: of each commit and restore, the oldest first.
         floors: (requested time of a commit, place): the table has rows from up to that place since; the place is None
             if it is not known.
+        dumps: (requested time of a commit, offsets): the table has records of dumps up to there since.
     """
 
     evidence: TableEvidence
     marks: Sequence[Waymark]
     starts: Sequence[_Start]
     floors: Sequence[tuple[str, Place | None]] = ()
+    dumps: Sequence[tuple[str, Offsets]] = ()
 
     @staticmethod
     def of(stream: str, evidence: TableEvidence) -> Way:
@@ -144,6 +148,10 @@ class Way:
         for requested, floor in self.floors:
             if requested <= mark.commit.requested and (floor is None or not leads_to(floor, place)):
                 return "some of its rows were read at a later place, by a load or a repair"
+        if any(
+            requested <= mark.commit.requested and self._dumped_beyond(mark, ends) for requested, ends in self.dumps
+        ):
+            return "a replay has brought rows of it from later records of a dump"
         start = next((one for one in self.starts if one.completed > mark.commit.completed), None)
         if start is None:
             reached = self.evidence.reached
@@ -159,6 +167,13 @@ class Way:
         if self._lacks_at(place, mark, start):
             return "a record of it is in quarantine (binlake replay brings it back)"
         return mark
+
+    def _dumped_beyond(self, mark: Waymark, ends: Offsets) -> bool:
+        """Whether a dump's records lie beyond those of the stream; of topics that the stream reads."""
+        mine = self.marks[-1].positions
+        return any(
+            topic in mine and mark.positions.at(topic, partition) < end for topic, partition, end in ends.places()
+        )
 
     def _lacks_at(self, place: Place, mark: Waymark, start: _Start | None) -> bool:
         """Whether a record from before a place may be in quarantine."""
@@ -181,6 +196,7 @@ class _WayBuilder:
         self._marks: list[Waymark] = []
         self._starts = [_Start(completed, None) for completed in evidence.restores]
         self._floors: list[tuple[str, Place | None]] = []
+        self._dumps: list[tuple[str, Offsets]] = []
         self._statements: set[int] | None = None
 
     def take(self, commit: HistoryEntry) -> None:
@@ -193,6 +209,8 @@ class _WayBuilder:
             self._starts.append(_Start(commit.completed, begins, record.ranges))
             if note is not None:
                 self._marks.append(Waymark(commit, note.offsets, note, record.positions_of(self._stream)))
+        if record.dumped:
+            self._dumps.append((commit.requested, record.dumped))
         if binlog:
             self._take_read(commit, record)
             self._take_statements(commit, record, moves=moves)
@@ -228,7 +246,8 @@ class _WayBuilder:
             floors = [*floors, ("", _place_of_load(evidence.loaded))]
         if evidence.binlog and evidence.repaired is not None and not self._floors:
             floors = [*floors, ("", _place_of_repair(evidence.repaired))]
-        return Way(evidence, self._marks, sorted(self._starts, key=lambda one: one.completed), floors)
+        dumps = self._dumps or [("", evidence.dumped)]
+        return Way(evidence, self._marks, sorted(self._starts, key=lambda one: one.completed), floors, dumps)
 
 
 def leads_to(offsets: Place, place: Place) -> bool:

@@ -11,10 +11,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from binlake.cli.app import app
+from binlake.position.waymarks import Way
+from binlake.settings import Settings
 from hudilake import open_table
 from hudilake.errors import ConfigError
 from hudilake.policies import RetentionPolicy
-from tests.binlake.stream.test_transactions import Bank, ends
+from tests.binlake.load.replay.dumped import HOUR, as_json, replay, write
+from tests.binlake.stream.test_transactions import Bank, ends, recorded
 
 #: Transfers that an account does not know of yet, and accounts that know of a later one. A transaction changes two
 #: accounts and then adds the transfer, all within 700 bytes of the binlog, so within 700 of their order; later changes
@@ -90,6 +93,42 @@ def test_the_current_versions_at_a_place_are_the_rows_there(tmp_path: Path) -> N
     assert {one["differing"] for one in seen} == {0}
     assert all(one["n"] for one in seen)
     assert sorted(one["former"] for one in seen)[-1] > seen[0]["former"]
+
+
+def test_rows_of_a_dump_from_beyond_the_stream_belong_to_no_cut_until_it_has_passed_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank, dumps = Bank(tmp_path / "lake", True), tmp_path / "dumps"
+    first, later = ends(Random(3), 9)[:3], ends(Random(3), 9)[3:]
+    for end in first:
+        bank.batch(end)
+    bank.runner.close()
+    dumped = [
+        (topic, partition, int(r.offsets[i]), int(r.timestamps_ms[i]), r.keys[i], r.values[i])
+        for (topic, partition), r in recorded().items()
+        for i in range(len(r) if topic.endswith(".accounts") else 0)
+    ]
+    write(dumps, "accounts", HOUR, "a.jsonl", as_json(dumped))
+    dump = {"uri": str(dumps), "options": {"fsync": "false"}, "path": "{database}.{table}/dt={date}/hour={hour}/*"}
+    document = json.loads(written(tmp_path / "bank.yaml", bank).read_text()) | {"dump": dump}
+    assert len(replay(Settings.parse(json.dumps(document))).taken) == 1
+    bank.start()
+    for end in later:
+        bank.batch(end)
+    bank.runner.close()
+    conf = written(tmp_path / "bank.yaml", bank)
+
+    def cuts() -> list[str]:
+        listed = [json.loads(line) for line in binlake("cuts", conf, "--json").stdout.splitlines()]
+        return [cut["completed"] for cut in listed if not cut["missing"]]
+
+    told = cuts()
+    assert [wrong(conf, "--at", cut) for cut in told] == [0] * len(told)
+    monkeypatch.setattr(Way, "_dumped_beyond", lambda *_: False)  # the control
+    every = cuts()
+    assert len(told) >= 3
+    assert told[-1] == every[-1]  # the stream has passed all
+    assert any(wrong(conf, "--at", cut) for cut in every)
 
 
 def test_a_mixture_of_two_places_is_noticed(conf: Path) -> None:

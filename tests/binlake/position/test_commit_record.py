@@ -132,6 +132,8 @@ def test_a_record_of_before_is_read_to_the_same_value_and_written_to_the_same_te
         "binlake.heights",
         "binlake.repeated",
         "binlake.load",
+        "binlake.brought",
+        "binlake.dumped",
     }
     assert {key.value for key in RecordKey} - WRITTEN_BEFORE.keys() == new
     assert CommitRecord.from_extra(WRITTEN_BEFORE) == RECORD

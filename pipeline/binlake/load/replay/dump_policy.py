@@ -12,6 +12,7 @@ from binlake.position.commit_record import CommitNotes
 from binlake.position.ledger import Ledger
 from binlake.rows.tasks.plan import BatchPlan, TableState
 from binlake.rows.upsert.fanout import destination, truncates_of
+from binlake.rows.upsert.target import key_columns
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
 from binlake.settings import Settings
 from binlake.source.dump_layout import DumpFile
@@ -91,17 +92,21 @@ class DumpPolicy:
         table = self._table(source)
         if table is None and not table_input.parcels and not table_input.written:
             return None
-        before = table.recorded.hours if table is not None else None
+        recorded = table.recorded if table is not None else None
+        before = recorded.hours if recorded is not None else None
+        dumped = recorded.dumped if recorded is not None else NO_OFFSETS
         files = {file.path for file in self._portion.files}  # the topics of bare events
         report = table_input.report
         brought = Ranges(r for r in report.brought if r.topic not in files).without(table_input.left_out)
         known = table.brought if table is not None else NO_RANGES
+        keyless = not key_columns(report.target.config)
         notes = dataclasses.replace(
             table_input.notes,
             portion=self._portion.recorded(self._uri, self._touched),
             portion_table=source,
             hours=with_hours(before or {}, self._uri, self._portion.span(self._step)),
-            brought=with_brought(known, brought, report.target.path) if brought else NO_RANGES,
+            brought=with_brought(known, brought, report.target.path) if brought and keyless else NO_RANGES,
+            dumped=dumped.furthest(brought.ends()),
         )
         truncates = table_input.truncates.merged(self._truncates.of(source))
         report = dataclasses.replace(report, brought=brought)

@@ -184,6 +184,7 @@ class StreamLake:
                 transaction=self._newest_transaction(place.source),
                 loaded=recorded.load if mysql else None,
                 repaired=repaired.position if repaired is not None and mysql else None,
+                dumped=recorded.dumped,
                 lacks=[one for source, one in lacks if source is None or self._is_of(source, place)],
                 waiting=[offset for offset, order, names in statements if order > carried and names & mine],
                 binlog=mysql,

@@ -180,23 +180,27 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
 
 def _delivered(state: TableState, before: TaskTableReport | None) -> Ranges:
     """The records that a table has, with those of the task's chunks before: a dump may name a record twice."""
-    return Ranges((*state.delivered, *before.brought)).united() if before and before.brought else state.delivered
+    if before is None or not before.brought or key_columns(before.target.config):
+        return state.delivered
+    return Ranges((*state.delivered, *before.brought)).united()
 
 
 def _brought(batch: ChangeBatch, accepted: AcceptedRows) -> Ranges:
-    """The offsets of a batch's rows, of a table whose rows have no key of the source."""
-    if key_columns(accepted.target.config):
-        return NO_RANGES
+    """The offsets of a batch's rows; of a table whose rows have a key of the source, one range of each partition."""
+    keyed = bool(key_columns(accepted.target.config))
     partitions, offsets = batch.rows.column("__partition").to_numpy(), batch.rows.column("__offset").to_numpy()
     return Ranges(
         one
         for partition in np.unique(partitions).tolist()
-        for one in _runs(batch.topic, partition, np.unique(offsets[partitions == partition]))
+        for one in _runs(batch.topic, partition, np.unique(offsets[partitions == partition]), whole=keyed)
     )
 
 
-def _runs(topic: str, partition: int, offsets: npt.NDArray[np.int64]) -> Iterator[OffsetRange]:
-    """The ranges of n > 0 ascending offsets."""
+def _runs(topic: str, partition: int, offsets: npt.NDArray[np.int64], *, whole: bool) -> Iterator[OffsetRange]:
+    """The ranges of n > 0 ascending offsets; ``whole``: one from the first to the last."""
+    if whole:
+        yield OffsetRange(topic, partition, int(offsets[0]), int(offsets[-1]) + 1)
+        return
     firsts = np.flatnonzero(np.diff(offsets, prepend=offsets[0] - 2) != 1)
     for first, last in zip(offsets[firsts], offsets[np.append(firsts[1:], len(offsets)) - 1], strict=True):
         yield OffsetRange(topic, partition, int(first), int(last) + 1)

@@ -19,7 +19,7 @@ from binlake.rows.merging.mergers import PlainMerger
 from binlake.rows.merging.states import Merger, MergeResult
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.route import GROUP, Counts
-from binlake.rows.upsert.target import Target, differing_keys
+from binlake.rows.upsert.target import Target, differing_keys, key_columns
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.schema.rules.plan import DdlPlan
 from binlake.schema.rules.row_places import NO_SNAPSHOTS, SnapshotPlaces
@@ -121,8 +121,8 @@ class TaskTableReport:
     ``origins``: the source tables of the rows. ``shared``: whether several source tables may feed the table, and a
     column distinguishes their rows or each feeds columns of its own. ``clash``: why they cannot be merged. ``doubt``:
     where the source sent another value for a computed column than binlake computes. ``brought``: the offsets of its
-    records, if the plan ``notes_records`` and its rows do not say which record they are of. ``twice``: whether two
-    tasks have read some of them.
+    records, if the plan ``notes_records``: each, if its rows have no key of the source. ``twice``: whether two tasks
+    have read some of these.
     """
 
     schema: TableSchema
@@ -149,7 +149,8 @@ class TaskTableReport:
         self.snapshots = self.snapshots.merged(other.snapshots)
         self.before_images |= other.before_images
         if other.brought:
-            self.twice = self.twice or other.twice or self.brought.meets(other.brought)
+            met = not key_columns(self.target.config) and self.brought.meets(other.brought)
+            self.twice = self.twice or other.twice or met
             self.brought = Ranges((*self.brought, *other.brought)).united()
         if other.target != self.target:
             self.clash = f"its keys or partitions differ: {_differing(self)}, {_differing(other)}"
