@@ -41,6 +41,10 @@ UNDETERMINED = ConnectorLoss(
 CASCADED = ConnectorLoss(
     "changed by a foreign key", "the binlog does not have the change; the column, or the table's rows, are named"
 )
+UNMATCHED = ConnectorLoss(
+    "deletes of no row",
+    "of a table without a key, some of whose values are not determined: the stream warns of the table",
+)
 
 
 @dataclass
