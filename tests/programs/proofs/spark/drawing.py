@@ -74,12 +74,13 @@ class DrawnTable:
 
 @dataclass
 class _Drawing:
-    """The state of a drawing: its columns and the keys that were written."""
+    """The state of a drawing: its columns and the keys that were written. ``has_logs``: whether Hudi compacts it."""
 
     rng: random.Random
     key: tuple[str, ...]
     partition: tuple[str, ...]
     columns: dict[str, str]
+    has_logs: bool
     clock: int = 0
     homes: dict[tuple[Any, ...], Row] = field(default_factory=dict)
 
@@ -123,7 +124,8 @@ def draw(seed: int) -> DrawnTable:
     columns |= {name: {"p": "string", "q": "int"}[name] for name in partition} | {"ts": "bigint"}
     columns |= {f"c{at}": rng.choice(list(TYPES)) for at in range(rng.randrange(1, 7))}
     options = _options(rng, key, partition)
-    drawing = _Drawing(rng, key, partition, columns)
+    has_logs = options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ"
+    drawing = _Drawing(rng, key, partition, columns, has_logs)
     steps = [Step(rng.choice(("insert", "bulk_insert", "upsert")), dict(columns), drawing.rows(40, known=False))]
     for _ in range(rng.randrange(2, 8)):
         steps.append(_step(drawing))
@@ -167,7 +169,7 @@ def _options(rng: random.Random, key: tuple[str, ...], partition: tuple[str, ...
             }
     if index == "RECORD_INDEX":
         options |= {"hoodie.metadata.record.index.enable": "true", "hoodie.metadata.enable": "true"}
-    if rng.random() < 0.25:
+    if rng.random() < 0.25 and kind == "MERGE_ON_READ":
         options |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
     return options
 
@@ -178,6 +180,8 @@ def _step(drawing: _Drawing) -> Step:
     kind = rng.choice((*kinds, "insert_overwrite", "insert_overwrite_table", "delete_partition", "rollback"))
     if kind == "columns":
         _alter(drawing)
+        kind = "upsert"
+    if kind == "compact" and not drawing.has_logs:
         kind = "upsert"
     if kind in {"compact", "cluster", "clean", "rollback"}:
         return Step(kind, dict(drawing.columns))

@@ -132,6 +132,8 @@ def _told(when: str, difference: str | None) -> str | None:
 
 
 def _line(error: Exception) -> str:
-    """The innermost cause that an error names."""
-    causes = [line for line in str(error).splitlines() if line.startswith("Caused by:")]
-    return (causes[-1] if causes else str(error).strip().partition("\n")[0]).strip()[:300]
+    """The innermost cause that an error names, and where that is."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [at for at, line in enumerate(lines) if line.startswith(("Caused by:", ": "))]
+    at = causes[-1] if causes else 0
+    return " ".join(lines[at : at + 2]).removeprefix(": ")[:300]
