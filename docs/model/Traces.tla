@@ -4,7 +4,7 @@
    A trace is what the store showed after each call that changed it, and by whom the call was ("by": a process of a lake
    may be several of the model, one for each of its works). The model takes steps that
    the store does not show (looks, locks, heartbeats) as it likes. "soft": the call is one of several that the model takes
-   in one step, so the model need not show it. *)
+   in one step, so the model need not show it. "died": it is no call, the process died, and the store shows nothing new. *)
 EXTENDS Commit, Sequences
 
 CONSTANT Traces
@@ -25,18 +25,30 @@ Stray == Cardinality({l \in logs : l[1] \notin Times /\ l[1] \notin DOMAIN old})
 Ended == at = Len(Traces[tr])
 
 TraceInit == Init /\ tr \in 1 .. Len(Traces) /\ at = 0
+\* A death is seen, unless UnseenDeaths says that the traces do not tell it.
+UnseenDeaths == FALSE
 Hidden ==
     /\ ~Ended
-    /\ Next
+    /\ \/ \E p \in Procs : Step(p) \/ Expire(p) \/ Lapse(p) \/ (UnseenDeaths /\ Die(p))
+       \/ Arrive
     /\ Shown' = Shown /\ Stray' = Stray
     /\ UNCHANGED <<tr, at>>
 Seen ==
     \E n \in at + 1 .. Len(Traces[tr]) :
     /\ \A k \in at + 1 .. n - 1 : Traces[tr][k].soft
+    /\ ~Traces[tr][n].died
     /\ \E p \in Traces[tr][n].by : Step(p)
     /\ Shown' = Traces[tr][n].shows /\ Stray' = Traces[tr][n].stray
     /\ at' = n /\ UNCHANGED tr
-TraceSpec == TraceInit /\ [][Hidden \/ Seen]_<<vars, tr, at>>
+\* Between two works a process leaves nothing behind.
+Died ==
+    \E n \in at + 1 .. Len(Traces[tr]) :
+    /\ \A k \in at + 1 .. n - 1 : Traces[tr][k].soft
+    /\ Traces[tr][n].died
+    /\ \E p \in Traces[tr][n].by : Die(p) \/ (ps[p].pc \in Atomic /\ UNCHANGED vars)
+    /\ Shown' = Shown /\ Stray' = Stray
+    /\ at' = n /\ UNCHANGED tr
+TraceSpec == TraceInit /\ [][Hidden \/ Seen \/ Died]_<<vars, tr, at>>
 
 \* A real batch writes some of the file groups, its files come in any order, and a service's one by one. It may find that
 \* it has nothing to write. A process whose storage fails gives up what it has begun, and may go on.

@@ -50,6 +50,7 @@ _LEAVES_ONE = ArchivalConfig(1, 2)
 _LOOKED_UP = TableConfig("t1", ("id",), ORDER, 0, kind=TableKind("merge_on_read", "bloom"))
 #: Constants and definitions that traces have instead of the model's.
 _FINER = "  Traces <- Made\n  Together <- OneByOne\n  FirstOf <- AnyOf\n"
+_UNSEEN = "  UnseenDeaths <- Yes\n"
 _OF_A_LAKE = "  Choices <- AnyChoices\n  GivesUp <- Yes\n  AfterError <- OrGoesOn\n"
 _REACHED = re.compile(r'<<"reached", (\d+), (\d+)>>')
 
@@ -171,15 +172,15 @@ class TracedWorld(World):
     def storage(self, owner: str) -> Storage:
         """Watched; a dead process's successor acts as itself."""
         at, lost = self.dying.get(owner, (None, False))
-        inner = super().storage(owner)
-        life = Life(at, lost, lambda: self._died(owner))
-        return Watched(inner, (owner.removeprefix("next "),), self.observer, life)
+        inner, by = super().storage(owner), (owner.removeprefix("next "),)
+        return Watched(inner, by, self.observer, Life(at, lost, lambda: self._died(owner, by)))
 
-    def _died(self, owner: str) -> None:
+    def _died(self, owner: str, by: tuple[str, ...]) -> None:
         """What is known of the dead at once here: its heartbeats and its lock are over."""
         self.bury(owner)
-        if self.observer.holder == (owner,):
+        if self.observer.holder == by:
             (self.path / LOCK_PATH).unlink(missing_ok=True)
+        self.observer.died(by)
 
 
 @dataclass(frozen=True)
@@ -266,11 +267,23 @@ def module(case: Case, traces: Sequence[Trace]) -> str:
     return of_case.replace("\n====", f"\nMade == <<\n{text}\n>>\n====")
 
 
-def followed(case: Case, traces: Sequence[Trace], *, of_lake: bool = False) -> list[int]:
-    """By trace, how many of its calls the model can make. ``of_lake``: whether they are of a lake's works.
-    Raises NoToolsError, ModelError."""
+def followed(case: Case, traces: Sequence[Trace], *, of_lake: bool = False, seen_deaths: bool = True) -> list[int]:
+    """By trace, how many of its calls the model can make.
+
+    Args:
+        case, traces: the histories, and what is looked for among them.
+        of_lake: whether they are of a lake's works.
+        seen_deaths: whether the traces tell each death; else a process may end its work at any moment.
+
+    Raises NoToolsError, ModelError.
+    """
     text = case.settings().replace("SPECIFICATION Spec", "SPECIFICATION TraceSpec")
-    text = text.replace("CONSTRAINT Bounded", "CONSTRAINT Told") + _FINER + _OF_A_LAKE * of_lake
+    text = (
+        text.replace("CONSTRAINT Bounded", "CONSTRAINT Told")
+        + _FINER
+        + _OF_A_LAKE * of_lake
+        + _UNSEEN * (not seen_deaths)
+    )
     printed = said(_NAME, module(case, traces), text)
     if "No error has been found" not in printed:
         raise ModelError(f"TLC did not come to an end: {printed[-2000:]}")
@@ -309,10 +322,11 @@ def recorded(cast: Cast, place: Path, seeds: Iterable[int]) -> list[Trace]:
         return list(dict.fromkeys(tuple(cast.trace(place / str(seed), seed)) for seed in seeds))
 
 
-def unlike(case: Case, traces: Sequence[Trace], *, of_lake: bool = False) -> list[str]:
+def unlike(case: Case, traces: Sequence[Trace], *, of_lake: bool = False, seen_deaths: bool = True) -> list[str]:
     """Which traces are no histories of the model, and the first call that it cannot make, in words. The control: the
-    first trace without one of its calls is none."""
-    *reached, control = followed(case, [*traces, (broken := without_a_call(traces[0]))], of_lake=of_lake)
+    first trace without one of its calls is none. The arguments of ``followed``."""
+    all_of_it = [*traces, (broken := without_a_call(traces[0]))]
+    *reached, control = followed(case, all_of_it, of_lake=of_lake, seen_deaths=seen_deaths)
     found = [
         f"trace {n}, call {at + 1}: {trace[at]}"
         for n, (at, trace) in enumerate(zip(reached, traces, strict=True))
@@ -324,6 +338,11 @@ def unlike(case: Case, traces: Sequence[Trace], *, of_lake: bool = False) -> lis
 def without_a_call(trace: Trace) -> Trace:
     """The trace without one in its middle that the model cannot leave out."""
     middle = len(trace) // 2
-    needed = [n for n in range(1, len(trace) - 1) if not trace[n].soft and trace[n + 1].shows != trace[n - 1].shows]
+    needed = [
+        n
+        for n in range(1, len(trace) - 1)
+        if not (trace[n].soft or any(seen.died for seen in trace[n - 1 : n + 2]))
+        and trace[n + 1].shows != trace[n - 1].shows
+    ]
     left_out = min(needed, key=lambda n: abs(n - middle))
     return [*trace[:left_out], *trace[left_out + 1 :]]

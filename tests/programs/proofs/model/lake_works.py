@@ -17,10 +17,13 @@ from tests.programs.crash_points.points import Point, Trial
 from tests.programs.crash_points.story import Place
 from tests.programs.crash_points.test_crash_points import WORKS
 from tests.programs.proofs.model.case import Case
+from tests.programs.proofs.model.following import unlike
 from tests.programs.proofs.model.traces import Life, Observer, Trace, Watched
 
-#: What becomes of a call.
-_ANSWERS = (Answer.DONE, Answer.LOST, Answer.FAILED, Answer.UNANSWERED)
+#: What becomes of a call: the process dies, after it or before it; or it gets an error, before or after it.
+DEADLY = (Answer.DONE, Answer.LOST)
+FAILING = (Answer.FAILED, Answer.UNANSWERED)
+_SECOND = 2
 _ROLES = {
     "w1": "writer",
     "k": "compactor",
@@ -34,11 +37,16 @@ _ROLES = {
 
 @dataclass
 class _Table:
-    """The calls of a lake on one of its tables, for its observer; those of threads one after the other."""
+    """The calls of a lake on one of its tables, for its observer; those of threads one after the other.
+
+    Attributes:
+        lives: how many processes have opened the lake.
+    """
 
     prefix: str
     observer: Observer
     lock: threading.Lock = field(default_factory=threading.Lock)
+    lives: int = 0
 
     def made(self, by: tuple[str, ...], method: str, path: str) -> None:
         """A call was carried out."""
@@ -49,13 +57,17 @@ class _Table:
 
 @dataclass(frozen=True)
 class _ObservedPlace(Place):
-    """A lake on local disk, one of whose tables is observed."""
+    """A lake on local disk, one of whose tables is observed. ``dies``: whether the first process that opens it does."""
 
     table: _Table = field(default_factory=lambda: _Table("", Observer()))
     by: tuple[str, ...] = ()
+    dies: bool = False
 
     def open(self) -> Storage:
-        """Its root."""
+        """Its root. The next process begins when nothing of a dead one is under way."""
+        self.table.lives += 1
+        if self.dies and self.table.lives == _SECOND:
+            self.table.observer.died(self.by)
         return Watched(super().open(), self.by, self.table, Life())
 
 
@@ -69,6 +81,7 @@ class LakeWork:
         services: the processes that work on it beside the writer.
         indexed: whether the table has a metadata table.
         looks_up: whether its keys are looked up.
+        fails: whether it is traced with errors too, and not with deaths alone.
     """
 
     name: str
@@ -76,6 +89,7 @@ class LakeWork:
     services: tuple[str, ...] = ()
     indexed: bool = True
     looks_up: bool = False
+    fails: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,31 +110,43 @@ class LakeWork:
             max_time=99,
         )
 
-    def traces(self, place: Path, start: int = 0, step: int = 1) -> list[Trace]:
-        """What the table showed when the work died or failed at each call that changes it, each trace once.
+    def unlike(self, place: Path, start: int = 0, step: int = 1) -> tuple[list[Trace], list[str]]:
+        """What the table showed when the work died or failed at each call that changes it, and what of it is no history
+        of the model (see ``following.unlike``). When a process that got an error goes on, only it knows.
 
         Args:
             place: an empty directory.
             start, step: which of these calls, with each answer.
         """
+        found, wrong = list[Trace](), list[str]()
+        for answers in (DEADLY, FAILING) if self.fails else (DEADLY,):
+            traces = self.traces(place / answers[0], answers, start, step)
+            found += traces
+            wrong += unlike(self.case(), traces, of_lake=True, seen_deaths=answers is DEADLY)
+        return found, wrong
+
+    def traces(self, place: Path, answers: Sequence[Answer], start: int = 0, step: int = 1) -> list[Trace]:
+        """What the table showed at each of these calls with each of these answers, each trace once."""
         work, places = WORKS[self.name], _Places(self, place)
         trial, found = Trial(work, places), list[Trace]()
         with pytest.MonkeyPatch.context() as patch, silent_threads():
             without_pools(patch)
             base = places("base")
             work.prepare(base)
-            for point in self._points(trial.calls(base))[start::step]:
+            points = self._points(trial.calls(base), answers)[start::step]
+            places.dies = answers is DEADLY
+            for point in points:
                 assert trial.at_point(base, point) == [], point
                 found.append(tuple(places.newest.seen))
         return list(dict.fromkeys(found))
 
-    def _points(self, calls: Sequence[tuple[str, str]]) -> list[Point]:
+    def _points(self, calls: Sequence[tuple[str, str]], answers: Sequence[Answer]) -> list[Point]:
         mine = [
             (at, method, path)
             for at, (method, path) in enumerate(calls)
             if method in CHANGING and path.startswith(f"shop/{self.table}/")
         ]
-        return [Point(*call, answer) for call in mine for answer in _ANSWERS]
+        return [Point(*call, answer) for call in mine for answer in answers]
 
 
 @dataclass
@@ -129,10 +155,12 @@ class _Places:
 
     Attributes:
         newest: of the place that was made last.
+        dies: whether the work dies in those that are made.
     """
 
     work: LakeWork
     directory: Path
+    dies: bool = False
     newest: Observer = field(init=False)
     _first: Observer | None = None
 
@@ -142,7 +170,7 @@ class _Places:
         else:
             self.newest = copy.deepcopy(self._first)
         table = _Table(f"shop/{self.work.table}/", self.newest)
-        return _ObservedPlace(str(self.directory / name), table=table, by=self.work.names)
+        return _ObservedPlace(str(self.directory / name), table=table, by=self.work.names, dies=self.dies)
 
 
 #: Works with the processes that they are in the model.

@@ -82,8 +82,8 @@ def _traces(task: Task) -> Iterator[Verdict]:
     for name, work in LAKE_WORKS.items():
         if (source := f"traces of a lake's work: {name}") not in task.judged:
             with tempfile.TemporaryDirectory() as place:
-                traces = work.traces(Path(place))
-            yield _followed(source, "every call", traces, unlike(work.case(), traces, of_lake=True))
+                traces, wrong = work.unlike(Path(place))
+            yield _followed(source, "every call", traces, wrong)
     for name, (cast, runs) in CASTS.items():
         if (source := f"traces of {name}") not in task.judged:
             with tempfile.TemporaryDirectory() as place:

@@ -10,13 +10,13 @@ import pytest
 from tests.hypothesis_profile import scaled
 from tests.programs.proofs.model.following import CASTS, followed, recorded, unlike
 from tests.programs.proofs.model.lake_works import LAKE_WORKS
-from tests.programs.proofs.model.traces import Seen
+from tests.programs.proofs.model.traces import Seen, Shown
 from tests.selection import first
 
 RUNS = scaled(10, least=3)
 #: A run at one of so many calls, before and after in turn.
 EACH = 7
-#: Of the calls of a lake's work, each with four answers: so all of these come.
+#: Of the calls of a lake's work, each with two deaths and two errors: so all of these come.
 _STEP = 11
 _FIRST = ("streams", "crash points of a writer")
 
@@ -34,10 +34,32 @@ def test_traces_are_histories_of_the_model(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", first(1, sorted(LAKE_WORKS, key=lambda name: name != "a batch")))
 def test_traces_of_a_lakes_works_are_histories_of_the_model(tmp_path: Path, name: str) -> None:
     """Whichever call that changes the table dies or fails."""
-    work = LAKE_WORKS[name]
-    traces = work.traces(tmp_path, step=_STEP)
+    traces, wrong = LAKE_WORKS[name].unlike(tmp_path, step=_STEP)
     assert len(traces) > 1
-    assert unlike(work.case(), traces, of_lake=True) == []
+    assert wrong == []
+
+
+def test_a_death_is_where_it_was(tmp_path: Path) -> None:
+    """The control: a commit that a successor rolls back is of a process that has died, and had not before."""
+    cast, _ = CASTS["crash points of a writer"]
+    traces = recorded(cast, tmp_path, range(6, 13, 2))
+    [whole, *_] = [trace for trace in traces if any(one.act == "roll" for seen in trace for one in seen.shows)]
+    [death] = [n for n, seen in enumerate(whole) if seen.died]
+    begun, rolled = (next(n for n, seen in enumerate(whole) if any(map(is_so, seen.shows))) for is_so in (_open, _roll))
+    assert begun < death < rolled
+    living = [*whole[:death], *whole[death + 1 :]]
+    too_late = [*living[:rolled], whole[death], *living[rolled:]]
+    too_early = [*living[:begun], whole[death], *living[begun:]]
+    reached = followed(cast.case(), [whole, living, too_late, too_early])
+    assert reached == [len(whole), rolled - 1, rolled - 1, rolled]
+
+
+def _open(one: Shown) -> bool:
+    return one.act == "write" and one.st != "done"
+
+
+def _roll(one: Shown) -> bool:
+    return one.act == "roll"
 
 
 @pytest.mark.full

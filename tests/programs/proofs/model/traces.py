@@ -61,16 +61,20 @@ class Seen:
         soft: whether it is one of several that are one step of the model.
         shows: the instants in their order.
         stray: how many log files belong to none of them.
+        died: whether it is no call: the process died, and the store shows what it showed before.
     """
 
     by: tuple[str, ...]
     soft: bool
     shows: tuple[Shown, ...]
     stray: int
+    died: bool = False
 
     def __str__(self) -> str:
         shows = ", ".join(map(str, self.shows))
-        return f"[by |-> {tla(self.by)}, soft |-> {tla(self.soft)}, shows |-> <<{shows}>>, stray |-> {self.stray}]"
+        fields: dict[str, Value] = {"by": self.by, "soft": self.soft, "stray": self.stray, "died": self.died}
+        told = ", ".join(f"{name} |-> {tla(value)}" for name, value in fields.items())
+        return f"[{told}, shows |-> <<{shows}>>]"
 
 
 #: What was seen from the beginning of a table on.
@@ -119,9 +123,17 @@ class Observer:
             self._files.add(path)
             self._note(path)
         shows, stray = self._state()
-        before = self.seen[-1] if self.seen else Seen((), False, (), 0)
+        before = self._newest()
         if (shows, stray) != (before.shows, before.stray):
             self.seen.append(Seen(by, method.startswith("delete") or self._is_first(path), shows, stray))
+
+    def died(self, by: tuple[str, ...]) -> None:
+        """A process is gone."""
+        before = self._newest()
+        self.seen.append(Seen(by, False, before.shows, before.stray, died=True))
+
+    def _newest(self) -> Seen:
+        return self.seen[-1] if self.seen else Seen((), False, (), 0)
 
     def _note(self, path: str) -> None:
         """Readers have no use for the metadata table from a restore's inflight file on, nor for what is archived."""
@@ -243,12 +255,14 @@ class Life:
         lost: whether that call is not carried out.
         died: called when it dies.
         calls: how many it has made.
+        is_over: whether it has died. A dead process that is unwound makes no call.
     """
 
     dies_at: int | None = None
     lost: bool = False
     died: Callable[[], None] = lambda: None
     calls: int = 0
+    is_over: bool = False
 
     def before(self) -> None:
         """A changing call is to be made. Raises Killed."""
@@ -262,7 +276,9 @@ class Life:
             self._die()
 
     def _die(self) -> None:
-        self.died()
+        if not self.is_over:
+            self.is_over = True
+            self.died()
         raise Killed
 
 
