@@ -11,9 +11,10 @@ import argparse
 import json
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -54,19 +55,17 @@ class Held:
             yield RawRecords(r.topic, r.partition, at, times, self.keys[r.start : r.end], self.values[r.start : r.end])
 
 
-class Side:
-    """A stream over the records, with a history table or without."""
+class Stream:
+    """A stream over the records. ``tables``: the settings of its tables."""
 
-    def __init__(self, place: Path, engine: Held, kind: str | None) -> None:
+    def __init__(self, place: Path, engine: Held, tables: Mapping[str, Any]) -> None:
         self.place, self.engine, self.batches = place, engine, 0
-        history = {"table": f"{DATABASE}.{TABLE}", "to": f"{DATABASE}.{HISTORY}", "kind": kind}
-        histories = [history] if kind else []
         document = {
             "name": "bench",
             "lake": {"uri": str(place)},
             "kafka": {"bootstrap_servers": "127.0.0.1:1", "topics": [TOPIC]},
             "source": {"schemas": {f"{DATABASE}.{TABLE}": {"columns": COLUMNS, "key": ["id"]}}},
-            "tables": {"history": histories, "defaults": {"compaction": {"mode": "off"}}},
+            "tables": tables,
             "batch": {"shuffle_above_bytes": 1 << 40},
         }
         settings, root = Settings.parse(json.dumps(document)), open_storage(str(place))
@@ -128,8 +127,10 @@ def main() -> None:
     keys, values = zip(*events(given.events * given.batches), strict=True)
     with tempfile.TemporaryDirectory() as folder:
         engine = Held(list(keys), list(values))
-        plain = Side(Path(folder, "plain"), engine, None)
-        both = Side(Path(folder, "both"), engine, given.kind)
+        history = {"table": f"{DATABASE}.{TABLE}", "to": f"{DATABASE}.{HISTORY}", "kind": given.kind}
+        rules = {"defaults": {"compaction": {"mode": "off"}}}
+        plain = Stream(Path(folder, "plain"), engine, rules)
+        both = Stream(Path(folder, "both"), engine, {**rules, "history": [history]})
         pairs, feeds = list[tuple[float, float]](), list[tuple[float, int]]()
         since: ChangePosition | str = ""
         for number in range(1, given.batches + 1):

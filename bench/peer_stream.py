@@ -59,32 +59,38 @@ def row_type(shape: Shape) -> st.StructType:
     return st.StructType([st.StructField(name, kind) for name, kind in kinds.items()])
 
 
+def envelope_type(shape: Shape) -> st.StructType:
+    """The type of an event for ``from_json``: the row images and the operation."""
+    row = row_type(shape)
+    return st.StructType(
+        [st.StructField("before", row), st.StructField("after", row), st.StructField("op", st.StringType())]
+    )
+
+
 def newest_changes(records: DataFrame, shape: Shape, earlier: int = 0) -> DataFrame:
     """One row per key: its columns in their own types, whether it is deleted, and Kafka's offset as the order.
 
     ``earlier``: the number of events of an earlier topic, after which these are ordered.
     """
-    row = row_type(shape)
-    envelope = st.StructType(
-        [st.StructField("before", row), st.StructField("after", row), st.StructField("op", st.StringType())]
-    )
+    envelope = envelope_type(shape)
     parsed = records.select("offset", sf.from_json(sf.col("value").cast("string"), envelope).alias("e"))
     rows = parsed.select(
         sf.coalesce("e.after", "e.before").alias("r"), (sf.col("e.op") == "d").alias(DELETED), "offset"
     )
     latest = Window.partitionBy("r.id").orderBy(sf.col("offset").desc())
     rows = rows.withColumn("rank", sf.row_number().over(latest)).where("rank = 1")
-    return rows.select(*_columns(shape), (sf.col("offset") + sf.lit(earlier)).alias(ORDER), DELETED)
+    return rows.select(*typed_columns(shape), (sf.col("offset") + sf.lit(earlier)).alias(ORDER), DELETED)
 
 
 def added_rows(records: DataFrame, shape: Shape) -> DataFrame:
     """The rows of events that are all inserts, in their own types."""
     envelope = st.StructType([st.StructField("after", row_type(shape))])
     parsed = records.select(sf.from_json(sf.col("value").cast("string"), envelope).alias("e"))
-    return parsed.select(sf.col("e.after").alias("r")).select(*_columns(shape))
+    return parsed.select(sf.col("e.after").alias("r")).select(*typed_columns(shape))
 
 
-def _columns(shape: Shape) -> list[Column]:
+def typed_columns(shape: Shape) -> list[Column]:
+    """The columns of a row image ``r`` in their own types."""
     return [_typed(sf.col(f"r.{name}"), mysql).alias(name) for name, mysql in shape.types().items()]
 
 

@@ -11,14 +11,12 @@ from typing import Any
 
 import pytest
 
-from binlake.stream.spark.jars import resolve_archive
 from binlake.stream.spark.lines import spark_line
+from tests.binlake.stream.auto_cdc import jar_of_tables
 from tests.binlake.stream.test_history import FILE, HISTORY, Feed, versions
 from tests.judges import hudi_rs
 
 pytestmark = [pytest.mark.spark, pytest.mark.lines]
-#: Tables in memory that take MERGE, of Spark's own tests. They exist for 4.2 and run on 4.3.
-TABLES = "org.apache.spark:spark-catalyst_2.13:4.2.0:jar:tests"
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
@@ -35,8 +33,7 @@ def ours(feed: Feed) -> Rows:
 
 
 def theirs(place: Path) -> Rows:
-    jar = resolve_archive(TABLES, "auto-cdc")
-    program = [sys.executable, "-m", "tests.binlake.stream.auto_cdc", str(place), str(jar)]
+    program = [sys.executable, "-m", "tests.binlake.stream.auto_cdc", str(place), str(jar_of_tables())]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=900, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
     rows = json.loads((place / "rows.json").read_text())
