@@ -25,7 +25,7 @@ from hudilake.format.definition.column_names import lake_name
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.judges import hudi_rs
-from tests.programs.oracle.exceptions import CASCADED, UNMATCHED, Excuses
+from tests.programs.oracle.exceptions import CASCADED, UNDETERMINED, UNMATCHED, Excuses
 
 #: Reads a table at a path.
 Reader = Callable[[Path], pa.Table]
@@ -143,7 +143,8 @@ def _differences(stream: StreamLake, excuses: Excuses, read: Reader) -> Iterator
             continue
         named, cascaded = undetermined(stream, home)
         excuses.look_at(truth, named, cascaded)
-        truth, rows = by_determined_columns(truth, rows, named)
+        whole, (truth, rows) = truth, by_determined_columns(truth, rows, named)
+        excuses.used[UNDETERMINED.name] += len(whole.rows) * (len(whole.columns) - len(truth.columns))
         verdict = judge(truth, rows, gone=ever, lake_name=lake_name, excused=excuses.excused)
         if excuses.rows_may_stay and truth.key:
             excuses.used[CASCADED.name] += verdict.extra_rows

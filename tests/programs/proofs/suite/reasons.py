@@ -15,7 +15,7 @@ from binlake.schema.rules.undetermined import WHOLE_ROWS
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.programs.oracle.comparison import Failure, StreamLake, general, home_of, undetermined
-from tests.programs.oracle.exceptions import CASCADED, CHARSET, UNDETERMINED, ZERO_DATES
+from tests.programs.oracle.exceptions import CASCADED, CHARSET, UNDETERMINED, UNMATCHED, ZERO_DATES
 from tests.programs.oracle.recording import Recording
 from tests.programs.proofs.part import Outcome
 from tests.programs.proofs.rules import rule_of
@@ -55,6 +55,7 @@ _EXCUSES = {
     ZERO_DATES.name: (Outcome.LOST, ALTERED_DATES),
     UNDETERMINED.name: (Outcome.REFUSED, UNDETERMINED.reason),
     CASCADED.name: (Outcome.REFUSED, CASCADED.reason),
+    UNMATCHED.name: (Outcome.WRONG, f"refused, and no page says so: {_NO_SUCH_ROW}"),
 }
 #: Beginnings of the kinds of failures that binlake tells itself.
 _TOLD = (
