@@ -84,13 +84,13 @@ def _segment(recording: Recording, unparsed: Sequence[str], *, in_zone: bool) ->
         excused = excused_by(trial.excuses.used)
         refused = excused is not None and excused[0] is Outcome.REFUSED
         worst = replace(worst, carried=worst.carried and not trial.failures and not refused)
-        if excused is not None and SEVERITY.index(excused[0]) > SEVERITY.index(worst.outcome):
-            worst = replace(worst, outcome=excused[0], reason=excused[1], detail=str(dict(trial.excuses.used)))
         for failure in trial.failures:
             outcome, reason = reason_of(recording, failure, trial.failures, words, unparsed, in_zone=in_zone)
             if SEVERITY.index(outcome) > SEVERITY.index(worst.outcome):
                 detail = f"{way}, {form}: {failure.kind} | {failure.table} | {failure.detail}"
                 worst = replace(worst, outcome=outcome, reason=reason, detail=detail)
+        if excused is not None and SEVERITY.index(excused[0]) > SEVERITY.index(worst.outcome):
+            worst = replace(worst, outcome=excused[0], reason=excused[1], detail=str(dict(trial.excuses.used)))
     return worst
 
 
