@@ -8,10 +8,12 @@ from itertools import takewhile
 from binlake.decode.ddl.clauses import (
     WAY_OUT,
     AddColumn,
+    AddUnique,
     ChangeKey,
     Clause,
     ConvertCharset,
     DropColumn,
+    DropIndex,
     ModifyColumn,
     RenameColumn,
     UnloggedChange,
@@ -76,8 +78,12 @@ def added(clause: Reader) -> Iterator[Clause]:
     """The columns and keys of an ADD clause, or of one part of CREATE TABLE's brackets."""
     explicit = clause.take("COLUMN")
     if not explicit and clause.left and clause.next.is_word(*_NO_COLUMN, "PARTITION", "SYSTEM"):
-        if clause.take("CONSTRAINT") and clause.left and not clause.next.is_word("PRIMARY", "FOREIGN"):
-            clause.name()
+        symbol = None
+        if clause.take("CONSTRAINT") and clause.left and not clause.next.is_word("PRIMARY", "FOREIGN", "UNIQUE"):
+            symbol = clause.name()
+        if clause.take("UNIQUE"):
+            yield from unique_index(clause, symbol)
+            return
         foreign = cascade(clause.rest) if clause.left and clause.next.is_word("FOREIGN") else None
         if foreign is not None:
             yield foreign
@@ -95,9 +101,23 @@ def added(clause: Reader) -> Iterator[Clause]:
             yield AddColumn(column, exists)
             if column.name and _is_primary(part):
                 yield ChangeKey((column.name,))
+            elif column.name and any(token.is_word("UNIQUE", "SERIAL") for token in part[1:]):
+                yield AddUnique(column.name, (column.name,))
             foreign = cascade(part[1:], column.name)
             if foreign is not None:
                 yield foreign
+
+
+def unique_index(clause: Reader, symbol: str | None = None) -> Iterator[AddUnique]:
+    """The index of what comes behind UNIQUE. ``symbol``: of the constraint."""
+    clause.take_any("INDEX", "KEY")
+    clause.take("IF", "NOT", "EXISTS")
+    name = None if clause.left and clause.next.is_word("USING") else clause.name()
+    while clause.left and not clause.next.is_sign("("):
+        clause.skip()
+    columns = tuple(part[0].value for part in split_at_commas(clause.bracketed() or []) if part)
+    if columns:
+        yield AddUnique(name or symbol or columns[0], columns)
 
 
 def _is_primary(part: Sequence[Token]) -> bool:
@@ -109,14 +129,24 @@ def _dropped(clause: Reader) -> Iterator[Clause]:
     if clause.take("PRIMARY", "KEY"):
         yield ChangeKey(())
         return
+    if clause.take_any("INDEX", "KEY", "CONSTRAINT"):
+        clause.take("IF", "EXISTS")
+        yield from dropped_index(clause.name())
+        return
     explicit = clause.take("COLUMN")
-    others = ("INDEX", "KEY", "FOREIGN", "CONSTRAINT", "CHECK", "PARTITION", "PERIOD", "SYSTEM")
+    others = ("FOREIGN", "CHECK", "PARTITION", "PERIOD", "SYSTEM")
     if not explicit and clause.left and clause.next.is_word(*others):
         return
     clause.take("IF", "EXISTS")
     name = clause.name()
     if name:
         yield DropColumn(name)
+
+
+def dropped_index(name: str | None) -> Iterator[Clause]:
+    """What the end of an index does; the primary key has a name, too."""
+    if name is not None:
+        yield ChangeKey(()) if name.upper() == "PRIMARY" else DropIndex(name)
 
 
 # What clauses of ALTER TABLE do to rows that already exist, beyond their definition, without an event in the log.

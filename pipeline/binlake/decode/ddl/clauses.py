@@ -53,6 +53,34 @@ class ChangeKey:
 
 
 @dataclass(frozen=True, slots=True)
+class AddUnique:
+    """A unique index of these columns. ``name``: as the server names it, by the first column where nothing else is
+    said; a number behind it, where that is taken, is left out."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    """An index, unique or not, or a constraint is dropped."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameIndex:
+    """An index gets another name."""
+
+    old: str
+    new: str
+
+
+#: What changes no row and no column.
+IndexClause = AddUnique | DropIndex | RenameIndex
+
+
+@dataclass(frozen=True, slots=True)
 class ConvertCharset:
     """CONVERT TO CHARACTER SET: of all text columns."""
 
@@ -79,6 +107,7 @@ Clause = (
     | RenameColumn
     | ModifyColumn
     | ChangeKey
+    | IndexClause
     | ConvertCharset
     | ChangePartitions
     | Cascade

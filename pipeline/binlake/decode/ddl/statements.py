@@ -10,8 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.alter import added, clauses_of, kept_elsewhere, renamed_column, unlogged_changes
-from binlake.decode.ddl.clauses import EVERY_TABLE, WAY_OUT, Action, AddColumn, Clause, TableEffect, UnloggedChange
+from binlake.decode.ddl.alter import added, clauses_of, dropped_index, kept_elsewhere, renamed_column, unlogged_changes
+from binlake.decode.ddl.clauses import (
+    EVERY_TABLE,
+    WAY_OUT,
+    Action,
+    AddColumn,
+    AddUnique,
+    Clause,
+    RenameIndex,
+    TableEffect,
+    UnloggedChange,
+)
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction, partition_clause
 from binlake.decode.ddl.row_statements import CHANGES_ROWS, FILLED_BY_SELECT, HEAD_TOKENS, read_table, row_effects
 from binlake.decode.ddl.tokens import (
@@ -97,6 +107,10 @@ def _drop(reader: Reader, database: str) -> Iterator[TableEffect]:
         if name:
             yield TableEffect(Action.DROP, SourceTable(name, EVERY_TABLE))
         return
+    if reader.take("INDEX"):
+        reader.take("IF", "EXISTS")
+        yield from _index(reader, database, tuple(dropped_index(reader.name())))
+        return
     if reader.take("TEMPORARY") or not reader.take_any("TABLE", "TABLES"):
         return
     reader.take("IF", "EXISTS")
@@ -106,8 +120,25 @@ def _drop(reader: Reader, database: str) -> Iterator[TableEffect]:
             yield TableEffect(Action.DROP, source)
 
 
+def _index(reader: Reader, database: str, clauses: tuple[Clause, ...]) -> Iterator[TableEffect]:
+    """A statement about an index: what comes behind ON."""
+    while reader.left and not reader.take("ON"):
+        reader.skip()
+    table = read_table(reader, database)
+    if table is not None and clauses:
+        yield TableEffect(Action.ALTER, table, clauses)
+
+
 def _create(reader: Reader, database: str) -> Iterator[TableEffect]:
     replaces = reader.take("OR", "REPLACE")
+    if reader.take("UNIQUE", "INDEX"):
+        reader.take("IF", "NOT", "EXISTS")
+        name, rest = reader.name(), Reader(reader.rest)
+        while rest.left and not rest.next.is_sign("("):
+            rest.skip()
+        columns = tuple(part[0].value for part in split_at_commas(rest.bracketed() or []) if part)
+        yield from _index(reader, database, (AddUnique(name, columns),) if name and columns else ())
+        return
     if reader.take("TEMPORARY") or not reader.take("TABLE"):
         return
     reader.take("IF", "NOT", "EXISTS")
@@ -162,7 +193,10 @@ def _alter(reader: Reader, database: str) -> Iterator[TableEffect]:
             column = renamed_column(clause)
             if column is not None:
                 clauses.append(column)
-            elif not clause.take_any("INDEX", "KEY", "COLUMN"):
+            elif clause.take_any("INDEX", "KEY"):
+                old, new = clause.name(), clause.name() if clause.take("TO") else None
+                clauses += [RenameIndex(old, new)] if old and new else []
+            elif not clause.take("COLUMN"):
                 clause.take_any("TO", "AS") or clause.take_sign("=")
                 renamed = read_table(clause, database) or renamed
         else:

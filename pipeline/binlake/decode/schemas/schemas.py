@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Protocol
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.clauses import AddColumn
+from binlake.decode.ddl.clauses import AddColumn, AddUnique, ChangeKey
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.ddl.statements import parse_ddl
@@ -20,19 +20,21 @@ from binlake.decode.schemas.schema_change import ChangeKind, SchemaChange, schem
 from binlake.decode.types.mysql_types import MysqlType, parse_type
 
 #: What a CREATE TABLE has that defines more than columns and a key.
-_TELLING = re.compile(r"PARTITION|REFERENCES|\bAS\b", re.IGNORECASE)
+_TELLING = re.compile(r"PARTITION|REFERENCES|\bAS\b|\bUNIQUE\b|\bSERIAL\b", re.IGNORECASE)
 #: A ``since`` before every position.
 ALWAYS = -1
 
 
 Columns = tuple[tuple[str, MysqlType], ...]
+#: What a CREATE TABLE defines beside its columns.
+Defined = ChangePartitions | Cascade | AddColumn | AddUnique | ChangeKey
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
     """A table's columns from the ordering value ``since`` on. ``dropped``: the table does not exist from there on.
     ``created``: it comes from a CREATE TABLE, which has ``defined`` these partitions, foreign keys and generated
-    columns."""
+    columns; and its unique indexes, with the primary key beside them."""
 
     since: int
     columns: tuple[tuple[str, MysqlType], ...] = ()
@@ -40,7 +42,7 @@ class SchemaVersion:
     unsupported: tuple[str, ...] = ()
     dropped: bool = False
     created: bool = False
-    defined: tuple[ChangePartitions | Cascade | AddColumn, ...] = ()
+    defined: tuple[Defined, ...] = ()
 
 
 class SchemaSource(Protocol):
@@ -116,12 +118,12 @@ class LayeredSchemas:
         return next((layer_key for layer in self.layers if (layer_key := layer.key(source)) is not None), None)
 
 
-def _defined(statement: str) -> tuple[ChangePartitions | Cascade | AddColumn, ...]:
-    """The partitions, foreign keys and generated columns that a CREATE TABLE defines."""
+def _defined(statement: str) -> tuple[Defined, ...]:
+    """The partitions, foreign keys, generated columns and unique indexes that a CREATE TABLE defines."""
     if not _TELLING.search(statement):
         return ()
     clauses = [clause for ddl in parse_ddl(statement, "") for clause in ddl.clauses]
-    defining = [c for c in clauses if isinstance(c, ChangePartitions | Cascade | AddColumn)]
+    defining = [c for c in clauses if isinstance(c, Defined)]
     return tuple(c for c in defining if not isinstance(c, AddColumn) or c.column.generated)
 
 

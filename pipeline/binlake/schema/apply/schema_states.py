@@ -26,6 +26,7 @@ from binlake.schema.rules.definitions import DefinitionHistory
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.generated_columns import Generated, GeneratedHistory, columns_of
 from binlake.schema.rules.judged import TableSchemaState
+from binlake.schema.rules.key_indexes import KeyIndexes, KeyIndexHistory, indexes_of
 from binlake.schema.rules.partitions.known import KnownPartitions, PartitioningPeriod
 from binlake.schema.rules.undetermined import UndeterminedEffect, undetermined_by
 from binlake.settings import Settings, TableRules
@@ -120,10 +121,15 @@ class SchemaStates:
             added = (c for c in made[-1].defined if isinstance(c, AddColumn))
             return made[-1].since, columns_of(in_lake_form(added, self._zero_dates))
 
+        def indexes_before(order: int) -> tuple[int, KeyIndexes] | None:
+            made = [v for v in self._schemas.versions(origin) if v.created and v.since < order]
+            return (made[-1].since, indexes_of(made[-1].defined, made[-1].key)) if made else None
+
         rule = state.rules.columns
         state.definitions = DefinitionHistory(rule.keeps if rule is not None else lambda name: True, types_before)
         state.types_before = types_before
         state.generated = GeneratedHistory(generated_before)
+        state.indexes = KeyIndexHistory(indexes_before)
         state.partitions = KnownPartitions(defined_before)
         state.zero_dates = self._zero_dates
         state.session = Session(self._settings.source.time_zone)

@@ -14,6 +14,7 @@ from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.definitions import DefinitionHistory
 from binlake.schema.rules.generated_columns import GeneratedHistory
+from binlake.schema.rules.key_indexes import KeyIndexHistory
 from binlake.schema.rules.partitions.known import KnownPartitions
 from binlake.schema.rules.steps import Step
 from binlake.schema.rules.undetermined import UndeterminedEffect
@@ -83,13 +84,13 @@ class TableSchemaState:
     ``refused``: lake column -> the ordering value from which on rows are refused, and the reason. ``types``: MySQL
     types by column (lower case) as far as statements have given them; ``types_before``: those that were known
     otherwise.
-    ``session``: of the statement that is judged. ``partitions``: the source's partition definition. ``generated``:
-    its generated columns. ``definitions``: its columns after each statement. ``unfilled``:
-    columns that the statement adds with values that its text does not determine. ``merging``: of the table; rows
-    that its writer merges do not say which of their values are from before a statement. ``keeps_key``: why a
-    table of its kind cannot get another key; None if it can. ``empty``: whether no rows are from before the statement:
-    a tool alters its copy of a table before it fills it. ``zero_dates``: of the stream; it decides the lake types of
-    dates.
+    ``session``: of the statement that is judged. ``partitions``: the source's partition definition. ``generated``: its
+    generated columns. ``indexes``: those that can be its key. ``definitions``: its columns after each statement.
+    ``unfilled``: columns that the statement adds with values that its text does not determine. ``merging``: of the
+    table; rows that its writer merges do not say which of their values are from before a statement. ``keeps_key``: why
+    a table of its kind cannot get another key; None if it can. ``empty``: whether no rows are from before the
+    statement: a tool alters its copy of a table before it fills it. ``zero_dates``: of the stream; it decides the lake
+    types of dates.
     """
 
     schema: pa.Schema
@@ -105,6 +106,7 @@ class TableSchemaState:
     session: Session = field(default_factory=Session)
     partitions: KnownPartitions = field(default_factory=KnownPartitions)
     generated: GeneratedHistory = field(default_factory=GeneratedHistory)
+    indexes: KeyIndexHistory = field(default_factory=KeyIndexHistory)
     definitions: DefinitionHistory = field(default_factory=DefinitionHistory)
     unfilled: frozenset[str] = frozenset()
     merging: Merging = NEWEST

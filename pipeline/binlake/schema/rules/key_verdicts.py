@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from binlake.decode.ddl.clauses import ChangeKey
+from binlake.decode.ddl.clauses import ChangeKey, Clause, DropIndex
 from binlake.schema.rules.conversion.lossless import keeps_values
 from binlake.schema.rules.judged import (
     KEY_OF_TABLE,
@@ -53,6 +53,16 @@ def follow_key(
             say(judged, ClauseVerdict.APPLY, "the key is the same in the lake")
     else:
         give_key(keys[1], before, order, state, judged)
+
+
+def loses_key(clauses: Sequence[Clause], before: tuple[str, ...], order: int, state: TableSchemaState) -> bool:
+    """Whether a statement drops the last index that held the lake table's rows apart. A connector may not say so."""
+    if state.rules.key is not None or not any(isinstance(clause, DropIndex) for clause in clauses):
+        return False
+    indexes, mine = state.indexes.before(order), tuple(name for name in before if name != state.shard)
+    if indexes is None or not mine:
+        return False
+    return indexes.hold_apart(mine) and not indexes.after(clauses).hold_apart(state.key)
 
 
 def _lake_key(columns: Sequence[str], state: TableSchemaState) -> tuple[str, ...]:

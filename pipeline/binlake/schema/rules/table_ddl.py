@@ -7,7 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.clauses import Action, AddColumn, DropColumn, RenameColumn, UnloggedChange, in_lake_form
+from binlake.decode.ddl.clauses import (
+    Action,
+    AddColumn,
+    DropColumn,
+    IndexClause,
+    RenameColumn,
+    UnloggedChange,
+    in_lake_form,
+)
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.row_statements import AS_STATEMENT
 from binlake.schema.rules.ddl_effects import Effect
@@ -145,6 +153,7 @@ def _note_refusals(
 def _note_definition(effects: Iterable[Effect], state: TableSchemaState) -> None:
     for effect in effects:
         state.partitions.note(effect.event.order, effect.action, effect.clauses)
+        state.indexes.note(effect.event.order, effect.action, effect.clauses)
         state.generated.note(effect.event.order, effect.action, effect.clauses)
         state.definitions.note(effect.event.order, effect.event.seconds, effect.action, effect.clauses)
 
@@ -235,6 +244,8 @@ def _kept(effect: Effect, merging: Merging) -> Judgement:
     if effect.action is Action.DROP:
         say(judged, ClauseVerdict.KEEP, "the table was dropped: what it gave the lake table stays as it is")
     for clause in effect.clauses if effect.action is Action.ALTER else ():
+        if isinstance(clause, IndexClause):
+            continue
         if isinstance(clause, AddColumn):
             what = f"column {clause.column.name!r} comes with its rows; rows from before have null"
         elif isinstance(clause, RenameColumn):

@@ -31,7 +31,7 @@ from binlake.schema.rules.judged import (
     say,
     why_left_out,
 )
-from binlake.schema.rules.key_verdicts import SourceKeys, change_key, follow_key, give_key, rewrite_texts
+from binlake.schema.rules.key_verdicts import SourceKeys, change_key, follow_key, give_key, loses_key, rewrite_texts
 from binlake.schema.rules.partition_clauses import (
     change_partitions,
     note_cascade,
@@ -83,13 +83,15 @@ def judge_clauses(
             note_cascade(clause, judged)
         elif isinstance(clause, UnloggedChange):
             _note_unlogged(clause, state, judged)
-        else:
+        elif isinstance(clause, ChangeKey):
             key = clause
     follow_bases(clauses, order, state, judged)
     filled = {lake_name(step.column.name) for step in judged.steps if isinstance(step, Fill | Compute)}
     added = {lake_name(clause.column.name) for clause in clauses if isinstance(clause, AddColumn)}
     state.unfilled = frozenset(added - filled)
     if state.rules.kind == "upsert":
+        if key is None and (keys is None or keys[0] == keys[1]) and loses_key(clauses, before, order, state):
+            keys, key = (keys[0], ()) if keys is not None else None, ChangeKey(())
         _judge_key(keys, key, before, order, state, judged)
     for clause in clauses:  # names that one clause removes and another one adds
         new = clause.new if isinstance(clause, RenameColumn) else None

@@ -15,12 +15,15 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import (
     Action,
     AddColumn,
+    AddUnique,
     ChangeKey,
     Clause,
     ConvertCharset,
     DropColumn,
+    DropIndex,
     ModifyColumn,
     RenameColumn,
+    RenameIndex,
     UnloggedChange,
 )
 from binlake.decode.ddl.columns import ColumnDefinition, Default
@@ -59,6 +62,12 @@ def names(text: str) -> list[Any]:
             short.append((str(clause.action), *clause.names))
         elif isinstance(clause, UnloggedChange):
             short.append(("unlogged", clause.column))
+        elif isinstance(clause, AddUnique):
+            short.append(("unique", clause.name, *clause.columns))
+        elif isinstance(clause, DropIndex):
+            short.append(("drop index", clause.name))
+        elif isinstance(clause, RenameIndex):
+            short.append(("rename index", clause.old, clause.new))
         else:
             short.append(("cascade", *clause.columns, *clause.actions))
     return short
@@ -68,6 +77,27 @@ def names(text: str) -> list[Any]:
     ("text", "found"),
     [
         ("ALTER TABLE t ADD c INT", [("add", "c", "INT")]),
+        ("ALTER TABLE t ADD UNIQUE KEY IF NOT EXISTS u USING BTREE (a(3), b)", [("unique", "u", "a", "b")]),
+        ("ALTER TABLE t ADD CONSTRAINT c UNIQUE (`a`), ADD UNIQUE (b)", [("unique", "c", "a"), ("unique", "b", "b")]),
+        ("ALTER TABLE t ADD CONSTRAINT UNIQUE INDEX u (a), ADD CONSTRAINT k CHECK (a > 1)", [("unique", "u", "a")]),
+        ("ALTER TABLE t ADD c INT UNIQUE COMMENT 'x'", [("add", "c", "INT"), ("unique", "c", "c")]),
+        (
+            "ALTER TABLE t ADD c INT COMMENT 'UNIQUE', ADD UNIQUE USING HASH (c)",
+            [("add", "c", "INT"), ("unique", "c", "c")],
+        ),
+        ("ALTER TABLE t DROP INDEX `u`, DROP KEY IF EXISTS k", [("drop index", "u"), ("drop index", "k")]),
+        (
+            "ALTER TABLE t DROP CONSTRAINT c, DROP COLUMN `key`, DROP `index`",
+            [("drop index", "c"), ("drop", "key"), ("drop", "index")],
+        ),
+        ("ALTER TABLE t DROP FOREIGN KEY f, DROP INDEX `PRIMARY`", [("key",)]),
+        (
+            "ALTER TABLE t RENAME INDEX a TO b, RENAME KEY c TO d",
+            [("rename index", "a", "b"), ("rename index", "c", "d")],
+        ),
+        ("DROP INDEX IF EXISTS u ON t", [("drop index", "u")]),
+        ("DROP INDEX `PRIMARY` ON db.t", [("key",)]),
+        ("CREATE UNIQUE INDEX IF NOT EXISTS u USING HASH ON t (a, b DESC) COMMENT 'x'", [("unique", "u", "a", "b")]),
         (
             "alter table `db`.`t` add column if not exists `c` int(11) unsigned first",
             [("add", "c", "int(11) unsigned")],
@@ -80,10 +110,13 @@ def names(text: str) -> list[Any]:
             "ALTER TABLE t ADD c VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
             [("add", "c", "VARCHAR(9) CHARACTER SET utf8mb4")],
         ),
-        ("ALTER TABLE t ADD INDEX i (c), ADD UNIQUE KEY (d), ADD CONSTRAINT f FOREIGN KEY (c) REFERENCES u (id)", []),
+        (
+            "ALTER TABLE t ADD INDEX i (c), ADD UNIQUE KEY (d), ADD CONSTRAINT f FOREIGN KEY (c) REFERENCES u (id)",
+            [("unique", "d", "d")],
+        ),
         (
             "ALTER TABLE t ADD FULLTEXT INDEX i (c), DROP INDEX j, DROP FOREIGN KEY f, DROP CONSTRAINT x, DROP CHECK y",
-            [],
+            [("drop index", "j"), ("drop index", "x")],
         ),
         ("ALTER TABLE t ADD COLUMN `index` INT, DROP COLUMN `key`", [("add", "index", "INT"), ("drop", "key")]),
         ("ALTER TABLE t DROP c, DROP COLUMN IF EXISTS d RESTRICT", [("drop", "c"), ("drop", "d")]),
@@ -92,7 +125,10 @@ def names(text: str) -> list[Any]:
             "ALTER TABLE t CHANGE a a BIGINT, MODIFY b DECIMAL(9,2) AFTER a",
             [("modify", "a", "BIGINT"), ("modify", "b", "DECIMAL(9,2)")],
         ),
-        ("ALTER TABLE t RENAME COLUMN a TO b, RENAME INDEX x TO y, RENAME KEY p TO q", [("rename", "a", "b")]),
+        (
+            "ALTER TABLE t RENAME COLUMN a TO b, RENAME INDEX x TO y, RENAME KEY p TO q",
+            [("rename", "a", "b"), ("rename index", "x", "y"), ("rename index", "p", "q")],
+        ),
         ("ALTER TABLE t ALTER COLUMN a SET DEFAULT 5, ORDER BY b, ENGINE=InnoDB, COMMENT='ADD c INT'", []),
         ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY USING BTREE (`a`, b(10))", [("key",), ("key", "a", "b")]),
         ("ALTER TABLE t ADD CONSTRAINT p PRIMARY KEY (a)", [("key", "a")]),
@@ -119,7 +155,7 @@ def names(text: str) -> list[Any]:
         ("TRUNCATE t", []),
         (
             "CREATE TABLE IF NOT EXISTS t (a INT PRIMARY KEY, b TEXT, UNIQUE (b)) ENGINE=x",
-            [("add", "a", "INT"), ("key", "a"), ("add", "b", "TEXT")],
+            [("add", "a", "INT"), ("key", "a"), ("add", "b", "TEXT"), ("unique", "b", "b")],
         ),
     ],
 )
@@ -159,7 +195,7 @@ def test_statements_about_tables(text: str, found: list[Any]) -> None:
 
 
 def column(definition: str) -> ColumnDefinition:
-    (clause,) = clauses(f"ALTER TABLE t ADD c {definition} COMMENT 'x'")
+    clause, *_ = clauses(f"ALTER TABLE t ADD c {definition} COMMENT 'x'")
     assert isinstance(clause, AddColumn)
     return clause.column
 

@@ -1,0 +1,17 @@
+CREATE TABLE t (id INT NOT NULL, a INT, UNIQUE KEY u (id));
+CREATE TABLE v (id INT NOT NULL, a INT, UNIQUE KEY u (id), UNIQUE KEY w (id));
+INSERT INTO t VALUES (1, 10), (2, 20);
+INSERT INTO v VALUES (1, 10), (2, 20);
+
+-- the connector takes its snapshot here
+
+UPDATE t SET a = 11 WHERE id = 1;
+ALTER TABLE t DROP INDEX u;
+INSERT INTO t VALUES (1, 5), (2, 5), (2, 5);
+UPDATE t SET a = 6 WHERE id = 1 AND a = 5;
+DELETE FROM t WHERE a = 5 LIMIT 1;
+ALTER TABLE v RENAME INDEX w TO x;
+ALTER TABLE v DROP INDEX u;
+UPDATE v SET a = 12 WHERE id = 1;
+DROP INDEX x ON v;
+INSERT INTO v VALUES (1, 5);
