@@ -31,6 +31,7 @@ class Reason(StrEnum):
     MISSING_IMAGE = "missing_image"
     MISSING_KEY = "missing_key"
     NULL_KEY = "null_key"
+    AMBIGUOUS_KEY = "ambiguous_key"
     BAD_VALUE = "bad_value"
     BAD_COMPUTED = "bad_computed"
     BAD_PARTITION = "bad_partition"

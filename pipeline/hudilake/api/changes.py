@@ -3,7 +3,7 @@ groups that they go to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from hudilake.api.rows import Rows, conformed, rows_of
 from hudilake.errors import ConfigError
 from hudilake.format.definition.bucketing import split_by_bucket, split_by_partition
 from hudilake.format.definition.config import TableConfig
-from hudilake.format.definition.keys import record_keys
+from hudilake.format.definition.keys import check_own_keys, record_keys
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite
@@ -42,6 +42,11 @@ def checked_paths(config: TableConfig, rows: pa.Table) -> pa.Array:
                 table=config.name,
             )
     return paths
+
+
+def may_be_null(schema: pa.Schema, names: Iterable[str]) -> frozenset[str]:
+    """The columns that may hold null: this API writes none into a key, other writers of the table may."""
+    return frozenset(name for name in names if schema.field(name).nullable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,9 @@ class PendingChanges:
         self._add(keys, deletes=True)
 
     def _add(self, rows: pa.Table, *, deletes: bool) -> None:
-        keys = record_keys(rows, self.config.record_key_fields)
+        fields = self.config.record_key_fields
+        check_own_keys(rows, fields, may_be_null(self.schema, fields), self.config.name)
+        keys = record_keys(rows, fields)
         keys = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
         paths = checked_paths(self.config, rows)
         keyed = rows.add_column(0, pa.field(RECORD_KEY_FIELD, pa.string()), keys)

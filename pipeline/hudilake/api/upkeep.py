@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudilake.api.changes import deletes_have_orders
+from hudilake.api.changes import deletes_have_orders, may_be_null
 from hudilake.api.rows import Rows, conformed, rows_of
 from hudilake.errors import CommitUnknownError, ConfigError, LakeError, LostOwnershipError, UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing
-from hudilake.format.definition.keys import record_keys
+from hudilake.format.definition.keys import check_own_keys, record_keys
 from hudilake.format.files.file_group_write import WriteContext, WriteResult
 from hudilake.format.files.names import TOMBSTONES_PATH
 from hudilake.format.timeline.instant import Instant
@@ -76,8 +76,8 @@ def keeps_of(table: HudiTable) -> KeepKeys | None:
 
 
 def record_keys_of(table: HudiTable, rows: Rows) -> frozenset[str]:
-    """The record keys of rows that name them. Raises ConfigError for rows without the columns of the key,
-    UnsupportedError for a table whose kind has no erasure."""
+    """The record keys of rows that name them. Raises ConfigError for rows without the columns of the key or
+    with a record key that other values have, too, UnsupportedError for a table whose kind has no erasure."""
     refuse_kind(table)
     fields = table.config.record_key_fields
     given = rows_of(rows, table.schema)
@@ -88,7 +88,9 @@ def record_keys_of(table: HudiTable, rows: Rows) -> frozenset[str]:
             table=table.config.name,
         )
     schema = pa.schema([table.schema.field(name) for name in fields])
-    return frozenset(record_keys(conformed(given.select(fields), schema, fields), fields).to_pylist())
+    rows = conformed(given.select(fields), schema, fields)
+    check_own_keys(rows, fields, may_be_null(schema, fields), table.config.name)
+    return frozenset(record_keys(rows, fields).to_pylist())
 
 
 def erasing(table: HudiTable) -> Rewrite:

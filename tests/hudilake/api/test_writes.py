@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +187,28 @@ def test_a_place_with_a_table_is_not_made_again(tmp_path: Path) -> None:
     with pytest.raises(hudilake.AlreadyExistsError):
         keyed(tmp_path / "t")
     assert hudilake.open_table(str(tmp_path / "t")).count() == 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"k": "__empty__", "i": "1"}, {"k": "__null__", "i": "1"}, {"k": "1", "i": "2,i:3"}, {"k": "1,i:2", "i": "3"}],
+    ids=["empty", "null", "later", "earlier"],
+)
+def test_a_row_whose_record_key_others_have_is_refused(tmp_path: Path, bad: dict[str, str]) -> None:
+    """One of the two would replace the other without a word."""
+    schema = pa.schema({"k": pa.string(), "i": pa.string(), "o": pa.int64()})
+    table = hudilake.create_table(str(tmp_path / "t"), schema, key=["k", "i"], order_by="o")
+    good = {"k": "", "i": "1", "o": 1}
+    table.upsert([good])
+    writes: list[Callable[[], object]] = [
+        lambda: table.upsert([{"k": "x", "i": "1", "o": 2}, {**bad, "o": 2}]),
+        lambda: table.delete([bad]),
+        lambda: table.plan_erasure([bad]),
+    ]
+    for write in writes:
+        with pytest.raises(hudilake.ConfigError, match=r"other values have the same record key \(1 row\)"):
+            write()
+    with table.transaction() as transaction, pytest.raises(hudilake.ConfigError, match="the same record key"):
+        transaction.upsert([{**bad, "o": 2}])
+    assert_holds(table, [good])
+    assert len(table.history()) == 1

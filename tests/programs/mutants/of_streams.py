@@ -42,6 +42,13 @@ STREAMS = (
         ("tests/binlake/rows/upsert/test_route.py::test_rows_with_a_null_key_are_set_apart",),
     ),
     Mutant(
+        "ambiguous-key", "a row whose record key other values have is quarantined", "it replaces their row",
+        "pipeline/binlake/rows/upsert/prepare.py",
+        "    sieve.reject(ambiguous_keys(placed), Reason.AMBIGUOUS_KEY, \"other values have the same record key\")\n",
+        "",
+        ("tests/binlake/rows/upsert/test_prepare.py::test_a_row_whose_record_key_others_have_is_rejected",),
+    ),
+    Mutant(
         "record-whole", "a record with a refused row is refused as a whole", "its other rows go on",
         "pipeline/binlake/rows/upsert/prepare.py",
         "            self.left = self.left & ~np.isin(offsets, offsets[mask])\n",

@@ -17,7 +17,7 @@ from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.route import KEY, cut
 from binlake.rows.upsert.target import partition_values
 from hudilake.errors import BadInputError
-from hudilake.format.definition.keys import record_keys
+from hudilake.format.definition.keys import record_keys, shared_keys
 from hudilake.storage import Storage
 from hudilake.wording import counted
 
@@ -102,6 +102,15 @@ def _rows(storage: Storage, plan: RowPlan, number: int, piece: Piece) -> tuple[p
     if rule is not None and rule.transform != "identity":
         rows = rows.append_column(pa.field(rule.field, pa.string()), partition_values(rule, rows))
     keys = record_keys(rows, plan.target.key)
+    if len(shared := np.flatnonzero(shared_keys(rows, plan.target.key))):
+        raise BadInputError(
+            f"other values have the same record key ({counted(len(shared), 'row')})",
+            do_next="leave the rows out (--where), then run it with --restart, for the portions before this one are in "
+            "the table",
+            path=where,
+            row=int(rows.column(AT)[shared[0]].as_py() & _ROW_BITS) + 1,
+            key=keys[shared[0]].as_py(),
+        )
     return rows.add_column(0, pa.field(KEY, pa.string()), keys), counts
 
 

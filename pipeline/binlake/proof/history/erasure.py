@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from binlake.proof.history.keys import RowKey, row_key, source_key_fields, version_keys
 from binlake.proof.history.quarantined import quarantined_records
 from binlake.rows.upsert.fanout import destination, histories
+from binlake.rows.upsert.target import key_columns
 from binlake.settings import CompactionSettings, Settings
 from binlake.tables.catalog import CatalogTable, catalog_table_at
 from binlake.tables.feeds import Feeds
@@ -16,6 +19,7 @@ from binlake.tables.lake_table import LakeTable
 from binlake.tables.quarantine import quarantine_rules
 from binlake.tables.services.policy import compaction_config
 from hudilake.errors import ConfigError
+from hudilake.format.definition.keys import check_own_keys
 from hudilake.services.erasure.erase import ErasureReport, check_savepoints, erase
 from hudilake.services.erasure.rewrite import Rewrite
 from hudilake.services.erasure.search import ErasurePlan, plan_erasure
@@ -113,6 +117,10 @@ def plan_row_erasure(settings: Settings, place: CatalogTable, text: str) -> RowE
 
 
 def _record_keys(row: RowKey, table: HudiTable) -> frozenset[str]:
+    if key_columns(table.config):
+        fields = table.config.record_key_fields
+        named = pa.table({n: pa.array([row.values.get(n)], table.schema.field(n).type) for n in fields})
+        check_own_keys(named, fields, (), table.config.name)
     if table.config.merging.keeps_versions:
         return version_keys(row, table)
     if row.lookup is None:

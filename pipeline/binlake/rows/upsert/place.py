@@ -17,7 +17,7 @@ from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.target import Target, partition_values
 from binlake.rows.upsert.version_columns import with_version_columns
 from binlake.schema.rules.row_places import RowPlaces, has_no_binlog_place
-from hudilake.format.definition.keys import record_keys
+from hudilake.format.definition.keys import record_keys, shared_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +200,20 @@ def null_keys(batch: ChangeBatch, target: Target, names: Mapping[str, str]) -> M
         if name in target.key and (values := batch.rows.column(column)).null_count:
             null |= values.is_null().to_numpy()
     return null
+
+
+def ambiguous_keys(rows: PlacedRows) -> Mask:
+    """The rows whose record key other values have, too, or that of their before image, bool of n: one would replace the
+    row of the other, or take it away. The key of the source names a fact, so it counts as well."""
+    shared: Mask = np.zeros(len(rows), dtype=np.bool_)
+    keys = [rows.target.key] if rows.target.key else []
+    if keys and rows.target.merging.functions:
+        keys.append(tuple(rows.names[column] for column in rows.schema.key))
+    for key in keys:
+        shared |= shared_keys(rows.rows, key)
+        if rows.before is not None:
+            shared[rows.before_at[shared_keys(rows.before.rows, key)]] = True
+    return shared
 
 
 def unusable_paths(rows: PlacedRows) -> Mask:

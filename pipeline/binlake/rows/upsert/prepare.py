@@ -31,7 +31,14 @@ from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.engines.engine import engine_of
 from binlake.rows.upsert.engines.facts import FACT, FEED
 from binlake.rows.upsert.parcel import Parcel
-from binlake.rows.upsert.place import PlacedRows, null_keys, place_rows, removed_as_deletes, unusable_paths
+from binlake.rows.upsert.place import (
+    PlacedRows,
+    ambiguous_keys,
+    null_keys,
+    place_rows,
+    removed_as_deletes,
+    unusable_paths,
+)
 from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS, AppliedRecords, Counts, RoutedRows
 from binlake.rows.upsert.shape import shape, spelled
 from binlake.rows.upsert.target import Target, target_and_names
@@ -230,6 +237,7 @@ def _placed(
     target, names = target_and_names(shaped.batch.schema, rules, facts.ddl.key, facts.bucketing)
     sieve.reject(null_keys(shaped.batch, target, names), Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
     placed = place_rows(shaped.batch, target, names, moments, restated.removed)
+    sieve.reject(ambiguous_keys(placed), Reason.AMBIGUOUS_KEY, "other values have the same record key")
     sieve.reject(unusable_paths(placed), Reason.BAD_PARTITION, "the partition value cannot name a directory")
     if target.merging.keeps_versions:
         starts = np.asarray(placed.rows.column(START_AT).to_numpy(), dtype=np.int64)

@@ -31,7 +31,7 @@ from hudilake.commit.intent import WHOLE_TABLE
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucketing import bucket_or_none, buckets_of
 from hudilake.format.definition.key_change import with_key, without_key
-from hudilake.format.definition.keys import record_keys
+from hudilake.format.definition.keys import record_keys, shared_keys
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteContext, WriteResult
 from hudilake.format.files.view import FileSlice
@@ -151,6 +151,11 @@ def _keyed(rows: pa.Table, key: tuple[str, ...], gone: frozenset[str]) -> pa.Tab
         if any(rows.column(name).null_count for name in key):
             raise UnsupportedError(
                 f"stored rows have no value in the new key ({', '.join(key)})",
+                do_next="load the table again under a new path, or set schema_changes.key to refuse",
+            )
+        if shared_keys(rows, key).any():
+            raise UnsupportedError(
+                f"stored rows have texts in the new key ({', '.join(key)}) that share their record key with others",
                 do_next="load the table again under a new path, or set schema_changes.key to refuse",
             )
         kept = rows.drop_columns([n for n in (KEY, ROW_FIELD, DIGEST_FIELD) if n in rows.column_names])

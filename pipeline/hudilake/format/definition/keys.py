@@ -4,12 +4,16 @@ One key field gives the value's text (``6``); several give ``a:1,b:x`` (Hudi 1.2
 texts that Hudi's Avro key generator makes: integers in decimal, dates as ``2024-02-29``, timestamps as microseconds
 since the epoch, booleans as ``true``/``false``. Binary has no text in Hudi; here it is lower-case hex.
 
+A key of several fields escapes nothing, so several values may have one record key: ``shared_keys`` finds them, and
+writers refuse such rows.
+
 Within what a key names one row, a partition or the whole table, is its ``KeyScope``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +21,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudilake.errors import UnsupportedError
+from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.format.definition.bucket import EMPTY_KEY_PART, NULL_KEY_PART
+from hudilake.wording import counted
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+SHARED_KEY_ADVICE = (
+    "write other texts in a key of several columns: neither the words __empty__ and __null__, nor a comma, the name of "
+    "a key column and a colon"
+)
 #: Between the partition path and the record key where both name a row. No path has it.
 _BETWEEN = "\0"
 _ESCAPES = {c: f"%{c:02X}" for c in (*range(0x20), *map(ord, "\"#%'*/:=?\\\x7f{[]^"))}
@@ -64,6 +73,72 @@ def record_keys(table: pa.Table, key_fields: Sequence[str]) -> pa.Array:
         parts.append(pa.scalar(f"{',' if i else ''}{name}:"))
         parts.append(pc.if_else(pc.equal(text, ""), EMPTY_KEY_PART, text))
     return pc.binary_join_element_wise(*parts, "")
+
+
+def shared_keys(table: pa.Table, key_fields: Sequence[str], nullable: Collection[str] = ()) -> npt.NDArray[np.bool_]:
+    """The rows whose record key other values of the key have, too, bool of n; a key of one field names one value.
+
+    Two things make such keys: the text ``__empty__``, and ``__null__`` in a field that may be null; and texts with
+    the separators of later fields, as in ``a:1,b:2,b:3``.
+
+    Args:
+        table: n rows with at least the key columns.
+        key_fields: names of the key columns in key order.
+        nullable: the key columns in which a stored row may have null.
+    """
+    shared = np.zeros(len(table), dtype=np.bool_)
+    if len(key_fields) == 1:
+        return shared
+    texts = [number for number, name in enumerate(key_fields) if _is_text(table.schema.field(name).type)]
+    separated = shared.copy()
+    for number in texts:
+        column = table.column(key_fields[number])
+        words = [EMPTY_KEY_PART, NULL_KEY_PART] if key_fields[number] in nullable else [EMPTY_KEY_PART]
+        shared |= _holds(pc.is_in(column, value_set=pa.array(words, column.type)))
+        separated |= _holds(pc.and_(pc.match_substring(column, ","), pc.match_substring(column, ":")))
+    rows = np.flatnonzero(separated & ~shared)
+    if len(texts) > 1 and len(rows):
+        keys = record_keys(table.select(key_fields).take(pa.array(rows)), key_fields)
+        shared[rows] = _read_in_two_ways(keys, key_fields, texts)
+    return shared
+
+
+def check_own_keys(table: pa.Table, key_fields: Sequence[str], nullable: Collection[str], name: str) -> None:
+    """Raise ConfigError for rows with ``shared_keys``. ``name``: of the lake table; others as there."""
+    shared = np.flatnonzero(shared_keys(table, key_fields, nullable))
+    if len(shared):
+        first = record_keys(table.select(key_fields).take(pa.array(shared[:1])), key_fields)[0].as_py()
+        raise ConfigError(
+            f"other values have the same record key ({counted(len(shared), 'row')})",
+            do_next=SHARED_KEY_ADVICE,
+            table=name,
+            key=first,
+        )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _holds(mask: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(mask, fill_value=False).to_numpy(), dtype=np.bool_)
+
+
+def _read_in_two_ways(keys: pa.Array, key_fields: Sequence[str], texts: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """Whether n record keys are those of several values, bool of n: the reading with the shortest texts is not the one
+    with the longest. ``texts``: the numbers of the fields that are texts; the others hold no separator."""
+    readings = []
+    for text in (".*?", ".*"):
+        parts = [
+            f"{re.escape(name)}:" + (f"(?P<v{number}>{text})" if number in texts else "[^,:]*")
+            for number, name in enumerate(key_fields)
+        ]
+        readings.append(pc.extract_regex(keys, pattern=f"(?s)^{','.join(parts)}$"))
+    differ = np.zeros(len(keys), dtype=np.bool_)
+    for number in texts:
+        shortest, longest = (pc.struct_field(reading, f"v{number}") for reading in readings)
+        differ |= np.asarray(pc.not_equal(shortest, longest).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return differ
 
 
 def escape_partition_value(value: str) -> str:

@@ -209,6 +209,17 @@ def test_what_is_refused(tmp_path: Path, columns: tuple[str, ...], more: dict, e
     assert lake.commits() == before
 
 
+def test_a_row_that_names_the_key_of_another_is_refused(tmp_path: Path) -> None:
+    lake = fed(tmp_path, {"key": ["owner", "id"]})
+    rows = scores().append_column("owner", pa.array(["x"] * 7 + ["__empty__"]))
+    before = lake.commits()
+    with pytest.raises(BadInputError, match=r"other values have the same record key \(1 row\).*owner:__empty__,id:7"):
+        backfilled(lake, written(tmp_path / "in.parquet", rows), portion_rows=100)
+    assert lake.commits() == before
+    others = backfilled(lake, f"{tmp_path}/in.parquet", where="owner <> '__empty__'")
+    assert (others.counts.read, others.counts.filtered) == (8, 1)
+
+
 def test_values_get_the_types_of_the_lake(tmp_path: Path) -> None:
     lake = fed(tmp_path)
     numbers = pa.array([1, 2])

@@ -14,6 +14,7 @@ from binlake.source.offsets import Offsets
 from binlake.tables.catalog import catalog_table
 from binlake.tables.lake import Lake
 from binlake.tables.quarantine import QuarantineTable
+from hudilake.errors import ConfigError
 from hudilake.services.erasure.traces import Quarry, scan
 from hudilake.services.fsck import Severity, fsck
 from tests.binlake.stream.topic_log import services
@@ -57,6 +58,17 @@ def test_a_row_is_erased_and_the_stream_goes_on(tmp_path: Path, kind: str) -> No
     assert accounts(place) == sorted([*expected, (7, "fifth", "eu")])
     findings = [one for one in fsck(place.open().sub("shop/accounts")).findings if one.severity is not Severity.INFO]
     assert findings == []
+
+
+def test_a_key_that_others_have_is_not_erased(tmp_path: Path) -> None:
+    """It would take the row with an empty text."""
+    place = Place(str(tmp_path / "lake"))
+    settings = place.settings(defaults={"key": ["owner", "id"]})
+    run_to(0, place, place.open(), settings)
+    table = catalog_table(settings, place.open(), "shop.accounts")
+    plan_row_erasure(settings, table, "owner=,id=1")
+    with pytest.raises(ConfigError, match="other values have the same record key"):
+        plan_row_erasure(settings, table, "owner=__empty__,id=1")
 
 
 def test_quarantined_records_of_the_row_go_too(tmp_path: Path) -> None:

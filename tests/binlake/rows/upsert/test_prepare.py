@@ -21,6 +21,7 @@ from binlake.schema.rules.restatement import DDL_REFUSED, Refusal, Restatement, 
 from binlake.schema.rules.steps import Fill
 from binlake.settings import PartitionSettings, TableRules
 from binlake.settings.fanout import ColumnsRule, ShardRule
+from binlake.settings.merging import MergeRule
 
 SOURCE = SourceTable("shop", "orders")
 SCHEMA = TableSchema(SOURCE, (Column("id", "", pa.int64()), Column("amount", "", pa.string())), ("id",))
@@ -166,3 +167,14 @@ def test_who_needs_images_from_before(rules: dict[str, Any], key: tuple[str, ...
     schema = TableSchema(SOURCE, SCHEMA.columns, key)
     known = TableRules(**{**RULES, **rules})
     assert needs_before_images(schema, make_target(schema, known), known) is needed
+
+
+@pytest.mark.parametrize("key", [("id", "amount"), ("amount",)], ids=["two", "one"])
+@pytest.mark.parametrize("merge", [MergeRule(), MergeRule(engine="scd2")], ids=["newest", "scd2"])
+def test_a_row_whose_record_key_others_have_is_rejected(key: tuple[str, ...], merge: MergeRule) -> None:
+    """An empty text and the word for it: one would replace the other. In a history table every key has a place, too."""
+    made = batch([(1, ""), (1, "__empty__"), (1, "__null__"), (2, "a,id:1"), (3, "a,start_at:1")])
+    shared = len(key) > 1 or merge.engine == "scd2"
+    done = prepared(made, key=key, merge=merge)
+    assert fates(done) == ([(Reason.AMBIGUOUS_KEY, [1])] if shared else [])
+    assert len(stored(done)) == (4 if shared else 5)

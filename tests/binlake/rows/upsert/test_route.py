@@ -11,7 +11,7 @@ import pytest
 
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, SourceTable, TableSchema
 from binlake.rows.upsert.parcel import KEYLESS_BUCKET, Parcel, unpack
-from binlake.rows.upsert.place import null_keys
+from binlake.rows.upsert.place import ambiguous_keys, null_keys
 from binlake.rows.upsert.route import KEY, MOVED_AWAY, AppliedRecords, Counts, RoutedRows, route
 from binlake.rows.upsert.target import Target, make_target
 from binlake.settings import PartitionSettings, TableRules
@@ -229,6 +229,22 @@ def test_rows_with_a_null_key_are_set_apart(shape: Shape) -> None:
         assert kept.before_at.tolist() == [0]
     made = route(kept, AppliedRecords(), -1)
     assert len(effects(made.parcels)) == (2 if shape.partition else 1)
+
+
+def test_rows_that_name_the_key_of_others_are_set_apart() -> None:
+    """Also an update of a key that others have: it would take their row away."""
+    word, plain, empty = row(1, code="__empty__"), row(1, code="x"), row(1, code="")
+    changes = [
+        Change(8, 0, None, word),
+        Change(9, 0, word, None),
+        Change(10, 0, word, plain),
+        Change(11, 0, plain, empty),
+        Change(12, 0, None, row(1, code="a,id:1")),
+    ]
+    batch = change_batch(BY_DAY, [Delivered(change, 0, at) for at, change in enumerate(changes)])
+    assert ambiguous_keys(placed(batch, table_rules(BY_DAY, 4))).tolist() == [True, True, True, False, False]
+    alone = change_batch(Shape(("code",)), [Delivered(Change(8, 0, None, word), 0, 0)])
+    assert ambiguous_keys(placed(alone, table_rules(Shape(("code",)), 4))).tolist() == [False]
 
 
 def test_whole_keys_leave_a_batch_as_it_is() -> None:

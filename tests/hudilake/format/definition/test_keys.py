@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -17,6 +18,7 @@ from hudilake.format.definition.keys import (
     escape_partition_value,
     key_text,
     record_keys,
+    shared_keys,
 )
 
 TEXTS = st.text(max_size=8) | st.text(st.sampled_from("a,:/%='{}[]^é😀\x00\x1f\x7f\"#*?\\ ."), max_size=8)
@@ -86,6 +88,77 @@ def spell(value: object) -> str:
     if value is None:
         return "__null__"
     return "__empty__" if value == "" else str(value)
+
+
+Values = tuple[object, ...]
+PARTS = st.lists(st.sampled_from(["1", ",a:", ",b:1", ",c:", ",d:", ",", ":", "\n", "__null__"]), max_size=4)
+KEY_TEXTS = PARTS.map("".join) | st.sampled_from(["__empty__", "__null__", ""])
+KEY_TYPES = {"a": pa.string(), "b": pa.int32(), "c": pa.large_string(), "d": pa.string()}
+NULLABLE_KEYS = ("a", "b")
+KEY_ROW = st.tuples(st.none() | KEY_TEXTS, st.sampled_from([None, 1, 22]), KEY_TEXTS, KEY_TEXTS)
+
+
+def keys_table(rows: Sequence[Values], columns: Sequence[str]) -> pa.Table:
+    return pa.table({n: pa.array([row[i] for row in rows], KEY_TYPES[n]) for i, n in enumerate(columns)})
+
+
+def readings(key: str, columns: Sequence[str]) -> list[Values]:
+    """All values of which a record key may be made, by trying every place at which one may end."""
+    name, *rest = columns
+    if not key.startswith(f"{name}:"):
+        return []
+    body = key[len(name) + 1 :]
+    ends = [at for at, sign in enumerate(body) if sign == ","] if rest else [len(body)]
+    return [
+        (value, *tail)
+        for end in ends
+        for value in values_of(name, body[:end])
+        for tail in (readings(body[end + 1 :], rest) if rest else [()])
+    ]
+
+
+def values_of(name: str, text: str) -> list[object]:
+    """The values of a column that are spelled so in a key of several."""
+    null: list[object] = [None] if text == "__null__" and name in NULLABLE_KEYS else []
+    if name == "b":
+        return null or ([int(text)] if text.isdecimal() and text.isascii() else [])
+    return [*null, *([text] if text else []), *([""] if text == "__empty__" else [])]
+
+
+@given(KEY_ROW, st.permutations("abcd"), st.integers(2, 4))
+def test_of_the_values_with_one_record_key_one_is_taken_at_most(row: Values, order: list[str], width: int) -> None:
+    columns = order[:width]
+    values = tuple(row["abcd".index(n)] for n in columns)
+    key = ",".join(f"{n}:{spell(v)}" for n, v in zip(columns, values, strict=True))
+    same = readings(key, columns)
+    table = keys_table(same, columns)
+    assert values in same
+    assert set(record_keys(table, columns).to_pylist()) == {key}
+    shared = shared_keys(table, columns, NULLABLE_KEYS)
+    assert len(same) - shared.sum() <= 1
+    if len(same) == 1:
+        assert not shared.any()
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "nullable", "shared"),
+    [
+        (("__empty__", 1, "", ""), "ab", "", True),
+        (("", 1, "", ""), "ab", "", False),
+        (("__null__", 1, "", ""), "ab", "", False),
+        (("__null__", 1, "", ""), "ab", "a", True),
+        (("__empty__", 1, "", ""), "a", "", False),
+        (("1,c:2", 1, "3", ""), "ac", "", True),
+        (("1", 1, "2,c:3", ""), "ac", "", True),
+        (("1,b:2", 1, "", ""), "ab", "", False),
+        (("1,b:2,c:3", 1, "4", ""), "abc", "", True),
+        (("1,b:2", 1, "4", ""), "abc", "", False),
+        (("a,b:c", 1, "\n,:", ""), "ac", "", False),
+    ],
+)
+def test_which_keys_other_values_have(row: tuple[object, ...], columns: str, nullable: str, shared: bool) -> None:
+    table = keys_table([tuple(row["abcd".index(n)] for n in columns)], columns)
+    assert shared_keys(table, columns, nullable).tolist() == [shared]
 
 
 @given(TEXTS)
