@@ -70,7 +70,9 @@ def test_expressions_have_the_values_that_the_server_computes(server: EmbeddedMa
     server.execute(f"CREATE VIEW x.v AS SELECT {renamed} FROM x.t")
     arrays = read(server, "x.v", kinds, order="c0")
     rows = pa.table(arrays[: len(COLUMNS)], names=list(COLUMNS))
+    types = dict(zip(COLUMNS, kinds, strict=False))
     for (kind, text), expected in zip(EXPRESSIONS, arrays[len(COLUMNS) :], strict=True):
+        check_expression(text, parse_type(kind), rows.schema, types)
         found = computed(text, parse_type(kind), rows, Session(mariadb=True))
         assert (text, found.to_pylist()) == (text, expected.to_pylist())
 
@@ -94,15 +96,10 @@ def test_expressions_have_the_values_that_the_server_computes(server: EmbeddedMa
     ],
 )
 def test_what_may_have_another_result_is_not_computed(text: str) -> None:
-    fields = [
-        ("n", pa.int32()),
-        ("p", pa.decimal128(10, 2)),
-        ("s", pa.string()),
-        ("f", pa.float64()),
-        ("d", pa.date32()),
-    ]
+    kinds = {name: parse_type(kind) for name, kind in (COLUMNS | {"f": "double"}).items()}
+    fields = pa.schema([(name, kind.lake_type) for name, kind in kinds.items()])
     with pytest.raises(UnsupportedError, match="is not known to be computed as in MySQL"):
-        check_expression(text, pa.schema(fields))
+        check_expression(text, parse_type("varchar(40)"), fields, kinds)
 
 
 @pytest.mark.parametrize(

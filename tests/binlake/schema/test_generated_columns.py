@@ -11,6 +11,7 @@ import pytest
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import Action
 from binlake.decode.ddl.statements import parse_ddl
+from binlake.decode.types.mysql_types import parse_type
 from binlake.schema.rules.generated_columns import GeneratedHistory, changed, columns_of, reading
 from binlake.schema.rules.judged import Judgement, TableSchemaState
 from binlake.schema.rules.stepping import stepped
@@ -34,7 +35,8 @@ def judged(statement: str, columns: list[str], partition: str | None = None) -> 
     """The verdict on a statement about the table, whose lake table has these columns, all INT but ``half``."""
     schema = pa.schema([(name, pa.float64() if name == "half" else pa.int32()) for name in columns])
     rules = TablesSettings.model_validate({}).rules(SourceTable("d", "t"))
-    state = TableSchemaState(schema, ("id",), partition, rules, generated=generated())
+    types = {name: parse_type("double" if name == "half" else "int") for name in columns}
+    state = TableSchemaState(schema, ("id",), partition, rules, generated=generated(), types_before=lambda _: types)
     (effect,) = parse_ddl(statement, "d")
     return judge_clauses(effect.clauses, 9, state)
 

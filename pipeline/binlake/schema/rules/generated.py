@@ -1,13 +1,15 @@
 """Generated columns and defaults that are expressions over their own row, computed as the server computes them.
 
 The expression is translated from MySQL to DuckDB by sqlglot. Only operations with the same result in both are
-translated: whole numbers and decimals with + - *, DIV of whole numbers, text, dates and conditions on numbers and null.
-Other division, comparison of text (a collation decides), and every function whose result the two give differently, or
-that is not deterministic, are not determined.
+translated (``expression_kinds`` lists them, by the MySQL types of the columns that they read): whole numbers and
+decimals with + - *, DIV of whole numbers, text, dates and conditions on numbers and null. Other division, comparison of
+text (a collation decides), and every function whose result the two give differently, or that is not deterministic, are
+not determined.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, lru_cache
 
 import duckdb
@@ -19,32 +21,38 @@ from sqlglot.errors import SqlglotError
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.columns import converted
 from binlake.schema.rules.conversion.session import Session
+from binlake.schema.rules.expression_kinds import LISTED, RESULTS, Kind, Kinds, NotListedError
 from binlake.schema.rules.retyping import assumed_type
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.column_names import lake_name
 
-_STRUCTURE = (exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Neg)
-_NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Abs)
-_CONDITIONS = (exp.If, exp.Case, exp.Coalesce, exp.Nullif, exp.Is, exp.And, exp.Or, exp.Not)
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
-_TEXTS = (exp.Concat, exp.Upper, exp.Lower)
-_DATES = (exp.Year, exp.Month, exp.Day, exp.DayOfMonth, exp.TsOrDsToDate)
-_KNOWN = (*_STRUCTURE, *_NUMBERS, *_CONDITIONS, *_COMPARISONS, *_TEXTS, *_DATES)
-_NEEDS_NUMBERS = (*_NUMBERS, *_COMPARISONS, exp.Neg)
+_TEXTS = frozenset({"char", "varchar", "text"})
 
 
-def check_expression(text: str, schema: pa.Schema) -> None:
-    """Raise UnsupportedError, with the reason, unless an expression can be computed over these columns."""
-    values = schema.empty_table()
-    _evaluate(_translated(text), values, text)
+def check_expression(text: str, new: MysqlType | None, schema: pa.Schema, types: Mapping[str, MysqlType]) -> None:
+    """Raise UnsupportedError, with the reason, unless an expression can be computed over these columns of the lake.
+
+    ``new``: the type of the column that takes its value; ``types``: of the source's columns, by name in lower case. A
+    column that they lack is not known.
+    """
+    tree, values = _translated(text), schema.empty_table()
+    names = {node.name.lower(): _place(values, node.name) for node in tree.find_all(exp.Column)}
+    lake = {name: schema.field(place).type for name, place in names.items() if place is not None}
+    try:
+        kind = Kinds(types, lake).of(tree)
+    except NotListedError as error:
+        raise _not_known(text, str(error)) from error
+    if kind not in RESULTS or (kind is Kind.TEXT and (new is None or new.base not in _TEXTS)):
+        raise _not_known(text, f"a {kind} is converted by rules of the server")
+    _evaluate(tree, values, text)
 
 
 def computed(text: str, new: MysqlType, rows: pa.Table, session: Session) -> pa.Array:
     """The values of a column that is defined by a MySQL expression over the other columns of its row.
 
     ``rows``: n rows under the source's or the lake's column names. A column that they lack was added without a value
-    before, and is null: ``check_expression`` has looked whether the table has it. Raises UnsupportedError where the
-    expression cannot be computed.
+    before, and is null: ``check_expression`` has looked whether the table has it, and what its values are. Raises
+    UnsupportedError where the expression cannot be computed.
     """
     tree = _translated(text).copy()
     for node in list(tree.find_all(exp.Column)):
@@ -68,7 +76,7 @@ def _translated(text: str) -> exp.Expression:
     except SqlglotError as error:
         raise _not_known(text, "it cannot be parsed") from error
     for node in tree.walk():
-        if not isinstance(node, _KNOWN):
+        if not isinstance(node, LISTED):
             raise _not_known(text, f"{type(node).__name__} may have another result here")
     return tree
 
@@ -79,13 +87,7 @@ def _evaluate(tree: exp.Expression, rows: pa.Table, text: str) -> pa.Array:
         name = _place(rows, node.name)
         if name is None:
             raise _not_known(text, f"column {node.name} is not in the lake")
-        _check_type(node, rows.schema.field(name).type, text)
         node.replace(exp.column(exp.to_identifier(name, quoted=True)))
-    for literal in list(tree.find_all(exp.Literal)):
-        if literal.is_string:
-            _check_type(literal, pa.string(), text)
-        elif not literal.is_int:
-            _check_divided(literal, text)
     sql = _null_safe(tree).sql(dialect="duckdb")
     cursor = _connection().cursor()
     try:
@@ -124,30 +126,6 @@ def _null_safe(tree: exp.Expression) -> exp.Expression:
         return exp.paren(joined, copy=False)
 
     return tree.transform(piped)
-
-
-def _check_type(node: exp.Expression, kind: pa.DataType, text: str) -> None:
-    """Refuse text in arithmetic and comparisons, numbers that are not exact, and moments outside of date functions."""
-    above = node.parent
-    while isinstance(above, exp.Paren | exp.Identifier):
-        above = above.parent
-    whole = pa.types.is_integer(kind) or pa.types.is_decimal(kind)
-    if isinstance(above, _NEEDS_NUMBERS) and not whole:
-        raise _not_known(text, f"{kind} is compared or computed by rules of the server")
-    if not pa.types.is_integer(kind):
-        _check_divided(node, text)
-    if isinstance(above, exp.Mul) and pa.types.is_decimal(kind):
-        raise _not_known(text, "a product of decimals may have more digits than fit here")
-    if isinstance(above, exp.Concat) and not (whole or pa.types.is_string(kind)):
-        raise _not_known(text, f"{kind} is printed by rules of the server")
-    if pa.types.is_floating(kind):
-        raise _not_known(text, "real numbers are rounded by rules of the server")
-
-
-def _check_divided(node: exp.Expression, text: str) -> None:
-    """Refuse what is no whole number under DIV."""
-    if node.find_ancestor(exp.IntDiv) is not None:
-        raise _not_known(text, "DIV of other than whole numbers is rounded by rules of the server")
 
 
 def _place(rows: pa.Table, name: str) -> str | None:

@@ -11,7 +11,8 @@ from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType, parse_type
 from binlake.schema.rules.conversion.declared import without_charset
 from binlake.schema.rules.evolution import TypeChange, common_type
-from binlake.schema.rules.generated_columns import changed, reading, words
+from binlake.schema.rules.expression_kinds import same_meaning
+from binlake.schema.rules.generated_columns import changed, reading
 from binlake.schema.rules.judged import (
     ClauseVerdict,
     Judgement,
@@ -31,8 +32,6 @@ from binlake.schema.rules.undetermined import WHOLE_ROWS, UndeterminedEffect
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.column_names import lake_name
 
-#: Beyond the ordering value of any statement.
-_LAST = (1 << 63) - 1
 _TEXTS = frozenset({"char", "varchar", "text", "enum", "set"})
 
 
@@ -139,7 +138,7 @@ def modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged
         judged.texts.append(column.name)
         say(judged, ClauseVerdict.CONVERT, f"{column.name} becomes {column.type_text}: text in the lake")
     elif column.generated and not is_placed(name, state):
-        _generate(column, state, judged)
+        _generate(column, order, state, judged)
     elif (not is_placed(name, state) or is_rewritten(before, after) or name in judged.rekeyed) and _convert(
         column, old, (before, after), state, judged
     ):
@@ -153,10 +152,10 @@ def modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged
         say(judged, ClauseVerdict.APPLY, f"{column.name} becomes {column.type_text}: {after} in the lake as before")
 
 
-def _generate(column: ColumnDefinition, state: TableSchemaState, judged: Judgement) -> None:
+def _generate(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judgement) -> None:
     """MODIFY of a generated column: rows before hold the values of its expression."""
     try:
-        computes(column, state, judged)
+        computes(column, order, state, judged)
         say(judged, ClauseVerdict.FILL, f"{column.name} becomes {column.expression} in rows before")
     except UnsupportedError as error:
         judged.undetermined.append(UndeterminedEffect(column.name, error.what))
@@ -164,27 +163,26 @@ def _generate(column: ColumnDefinition, state: TableSchemaState, judged: Judgeme
         say(judged, ClauseVerdict.CONVERT, f"{column.name} is null in rows before, as {error.what}")
 
 
-def computes(column: ColumnDefinition, state: TableSchemaState, judged: Judgement) -> bool:
+def computes(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judgement) -> bool:
     """Whether rows before get the value of an expression over their columns: adds the step. Raises UnsupportedError for
     an expression that cannot be computed."""
     if not column.expression or is_time(column):
         return False
     from binlake.schema.rules.generated import check_expression  # needs an SQL engine
 
-    check_expression(column.expression, state.schema)
-    types = {**state.types_before(_LAST), **state.types}
-    dates = {name for name, kind in types.items() if kind.dates_as_text} & words(column.expression)
-    if dates:
-        raise UnsupportedError(f"{column.expression} reads {', '.join(sorted(dates))}, which is text in the lake")
+    types = {**state.types_before(order), **state.types}
+    check_expression(column.expression, column.type, state.schema, types)
     judged.steps.append(Compute(column, column.expression, state.session))
     return True
 
 
 def follow_bases(clauses: Sequence[Clause], order: int, state: TableSchemaState, judged: Judgement) -> None:
     """Judge the generated columns that read a column whose values a statement converts."""
-    converted = {step.column.name.lower() for step in judged.steps if isinstance(step, Convert)}
+    conversions = {step.column.name.lower(): step for step in judged.steps if isinstance(step, Convert)}
+    converted = conversions.keys()
     columns = changed(state.generated.before(order), clauses) if converted else {}
     settled = {s.column.name.lower() for s in judged.steps if isinstance(s, Compute | Convert | Fill)}
+    settled |= {one.column.lower() for one in judged.undetermined}
     for column, bases in reading(columns, converted):
         name = known_column(column.name, state)
         if name is None or column.type is None or column.name.lower() in settled or why_left_out(column.name, state):
@@ -194,13 +192,22 @@ def follow_bases(clauses: Sequence[Clause], order: int, state: TableSchemaState,
             say(judged, ClauseVerdict.KEEP, f"{column.name} reads {', '.join(sorted(bases))}, and places rows")
             continue
         try:
-            computes(column, state, judged)
+            computes(column, order, state, judged)
             say(judged, ClauseVerdict.FILL, f"{column.name} becomes {column.expression} in rows before")
         except UnsupportedError as error:
             judged.undetermined.append(UndeterminedEffect(column.name, error.what))
-            judged.steps.append(Follow(column, tuple(sorted(bases))))
-            what = f"{column.name} is null where {', '.join(sorted(bases))} becomes another value"
+            if all(_keeps_meaning(conversions[base]) for base in bases):
+                judged.steps.append(Follow(column, tuple(sorted(bases))))
+                what = f"{column.name} is null where {', '.join(sorted(bases))} becomes another value"
+            else:
+                judged.steps.append(Convert(column, None, state.session))
+                what = f"{column.name} is null in rows before"
             say(judged, ClauseVerdict.CONVERT, f"{what}, as {error.what}")
+
+
+def _keeps_meaning(step: Convert) -> bool:
+    """Whether a value that a conversion leaves equal is the same to an expression: an ENUM of equal text is not."""
+    return step.old is not None and step.column.type is not None and same_meaning(step.old, step.column.type)
 
 
 def _convert(

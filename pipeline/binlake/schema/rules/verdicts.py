@@ -66,7 +66,7 @@ def judge_clauses(
     judged = Judgement()
     key: ChangeKey | None = None
     before = state.key
-    for clause in sorted(clauses, key=lambda one: not isinstance(one, DropColumn)):  # a dropped name is free for others
+    for clause in sorted(clauses, key=_turn):
         if isinstance(clause, AddColumn):
             _add(clause.column, order, state, judged)
         elif isinstance(clause, DropColumn):
@@ -99,6 +99,13 @@ def judge_clauses(
         state.gone.discard(known_column(new, state) or "" if new is not None else "")
     refuse_unread(clauses, order, state, judged)
     return judged
+
+
+def _turn(clause: Clause) -> int:
+    """The order in which clauses are judged: a dropped name is free for others, and an expression reads the columns as
+    they are after the statement."""
+    computed = isinstance(clause, AddColumn | ModifyColumn) and clause.column.expression
+    return 0 if isinstance(clause, DropColumn) else 2 if computed else 1
 
 
 def refuse_unread(clauses: Sequence[Clause], order: int, state: TableSchemaState, judged: Judgement) -> None:
@@ -192,7 +199,7 @@ def _add(column: ColumnDefinition, order: int, state: TableSchemaState, judged: 
         say(judged, ClauseVerdict.ADD, f"{column.name} is null in rows before")
         return
     try:
-        if computes(column, state, judged):
+        if computes(column, order, state, judged):
             say(judged, ClauseVerdict.FILL, f"{column.name} is {column.expression} in rows before")
             return
         column = with_session(column, state.session)
