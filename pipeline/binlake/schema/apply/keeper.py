@@ -67,7 +67,7 @@ class DdlKeeper:
         self._lake = lake
         self._schemas = schemas
         self.history = StatementHistory(settings, lake, schemas)
-        self._states = SchemaStates(settings, schemas, lambda origin: self.history.events.called.get(origin, ()))
+        self._states = SchemaStates(settings, schemas, lambda: self.history.events)
         self._quiet: tuple[int, int, int, int, int, frozenset[SourceTable]] | None = None
         self._mine: Set[SourceTable] = frozenset()
         self._plans: dict[SourceTable, SourceDdl] = {}

@@ -5,7 +5,7 @@ a table that does not exist yet, whose rows come in the columns of their own tim
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from binlake.decode.types.mysql_types import MysqlType
 from binlake.decode.types.zero_dates import lake_form
 from binlake.rows.upsert.target import key_columns, merging_of
 from binlake.schema.rules.conversion.session import Session
-from binlake.schema.rules.ddl_effects import DatedName
+from binlake.schema.rules.ddl_effects import DdlHistory
 from binlake.schema.rules.ddl_log import DdlLog
 from binlake.schema.rules.definitions import DefinitionHistory
 from binlake.schema.rules.entries import DdlEntry
@@ -55,15 +55,15 @@ class KnownSchemas(Protocol):
 
 
 class SchemaStates:
-    """The schema states of tables before their statements. ``called``: the names that a table has had, in order."""
+    """The schema states of tables before their statements. ``history``: what the known statements do to names."""
 
     def __init__(
         self,
         settings: Settings,
         schemas: KnownSchemas,
-        called: Callable[[SourceTable], Sequence[DatedName]] = lambda _: (),
+        history: Callable[[], DdlHistory] = DdlHistory,
     ) -> None:
-        self._settings, self._schemas, self._called = settings, schemas, called
+        self._settings, self._schemas, self._history = settings, schemas, history
         self._zero_dates = ZeroDates(settings.source.zero_dates)
 
     def of_table(
@@ -87,21 +87,21 @@ class SchemaStates:
 
     def cascades(self, source: SourceTable) -> list[UndeterminedEffect]:
         """What the foreign keys of a source table change without an event, by its newest known CREATE TABLE."""
-        made = [version for version in self._schemas.versions(source) if version.created]
+        made = [version for version in self._versions(source) if version.created]
         return [undetermined_by(one) for one in made[-1].defined if isinstance(one, Cascade)] if made else []
 
     def _defined(self, origin: SourceTable) -> list[SchemaVersion]:
-        """The definitions of a table, ordered by position. Where none came under its first name, those of its later
-        ones, from when it had them on: a log that begins late has no CREATE TABLE of it."""
-        for name in (DatedName(origin), *self._called(origin)):
-            versions = self._schemas.versions(name.name)
-            if defined := [one for one in versions if one.columns and one.since >= name.since]:
-                return defined
-        return []
+        """Those definitions of a table that have columns."""
+        return [version for version in self._versions(origin) if version.columns]
+
+    def _versions(self, origin: SourceTable) -> list[SchemaVersion]:
+        """The definitions of a table under all its names, ordered by position."""
+        return self._history().versions(origin, self._schemas.versions)
 
     def _describe(self, state: TableSchemaState, origin: SourceTable) -> None:
         """Give a state what is known of the source's types and sessions."""
-        versions = self._defined(origin)
+        described = self._versions(origin)
+        versions = [version for version in described if version.columns]
         since = [version.since for version in versions]
 
         def types_before(order: int) -> Mapping[str, MysqlType]:
@@ -110,12 +110,12 @@ class SchemaStates:
             return {name.lower(): lake_form(kind, self._zero_dates) for name, kind in columns or ()}
 
         def defined_before(order: int) -> PartitioningPeriod | None:
-            made = [v for v in self._schemas.versions(origin) if v.created and v.since < order]
+            made = [v for v in described if v.created and v.since < order]
             clauses = [c for c in made[-1].defined if isinstance(c, ChangePartitions)] if made else []
             return PartitioningPeriod(made[-1].since, clauses[0].defined if clauses else None) if made else None
 
         def generated_before(order: int) -> tuple[int, Generated] | None:
-            made = [v for v in self._schemas.versions(origin) if v.created and v.since < order]
+            made = [v for v in described if v.created and v.since < order]
             if not made:
                 return None
             added = (c for c in made[-1].defined if isinstance(c, AddColumn))

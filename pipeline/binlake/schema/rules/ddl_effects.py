@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from binlake.decode.changes import FILE_BITS, POSITION_BITS, SourceTable
 from binlake.decode.ddl.clauses import Action, Clause, UnloggedChange
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.ddl.row_statements import AS_STATEMENT
+from binlake.decode.schemas.schemas import SchemaVersion
 from binlake.schema.rules.plan import Name, name_at
 from binlake.schema.rules.undetermined import UndeterminedEffect
+
+#: The definitions that came under a name, whichever table had it, ascending by ordering value.
+VersionsOf = Callable[[SourceTable], Sequence[SchemaVersion]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,13 @@ class DdlHistory:
     def identity(self, source: SourceTable, order: int) -> Name:
         """The table to which rows of that name and ordering value belong."""
         return name_at(self.names.get(source, ()), order) or Name(-1, source)
+
+    def versions(self, identity: SourceTable, versions_of: VersionsOf) -> list[SchemaVersion]:
+        """The definitions of the table of a first name, ascending by ordering value: those of each of its names, from
+        the times at which the name was its own. Before and after them the name may be another table's."""
+        names = dict.fromkeys([identity, *(one.name for one in self.called.get(identity, ()))])
+        mine = (v for name in names for v in versions_of(name) if self.identity(name, v.since).identity == identity)
+        return sorted(mine, key=lambda version: version.since)
 
 
 def place_of(order: int) -> str:

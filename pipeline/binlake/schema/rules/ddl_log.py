@@ -13,11 +13,11 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import EVERY_TABLE, Action, TableEffect
 from binlake.decode.ddl.row_statements import changes_rows
 from binlake.decode.ddl.statements import parse_ddl
-from binlake.schema.rules.ddl_effects import DdlEvent, DdlHistory
+from binlake.schema.rules.ddl_effects import DdlEvent, DdlHistory, VersionsOf
 from binlake.schema.rules.ddl_names import HistoryBuilder, QualifiedPart, RuleOf
 from binlake.schema.rules.row_places import has_binlog_place
 from binlake.schema.rules.shadows import ShadowFacts
-from binlake.schema.rules.tables_there import UNWRITTEN, StatementPart, TablesThere, VersionsOf, in_database
+from binlake.schema.rules.tables_there import UNWRITTEN, StatementPart, TablesThere, in_database
 
 _parsed = lru_cache(maxsize=4096)(parse_ddl)
 NO_FACTS = ShadowFacts()

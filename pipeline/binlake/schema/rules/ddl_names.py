@@ -19,7 +19,8 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableEffect
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.ddl.row_statements import changes_rows
-from binlake.schema.rules.ddl_effects import DatedName, DdlEvent, DdlHistory, Effect, TableEnd
+from binlake.decode.schemas.schemas import SchemaVersion
+from binlake.schema.rules.ddl_effects import DatedName, DdlEvent, DdlHistory, Effect, TableEnd, VersionsOf
 from binlake.schema.rules.plan import Name, name_at
 from binlake.schema.rules.shadows import (
     IN_PLACE,
@@ -30,7 +31,7 @@ from binlake.schema.rules.shadows import (
     swapped_unseen,
     swaps,
 )
-from binlake.schema.rules.tables_there import VersionsOf, in_database
+from binlake.schema.rules.tables_there import in_database
 from binlake.schema.rules.undetermined import UndeterminedEffect
 from binlake.settings.schema_changes import SchemaChangeSettings
 from binlake.settings.templates import later_table, plain_table
@@ -194,10 +195,16 @@ class HistoryBuilder:
 
     def _keys(self, event: DdlEvent, source: SourceTable) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """The keys of a table before and after a statement, if its definitions tell both."""
-        before = [v for v in self.versions_of(source) if v.since < event.order]
-        after = [v for v in self.versions_of(source) if v.since == event.order]
+        versions = self._versions(source, event)
+        before = [v for v in versions if v.since < event.order]
+        after = [v for v in versions if v.since == event.order]
         known = bool(before and after) and not before[-1].dropped and not after[-1].dropped
         return (before[-1].key, after[-1].key) if known else None
+
+    def _versions(self, source: SourceTable, event: DdlEvent) -> Sequence[SchemaVersion]:
+        """The definitions of the table that has a name at a statement."""
+        identity = self.history.identity(source, event.order).identity
+        return self.history.versions(identity, self.versions_of) if identity is not None else ()
 
     def _effect(self, source: SourceTable, effect: Effect) -> None:
         identity = self.history.identity(source, effect.event.order).identity
@@ -252,7 +259,7 @@ class HistoryBuilder:
         mine = [v for v in self.versions_of(ddl.source) if v.columns]
         known = [v for v in mine if v.since >= event.order and (until is None or v.since < until)][:1]
         if ddl.like is not None:
-            for versions in (self.versions_of(ddl.like), mine):
+            for versions in (self._versions(ddl.like, event), mine):
                 known += [v for v in versions if v.columns and v.since < event.order][-1:]
         if not known:
             return ()

@@ -8,18 +8,17 @@ decide that the source has at that position. More than one answer is possible; n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import EVERY_TABLE, Action, TableEffect
 from binlake.decode.ddl.row_statements import changes_rows
 from binlake.decode.schemas.schemas import SchemaVersion
+from binlake.schema.rules.ddl_effects import VersionsOf
 
 #: Stands for the database of a name that is written without one.
 UNWRITTEN = ""
-#: The definitions of a source table, ascending by ordering value.
-VersionsOf = Callable[[SourceTable], Sequence[SchemaVersion]]
 
 
 @dataclass(frozen=True, slots=True)
