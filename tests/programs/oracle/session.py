@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -66,6 +66,13 @@ class SqlSession:
         answer = self.run(sql)
         assert answer.error is None, f"{sql}: {answer.error}"
         return answer.rows
+
+    def drop_databases(self, names: Iterable[str]) -> None:
+        """Drop databases whose tables may have foreign keys to each other's."""
+        self.query("SET foreign_key_checks = 0")
+        for name in names:
+            self.query(f"DROP DATABASE {name}")
+        self.query("SET foreign_key_checks = 1")
 
     def _lines(self, mark: str) -> Iterator[str]:
         assert self._process.stdout is not None

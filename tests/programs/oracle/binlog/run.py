@@ -124,8 +124,7 @@ class BinlogRun:
             desk.sit_down()
             recording = self._recording(session, desk, author.name)
             trials = [_trial(follower, recording) for follower in followers]
-        for database in desk.databases:
-            session.query(f"DROP DATABASE {database}")
+        session.drop_databases(desk.databases)
         return trials
 
     def _recording(self, session: SqlSession, desk: Desk, name: str) -> Recording:
