@@ -30,7 +30,6 @@ EXPRESSIONS = (
     ("decimal(12,1)", "p + n"),
     ("int", "p - 1"),
     ("varchar(40)", "CONCAT(s, '-', id, '-', p)"),
-    ("varchar(40)", "LOWER(s)"),
     ("varchar(3)", "CONCAT(s, 'zzz')"),
     ("int", "IF(n > 0, 1, 0)"),
     ("int", "n >= 0 AND p < 5"),

@@ -62,7 +62,6 @@ _OPERATIONS: dict[type[exp.Expression], tuple[frozenset[Kind], Kind | None]] = {
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In), (_EXACT, Kind.TRUTH)),
     **dict.fromkeys((exp.And, exp.Or, exp.Not), (_TRUTHS, Kind.TRUTH)),
     exp.Concat: (_PRINTED, Kind.TEXT),
-    **dict.fromkeys((exp.Upper, exp.Lower), (frozenset({Kind.TEXT}), Kind.TEXT)),
     **dict.fromkeys((exp.Year, exp.Month, exp.Day, exp.DayOfMonth), (frozenset({Kind.DATE, Kind.MOMENT}), Kind.WHOLE)),
     exp.TsOrDsToDate: (frozenset({Kind.DATE, Kind.MOMENT}), Kind.DATE),
 }

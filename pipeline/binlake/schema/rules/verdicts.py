@@ -21,6 +21,7 @@ from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.ddl.constants import UNREAD, constant_of
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
+from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.judged import (
     ClauseVerdict,
     Judgement,
@@ -66,13 +67,15 @@ def judge_clauses(
     judged = Judgement()
     key: ChangeKey | None = None
     before = state.key
+    renamed = [clause.old for clause in clauses if isinstance(clause, RenameColumn)]
+    formers = {name: state.type_before(name, order) for name in renamed}  # clauses may swap names
     for clause in sorted(clauses, key=_turn):
         if isinstance(clause, AddColumn):
             _add(clause.column, order, state, judged)
         elif isinstance(clause, DropColumn):
             _drop(clause.name, order, state, judged)
         elif isinstance(clause, RenameColumn):
-            _rename(clause, order, state, judged)
+            _rename(clause, formers[clause.old], order, state, judged)
         elif isinstance(clause, ModifyColumn):
             modify(clause.column, order, state, judged)
         elif isinstance(clause, ConvertCharset):
@@ -243,22 +246,26 @@ def _note_unlogged(clause: UnloggedChange, state: TableSchemaState, judged: Judg
         say(judged, ClauseVerdict.KEEP, f"{clause.column or 'rows'}: {clause.why}")
 
 
-def _rename_same(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judgement) -> None:
+def _rename_same(
+    clause: RenameColumn, former: MysqlType | None, order: int, state: TableSchemaState, judged: Judgement
+) -> None:
     """Judge a rename whose new name is the old one in the lake: it differs in case, or in signs that Avro lacks."""
     what = f"{clause.old} becomes {clause.new}"
     say(judged, ClauseVerdict.APPLY, f"{what}: the lake's name is the same")
-    former = state.type_before(clause.old, order)
     if former is not None:
         state.types[clause.new.lower()] = former
     if clause.column is not None:
         modify(clause.column, order, state, judged)
 
 
-def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: Judgement) -> None:
+def _rename(
+    clause: RenameColumn, former: MysqlType | None, order: int, state: TableSchemaState, judged: Judgement
+) -> None:
+    """Judge a rename. ``former``: the type before the statement."""
     policy, old = state.rules.schema_changes, known_column(clause.old, state)
     what = f"{clause.old} becomes {clause.new}"
     if old is not None and known_column(clause.new, state) == old:
-        _rename_same(clause, order, state, judged)
+        _rename_same(clause, former, order, state, judged)
         return
     hidden = why_left_out(clause.old, state) or why_left_out(clause.new, state)
     if is_fixed(old, state) or (old in state.key and hidden):
@@ -285,7 +292,6 @@ def _rename(clause: RenameColumn, order: int, state: TableSchemaState, judged: J
         return
     state.gone.add(old)
     state.refused.pop(old, None)
-    former = state.type_before(clause.old, order)
     if kind is None or (policy.rename == "keep" and old not in state.key):
         why = (
             "" if kind is not None else f", as the values cannot be had as {clause.column and clause.column.type_text}"
