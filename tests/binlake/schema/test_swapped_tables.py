@@ -245,3 +245,23 @@ def test_foreign_keys_and_generated_columns_go_with_their_table(tmp_path: Path) 
     of_old, of_new = (states.of_source(one, settings.table_rules(one)) for one in (old, new))
     assert (len(states.cascades(old)), len(states.cascades(new))) == (1, 0)
     assert (list(of_old.generated.before(later)), list(of_new.generated.before(later))) == (["g"], [])
+
+
+def test_unique_indexes_go_with_their_table(tmp_path: Path) -> None:
+    source, columns = DdlSource(), {"id": "int", "p": "int"}
+    source.tables["t"] = Table(columns)
+    source.record("CREATE TABLE t (id INT NOT NULL, p INT, UNIQUE u (id))", [("CREATE", "t")])
+    source.rename_tables(("t", "old"))
+    source.create("t", columns, snapshot=False)
+    settings = Follower(source, tmp_path).settings()
+    registry = SchemaRegistry(settings)
+    registry.learn(source.ddl)
+    rules = SchemaChangeSettings()
+    history = registry.ddl.history(lambda _: rules, registry.sources(), versions_of=registry.versions)
+    states = SchemaStates(settings, registry, lambda: history)
+    found = []
+    for one in (SourceTable("shop", "t"), SourceTable("shop", "t@@2")):
+        indexes = states.of_source(one, settings.table_rules(one)).indexes.before(1 << 62)
+        assert indexes is not None
+        found.append((indexes.has_primary, list(indexes.unique)))
+    assert found == [(False, ["u"]), (True, [])]

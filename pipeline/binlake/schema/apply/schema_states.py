@@ -109,21 +109,22 @@ class SchemaStates:
             columns = versions[place - 1].columns if place else ()
             return {name.lower(): lake_form(kind, self._zero_dates) for name, kind in columns or ()}
 
+        def created_before(order: int) -> SchemaVersion | None:
+            return next((v for v in reversed(described) if v.created and v.since < order), None)
+
         def defined_before(order: int) -> PartitioningPeriod | None:
-            made = [v for v in described if v.created and v.since < order]
-            clauses = [c for c in made[-1].defined if isinstance(c, ChangePartitions)] if made else []
-            return PartitioningPeriod(made[-1].since, clauses[0].defined if clauses else None) if made else None
+            made = created_before(order)
+            clauses = [c for c in made.defined if isinstance(c, ChangePartitions)] if made else []
+            return PartitioningPeriod(made.since, clauses[0].defined if clauses else None) if made else None
 
         def generated_before(order: int) -> tuple[int, Generated] | None:
-            made = [v for v in described if v.created and v.since < order]
-            if not made:
-                return None
-            added = (c for c in made[-1].defined if isinstance(c, AddColumn))
-            return made[-1].since, columns_of(in_lake_form(added, self._zero_dates))
+            made = created_before(order)
+            added = (c for c in made.defined if isinstance(c, AddColumn)) if made else ()
+            return (made.since, columns_of(in_lake_form(added, self._zero_dates))) if made else None
 
         def indexes_before(order: int) -> tuple[int, KeyIndexes] | None:
-            made = [v for v in self._schemas.versions(origin) if v.created and v.since < order]
-            return (made[-1].since, indexes_of(made[-1].defined, made[-1].key)) if made else None
+            made = created_before(order)
+            return (made.since, indexes_of(made.defined, made.key)) if made else None
 
         rule = state.rules.columns
         state.definitions = DefinitionHistory(rule.keeps if rule is not None else lambda name: True, types_before)
