@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
@@ -26,14 +24,6 @@ from tests.hypothesis_profile import is_nightly
 USUAL = ("int", "decimal(20,6)", "double", "datetime(6)", "varchar(60)")
 #: Types whose texts MariaDB reads as a YEAR in a way of its own, if a number stops in the middle (``2.5e-``, ``.5.``).
 _TEXTS = frozenset({"char", "varchar", "text", "json", "binary", "varbinary", "blob"})
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedMariaDB]:
-    # a short path: sockets do not take a long one
-    with tempfile.TemporaryDirectory(prefix="db") as place, EmbeddedMariaDB(Path(place)) as started:
-        started.execute("CREATE DATABASE x CHARACTER SET utf8mb4")
-        yield started
 
 
 @pytest.mark.first(2)

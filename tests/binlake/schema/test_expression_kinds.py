@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.decode.types.mysql_types import MysqlType, parse_type
 from binlake.schema.rules.conversion.session import Session
+from binlake.schema.rules.expression_kinds import Kind, Kinds
 from binlake.schema.rules.generated import check_expression, computed
 from binlake.schema.rules.generated_columns import GeneratedHistory, columns_of
 from binlake.schema.rules.judged import Judgement, TableSchemaState
@@ -95,14 +93,6 @@ EXPRESSIONS = (
     "DATE(c)",
 )
 TARGETS = ("bigint", "varchar(40)")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedMariaDB]:
-    # a short path: sockets do not take a long one
-    with tempfile.TemporaryDirectory(prefix="db") as place, EmbeddedMariaDB(Path(place)) as started:
-        started.execute("CREATE DATABASE x CHARACTER SET utf8mb4")
-        yield started
 
 
 @pytest.mark.database
@@ -230,3 +220,19 @@ def test_columns_that_swap_their_names_swap_their_types(clauses: str) -> None:
 def test_the_case_of_letters_is_the_servers(text: str) -> None:
     """DuckDB gives hundreds of letters another one than MariaDB does, as for a sharp s."""
     assert not _is_listed(text, "varchar(40)", parse_type("varchar(8)"))
+
+
+@pytest.mark.parametrize("text", ["COALESCE({}, 1)", "IF(c, {}, 1)", "CASE WHEN c THEN {} ELSE 1 END", "NULLIF({}, 1)"])
+def test_each_part_of_a_nested_expression_is_looked_at_once(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, of = [0], Kinds.of
+
+    def counted(self: Kinds, node: exp.Expression) -> Kind:
+        looks[0] += 1
+        return of(self, node)
+
+    monkeypatch.setattr(Kinds, "of", counted)
+    nested = "c"
+    for _ in range(12):
+        nested = text.format(nested)
+    assert _is_listed(nested, "bigint", parse_type("int"))
+    assert looks[0] < 12 * 4

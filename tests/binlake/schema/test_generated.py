@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,14 +44,6 @@ EXPRESSIONS = (
     ("int", "-n DIV (id + 2) * 3 + 1"),
     ("int", "id - n DIV 2 DIV 2"),
 )
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedMariaDB]:
-    # a short path: sockets do not take a long one
-    with tempfile.TemporaryDirectory(prefix="db") as place, EmbeddedMariaDB(Path(place)) as started:
-        started.execute("CREATE DATABASE x CHARACTER SET utf8mb4")
-        yield started
 
 
 @pytest.mark.database

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,14 +62,6 @@ ROWS = [
         for n in range(60)
     ]
 ]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedMariaDB]:
-    # a short path: sockets do not take a long one
-    with tempfile.TemporaryDirectory(prefix="db") as place, EmbeddedMariaDB(Path(place)) as started:
-        started.execute("CREATE DATABASE x CHARACTER SET utf8mb4")
-        yield started
 
 
 def filled(server: EmbeddedMariaDB, definition: str) -> tuple[pa.Table, Partitioning]:

@@ -99,8 +99,9 @@ class Kinds:
         if isinstance(node, exp.Coalesce):
             return self._coalesce(node)
         if isinstance(node, exp.Nullif):
-            self._all([node.this, node.expression], _EXACT, node)
-            return self.of(node.this)
+            first, second = self.of(node.this), self.of(node.expression)
+            _check({first, second}, _EXACT, node)
+            return first
         taken, made = _OPERATIONS[type(node)]
         kinds = self._all(_arguments(node), taken, node)
         return made or (Kind.DECIMAL if Kind.DECIMAL in kinds else Kind.WHOLE)
@@ -152,9 +153,10 @@ class Kinds:
 
     def _together(self, nodes: Iterable[exp.Expression | None], above: exp.Expression) -> Kind:
         """The kind of a value that is one of several."""
-        given = [node for node in nodes if node is not None and self.of(node) is not Kind.NULL]
-        kinds = {self.of(node) for node in given}
-        if len(kinds) > 1 or (Kind.DECIMAL in kinds and len({node.sql() for node in given}) > 1):
+        given = [(node, self.of(node)) for node in nodes if node is not None]
+        kinds = {kind for _, kind in given} - {Kind.NULL}
+        texts = {node.sql() for node, kind in given if kind is Kind.DECIMAL}
+        if len(kinds) > 1 or len(texts) > 1:
             # the server prints each decimal with the digits of its own branch
             raise NotListedError(f"{_name(above)} of {_listing(kinds)} has a type by rules of the server")
         (kind,) = kinds or {Kind.NULL}
@@ -162,9 +164,14 @@ class Kinds:
 
     def _all(self, nodes: Iterable[exp.Expression], taken: frozenset[Kind], above: exp.Expression) -> set[Kind]:
         kinds = {self.of(node) for node in nodes}
-        if wrong := kinds - taken - {Kind.NULL}:
-            raise NotListedError(f"{_name(above)} of a {_listing(wrong)} follows rules of the server")
+        _check(kinds, taken, above)
         return kinds
+
+
+def _check(kinds: set[Kind], taken: frozenset[Kind], above: exp.Expression) -> None:
+    """Raise NotListedError for kinds that an operation does not take; all take null."""
+    if wrong := kinds - taken - {Kind.NULL}:
+        raise NotListedError(f"{_name(above)} of a {_listing(wrong)} follows rules of the server")
 
 
 def _arguments(node: exp.Expression) -> list[exp.Expression]:
