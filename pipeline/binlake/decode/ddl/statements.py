@@ -10,13 +10,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.alter import added, clauses_of, dropped_index, kept_elsewhere, renamed_column, unlogged_changes
+from binlake.decode.ddl.alter import (
+    added,
+    clauses_of,
+    dropped_index,
+    kept_elsewhere,
+    renamed_column,
+    unique_index,
+    unlogged_changes,
+)
 from binlake.decode.ddl.clauses import (
     EVERY_TABLE,
     WAY_OUT,
     Action,
     AddColumn,
-    AddUnique,
     Clause,
     RenameIndex,
     TableEffect,
@@ -131,13 +138,8 @@ def _index(reader: Reader, database: str, clauses: tuple[Clause, ...]) -> Iterat
 
 def _create(reader: Reader, database: str) -> Iterator[TableEffect]:
     replaces = reader.take("OR", "REPLACE")
-    if reader.take("UNIQUE", "INDEX"):
-        reader.take("IF", "NOT", "EXISTS")
-        name, rest = reader.name(), Reader(reader.rest)
-        while rest.left and not rest.next.is_sign("("):
-            rest.skip()
-        columns = tuple(part[0].value for part in split_at_commas(rest.bracketed() or []) if part)
-        yield from _index(reader, database, (AddUnique(name, columns),) if name and columns else ())
+    if reader.take("UNIQUE"):
+        yield from _index(reader, database, tuple(unique_index(Reader(reader.rest))))
         return
     if reader.take("TEMPORARY") or not reader.take("TABLE"):
         return
