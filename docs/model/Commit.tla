@@ -174,10 +174,13 @@ Busy(p) == ps[p].n < Rounds[p]
 Abandoned(p, t) == ~inst[t].hb \/ ~On("heartbeat-respect") \/ (p \in Eager /\ inst[t].own # p)
 \* A plan that nobody executes stays, and one that Hudi executes is left to Hudi.
 MayGo(c) == inst[c].st = "inf" /\ inst[c].own \notin Foreign /\ On("dead-clustering")
-\* Which instants it takes back: after a conflict its own one, else those of dead writers.
+\* Which instants it takes back: after a conflict its own one, else those of dead writers. A process that is to complete
+\* an instant leaves those that are requested alone: nobody has sent a completing call of them.
+Completes(p) == ps[p].pc \in {"writing", "t-written", "clearing"}
 Targets(p) ==
     IF ps[p].pc = "aborting" THEN {ps[p].t} \cap Pending
-    ELSE {t \in ((Of("write") \cup {c \in Of("clus") : MayGo(c)}) \cap Pending) \ {ps[p].t} : Abandoned(p, t)}
+    ELSE {t \in ((Of("write") \cup {c \in Of("clus") : MayGo(c)}) \cap Pending) \ {ps[p].t} :
+             Abandoned(p, t) /\ (Completes(p) => inst[t].st = "inf")}
 
 Enter(p) ==
     /\ ps[p].pc = "start" /\ CanLock
