@@ -25,7 +25,7 @@ class DdlEvent:
     ``seconds``: its time since the Unix epoch; None if it is not known. ``recorded``: the statement's digest, if
     ``text`` is not the statement's own text. ``mariadb``: the record shows that the server is a MariaDB. ``previous``:
     the former name of the renamed table, where the record tells it. ``exact``: names without a database are of
-    ``database``, for certain.
+    ``database``, for certain. ``by_rows``: nobody has executed it: it says which key the table's rows come with.
     """
 
     order: int
@@ -37,6 +37,7 @@ class DdlEvent:
     mariadb: bool = False
     previous: SourceTable | None = None
     exact: bool = False
+    by_rows: bool = False
 
     @property
     def digest(self) -> str:

@@ -42,6 +42,17 @@ class DdlLog:
         self.revision += 1
         return True
 
+    def has_statement(self, table: SourceTable, after: int, until: int) -> bool:
+        """Whether a statement about a table of this name stands behind one ordering value, and not behind another."""
+        first = bisect.bisect_right(self.events, after, key=lambda known: known.order)
+        last = bisect.bisect_right(self.events, until, key=lambda known: known.order)
+        return any(
+            table in (in_database(part, event.database).source, in_database(part, event.database).to)
+            for event in self.events[first:last]
+            if not event.by_rows
+            for part in _parsed(event.text, UNWRITTEN)
+        )
+
     def history(
         self,
         rule_of: RuleOf,

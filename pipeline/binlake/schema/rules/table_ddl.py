@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from binlake.decode.changes import SourceTable
@@ -21,7 +21,7 @@ from binlake.decode.ddl.row_statements import AS_STATEMENT
 from binlake.schema.rules.ddl_effects import Effect
 from binlake.schema.rules.definitions import Definition
 from binlake.schema.rules.entries import DdlEntry
-from binlake.schema.rules.judged import ClauseVerdict, Judgement, Ruling, TableSchemaState, say
+from binlake.schema.rules.judged import KEY_OF_TABLE, ClauseVerdict, Judgement, Ruling, TableSchemaState, say
 from binlake.schema.rules.partition_clauses import note_cascade
 from binlake.schema.rules.restatement import Refusal, SourceDdl
 from binlake.schema.rules.row_places import has_binlog_place
@@ -89,7 +89,11 @@ def judge_table(
             _note_definition(mine, state)
         elif not all(_is_repeated(effect, [*known.values(), *judged_ddl.news], state) for effect in mine):
             before, unchanged = entry, copy.copy(state)
+            refused = dict(state.refused)
             entry = _judged(source, mine, state)
+            if mine[0].event.by_rows and _is_no_news(entry, refused, known):
+                state.key, state.refused = unchanged.key, refused
+                continue
             if entry.rewrite is not None and entry.rewrite.held and entry.order > reached:
                 judged_ddl.held = entry
                 state.schema, state.key = unchanged.schema, unchanged.key
@@ -130,6 +134,14 @@ def _is_repeated(effect: Effect, known: Iterable[DdlEntry], state: TableSchemaSt
         elif isinstance(clause, DropColumn) and lake_name(clause.name).lower() not in gone:
             return False
     return effect.action is not Action.DROP or state.dropped is not None
+
+
+def _is_no_news(entry: DdlEntry, refused: Mapping[str, object], known: Collection[tuple[int, str]]) -> bool:
+    """Whether the key that rows come with is the lake's, or what is known of it is said: an earlier statement refused
+    it, or one behind it is carried out. ``refused``: before it."""
+    if entry.rewrite is None:
+        return set(entry.refused) == refused.keys()
+    return KEY_OF_TABLE in refused or any(key > entry.key for key in known)
 
 
 def _take_over(entry: DdlEntry, state: TableSchemaState) -> None:

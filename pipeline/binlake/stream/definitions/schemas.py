@@ -167,10 +167,25 @@ class SchemaRegistry:
         value = as_json(value, self._options)
         changes = table_changes(value, self._options)
         for change in changes:
-            self._history.apply(change, self._options)
+            is_new = self._history.apply(change, self._options)
             suffix = topic_suffix(change.source)
             self._by_topic_suffix.setdefault(suffix, set()).add(change.source)
+            if is_new and self._options.format is EventFormat.BINLOG and not change.statement:
+                self._note_key(change)
         self._note_statement(value, changes)
+
+    def _note_key(self, change: SchemaChange) -> None:
+        """Record the key that a table's rows come with, where it may be another one. A statement need not name it (a
+        unique index can be the key), and may have been carried out before its next row came."""
+        order = binlog_order(self._options.epoch_for(change.server_id, change.gtid), change.file, change.position)
+        before = [version for version in self._history.versions(change.source) if version.since < order]
+        if not before:
+            return
+        if before[-1].key != change.key or self.ddl.has_statement(change.source, before[-1].since, order):
+            place = f"{change.file}:{change.position}"
+            text = _statement_of_key(change.source, change.key)
+            event = DdlEvent(order + 1, None, place, text, change.source.database, exact=True, by_rows=True)
+            self.ddl.add(event)  # behind a statement at its place
 
     def _note_statement(self, value: bytes, changes: Sequence[SchemaChange]) -> None:
         """Record a statement that the source carried out; not one that a connector generates for its snapshot."""
@@ -247,6 +262,13 @@ class SchemaRegistry:
                 return True
             time.sleep(_POLL_S)
         return False
+
+
+def _statement_of_key(source: SourceTable, key: Sequence[str]) -> str:
+    table, *columns = ("`" + name.replace("`", "``") + "`" for name in (source.table, *key))
+    database = source.database.replace("`", "``")
+    given = f", ADD PRIMARY KEY ({', '.join(columns)})" if columns else ""
+    return f"ALTER TABLE `{database}`.{table} DROP PRIMARY KEY{given} /* its rows come with this key */"
 
 
 def plain_topics(settings: Settings) -> tuple[PlainTopics, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from embedded.mariadb import EmbeddedMariaDB
 from tests.binlake.stream.binlog.followed import USER_SQL
 from tests.programs.oracle.binlog.lake import BinlogLake
-from tests.programs.oracle.binlog.ways import WAYS, Follower
+from tests.programs.oracle.binlog.ways import SHARE, WAYS, Follower
 from tests.programs.oracle.catalog import read_tables, read_truth
 from tests.programs.oracle.desk import Author, Desk, Written
 from tests.programs.oracle.exceptions import Excuses
@@ -51,6 +51,7 @@ class BinlogRun:
         ways: in which lakes follow.
         each: in how many of them a script is followed; they take turns.
         kinds: of statements that seeds draw from; None for all.
+        share: of the statements behind which lakes go on that follow live.
         say: where lines for people go.
         report: what the run has come to.
     """
@@ -59,6 +60,7 @@ class BinlogRun:
     ways: Sequence[str] = WAYS
     each: int = len(WAYS)
     kinds: Collection[str] | None = None
+    share: float = SHARE
     say: Callable[[str], None] = lambda line: print(line, flush=True)
     report: Report = field(default_factory=Report)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -106,7 +108,7 @@ class BinlogRun:
                     random.Random(f"{author.name.split()[0]} {way}"),
                     [f"{name}.*" for name in desk.databases],
                 )
-                followers.append(Follower(BinlogLake(self.server, Path(place), tables, start, draw), way))
+                followers.append(Follower(BinlogLake(self.server, Path(place), tables, start, draw), way, self.share))
 
             def pause() -> None:
                 for follower in followers:

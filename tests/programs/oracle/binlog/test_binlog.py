@@ -56,6 +56,17 @@ def test_own_cases_end_equal(server: EmbeddedMariaDB, way: str) -> None:
     assert (report.refused, report.trials) == (0, len(files))
 
 
+@pytest.mark.first(1)
+@pytest.mark.database
+@pytest.mark.parametrize("way", ["live", "loaded"])
+def test_a_key_is_that_of_the_rows_whenever_they_come(server: EmbeddedMariaDB, way: str) -> None:
+    """A statement that gives a table another key and need not name it is carried out before the table's next row."""
+    files = sorted(OWN_CASES.glob("key_*.sql"))
+    report = BinlogRun(server, ways=(way,), each=1, share=1.0).scripts([written(file) for file in files])
+    assert list(report.kinds) == [], "\n".join(report.lines())
+    assert (len(files), len(report.named)) == (7, 0)
+
+
 @pytest.mark.full
 @pytest.mark.database
 def test_kept_cases_end_equal(server: EmbeddedMariaDB) -> None:

@@ -17,16 +17,19 @@ from tests.programs.oracle.exceptions import Excuses
 from tests.programs.oracle.trial import broken
 
 WAYS = ("backlog", "live", "kills", "loaded")
-_SHARE = 0.15
+#: Of the statements, so many are followed by a stream's run.
+SHARE = 0.15
 _KILLS = 6
 
 
 @dataclass
 class Follower:
-    """A lake that follows in a way. ``failure``: what ended its stream; it does not go on then."""
+    """A lake that follows in a way. ``share``: of the statements behind which it goes on. ``failure``: what ended its
+    stream; it does not go on then."""
 
     lake: BinlogLake
     way: str
+    share: float = SHARE
     failure: Failure | None = None
     _loaded: bool = False
     _deaths: int = 0
@@ -40,7 +43,7 @@ class Follower:
     def pause(self) -> None:
         """A statement has run."""
         goes_on = self.way in ("live", "kills") or self._loaded
-        if goes_on and self.lake.random.random() < _SHARE:
+        if goes_on and self.lake.random.random() < self.share:
             self.go_on()
 
     def end(self, excuses: Excuses) -> tuple[Failure, ...]:

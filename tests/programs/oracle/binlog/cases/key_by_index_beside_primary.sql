@@ -1,0 +1,13 @@
+CREATE TABLE t (id INT NOT NULL, b INT NOT NULL, a VARCHAR(20), UNIQUE KEY u (id));
+INSERT INTO t VALUES (1,10,'x'),(2,20,'y');
+
+-- the connector takes its snapshot here
+
+UPDATE t SET a='q' WHERE id=1;
+ALTER TABLE t ADD PRIMARY KEY (b);
+UPDATE t SET a='r' WHERE b=20;
+ALTER TABLE t DROP PRIMARY KEY;
+UPDATE t SET a='s' WHERE b=10;
+ALTER TABLE t RENAME INDEX u TO w;
+ALTER TABLE t DROP INDEX w, ADD UNIQUE KEY z (b, id);
+UPDATE t SET a='k' WHERE b=10;

@@ -1,0 +1,17 @@
+CREATE TABLE t (id INT NOT NULL, a VARCHAR(20));
+CREATE TABLE s (id INT PRIMARY KEY, a VARCHAR(20));
+INSERT INTO t VALUES (1,'x'),(2,'y');
+INSERT INTO s VALUES (1,'x'),(2,'y');
+
+-- the connector takes its snapshot here
+
+UPDATE t SET a='q' WHERE id=1;
+UPDATE s SET a='q' WHERE id=1;
+ALTER TABLE t ADD UNIQUE KEY u (id);
+RENAME TABLE t TO x, s TO t, x TO s;
+UPDATE t SET a='r' WHERE id=2;
+UPDATE s SET a='p' WHERE id=2;
+INSERT INTO s VALUES (7,'v');
+ALTER TABLE s DROP INDEX u;
+INSERT INTO s VALUES (7,'v');
+DELETE FROM s WHERE id=7 LIMIT 1;

@@ -1,0 +1,12 @@
+CREATE TABLE t (id INT NOT NULL, b INT NOT NULL, a VARCHAR(20), UNIQUE KEY u (id), UNIQUE KEY v (b));
+INSERT INTO t VALUES (1,10,'x'),(2,20,'y');
+
+-- the connector takes its snapshot here
+
+UPDATE t SET a='q' WHERE id=1;
+ALTER TABLE t DROP INDEX u;
+UPDATE t SET a='r' WHERE b=20;
+INSERT INTO t VALUES (2,30,'z');
+ALTER TABLE t DROP INDEX v;
+INSERT INTO t VALUES (2,30,'z'),(2,30,'w');
+DELETE FROM t WHERE a='z' LIMIT 1;
