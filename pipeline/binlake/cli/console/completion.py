@@ -58,10 +58,11 @@ class SqlWord:
 
 @dataclass(frozen=True)
 class Completion:
-    """The proposals for the place after ``word``, which they replace."""
+    """The proposals for the place after ``word``, which they replace. ``whole``: whether all tables were known."""
 
     word: str = ""
     proposals: Sequence[SqlWord] = ()
+    whole: bool = True
 
 
 @dataclass(frozen=True)

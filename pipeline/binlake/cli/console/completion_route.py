@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pyarrow as pa
 from starlette.requests import Request
@@ -35,17 +36,19 @@ class Completer:
         self._schemas: dict[tuple[str, str], tuple[TimelineMark, pa.Schema]] = {}
 
     def of(self, asked: Asked) -> Completion:
-        """The proposals. Raises ConfigError.
+        """The proposals; they are whole if the watch has seen all tables. Raises ConfigError.
 
         ``asked``: ``stream``; ``before`` and ``after`` the place; ``table``, if the text is a condition on one table.
         """
         watch = self._site.watch(asked)
-        tables = {one.name: one for one in watch.view.tables.values()}
+        view = watch.view
+        tables = {one.name: one for one in view.tables.values()}
         known = KnownTables(sorted(tables), lambda name: self._schema(watch, tables[name]))
         before, table = asked.get("before", ""), asked.get("table", "")
         if table:
             before = f"select * from {written_table(table)} where {before}"  # noqa: S608 - quoted, and not run
-        return completion(before, asked.get("after", ""), known)
+        whole = view.stream is not None and not view.unseen
+        return replace(completion(before, asked.get("after", ""), known), whole=whole)
 
     def _schema(self, watch: StreamWatch, table: LookedTable) -> pa.Schema | None:
         key = (watch.settings.name, table.path)
@@ -68,7 +71,8 @@ class Completer:
 
 
 def completion_route(site: Site) -> Callable[[Request], Awaitable[Response]]:
-    """The answers: the word that a proposal replaces, and the proposals, as they are written and as they are shown."""
+    """The answers: the word that a proposal replaces, and the proposals, as they are written and as they are shown;
+    and whether they are ``whole``: before the first look has ended, the script asks again."""
     completer = Completer(site)
 
     async def answer(request: Request) -> Response:
@@ -80,6 +84,6 @@ def completion_route(site: Site) -> Callable[[Request], Awaitable[Response]]:
             {"text": one.text, "shown": one_line(one.text), "kind": one.kind, "detail": one_line(one.detail)}
             for one in done.proposals
         ]
-        return JSONResponse({"word": done.word, "proposals": proposals})
+        return JSONResponse({"word": done.word, "proposals": proposals, "whole": done.whole})
 
     return answer

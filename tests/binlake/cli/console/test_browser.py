@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +15,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from binlake.cli.commands.reads.console import served, watched
+from binlake.cli.console.looked import StreamView
+from binlake.cli.console.watch import StreamWatch
 from binlake.position.lease import StreamLease
 from binlake.settings import Settings
 from binlake.stream.monitoring.watched import monitored
@@ -155,6 +158,80 @@ def test_completion_by_keys_writes_a_query(visit: Visit) -> None:
     page.keyboard.press("Tab")  # nothing is open, so Tab leads on
     expect(field).not_to_be_focused()
     assert visit.troubles == []
+
+
+def test_proposals_follow_the_first_look_at_the_lake(
+    chrome: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The words of DuckDB are known at once, the tables when the watch has looked; nobody has to type again."""
+    lake, begun, look = FedLake(tmp_path), threading.Event(), StreamWatch.look
+    lake.feed(1)
+
+    def late(watch: StreamWatch, *, sparing: bool = False) -> StreamView:
+        begun.wait(120)
+        return look(watch, sparing=sparing)
+
+    monkeypatch.setattr(StreamWatch, "look", late)
+    settings = {str(lake.conf): Settings.load(lake.conf)}
+    with watched(settings, ask_kafka=False) as site, served(site, "127.0.0.1", 0) as address:
+        page = chrome.new_page()
+        try:
+            page.goto(f"{address}query")
+            proposals = page.locator("#sql-proposals [role=option]")
+            page.locator("#sql").focus()
+            page.keyboard.type("select * from")
+            expect(proposals.first).to_be_visible()
+            with page.expect_response("**/complete*") as answer:
+                page.keyboard.type(" ")
+            assert answer.value.json()["proposals"] == []
+            begun.set()
+            expect(proposals).to_have_count(2)
+        finally:
+            begun.set()
+        page.context.close()
+
+
+def test_proposals_replace_what_stands_there_when_one_is_taken(visit: Visit) -> None:
+    """What is shown answers a shorter word, since the answer to the longer one is late."""
+    page, held = visit.page, list[Route]()
+    visit.go("/query")
+    field, proposals = page.locator("#sql"), page.locator("#sql-proposals [role=option]")
+    field.focus()
+    page.keyboard.type("s")
+    expect(proposals.first).to_be_visible()
+    page.route("**/complete*", lambda route: held.append(route))
+    page.keyboard.type("elec")
+    expect(proposals.first).to_contain_text("select")
+    visit.press("Tab")
+    expect(field).to_have_value("select")
+    page.unroute("**/complete*")
+    page.keyboard.type(" * from")
+    expect(proposals.first).to_contain_text("from")
+    page.route("**/complete*", lambda route: held.append(route))
+    page.keyboard.type(" ")
+    expect(page.locator("#sql-proposals")).to_be_hidden()
+    page.unroute("**/complete*")
+
+
+HOLD = """() => {
+  const ask = window.fetch;
+  window.fetch = () => new Promise((take) => {
+    window.fetch = ask;
+    window.refuse = () => take(new Response("", { status: 502 }));
+  });
+}"""
+
+
+def test_a_refused_answer_to_an_earlier_text_stops_no_later_one(visit: Visit) -> None:
+    """The refusal comes right after a key, before the text with that key is asked for."""
+    page = visit.page
+    visit.go("/query")
+    page.locator("#sql").focus()
+    page.evaluate(HOLD)
+    page.keyboard.type("se")
+    page.wait_for_function("window.refuse !== undefined")
+    page.evaluate("document.execCommand('insertText', false, 'l'); window.refuse()")
+    expect(page.locator("#sql-proposals [role=option]").first).to_contain_text("select")
 
 
 def test_a_condition_colours_the_map_by_keys(visit: Visit) -> None:
