@@ -16,6 +16,8 @@ from hudilake.validation import Count, Section, Text, mistake
 Conflicts: TypeAlias = Literal["queue", "row", "column"]
 #: How the changes of a commit are written: to log files, or by rewriting base files.
 TableType: TypeAlias = Literal["merge_on_read", "copy_on_write"]
+#: What a commit of a copy-on-write table keeps of each changed row for Hudi's CDC query.
+ChangeLog: TypeAlias = Literal["op_key_only", "data_before", "data_before_after"]
 #: How the file group of a record key is found (``hudilake.format.definition.kind``).
 IndexType: TypeAlias = Literal[
     "bucket",

@@ -14,6 +14,8 @@ def kind_problem(rules: Mapping[str, Any]) -> str | None:
 
     ``rules``: the fields of ``TableSettings``.
     """
+    if rules["change_log"] is not None and (rules["type"] != "copy_on_write" or rules["kind"] == "append"):
+        return f"change_log {rules['change_log']}: only kind upsert of type copy_on_write has change logs"
     if rules["kind"] == "append":
         return _of_append(rules)
     if rules["index"].type == "none":

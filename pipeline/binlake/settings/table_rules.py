@@ -13,6 +13,7 @@ from binlake.settings.index import IndexSettings, RowsKind
 from binlake.settings.merging import GroupRule, MergeRule
 from binlake.settings.schema_changes import SchemaChangeSettings
 from hudilake.policies import (
+    ChangeLog,
     ClusteringPolicy,
     CompactionPolicy,
     Conflicts,
@@ -117,6 +118,7 @@ class TableRules:
     groups: tuple[GroupRule, ...] = ()
     kind: RowsKind = "upsert"
     type: TableType = "merge_on_read"
+    change_log: ChangeLog | None = None
     index: IndexSettings = field(default_factory=IndexSettings)
     files: FileSizePolicy = field(default_factory=FileSizePolicy)
     clustering: ClusteringSettings = field(default_factory=ClusteringSettings)

@@ -28,7 +28,7 @@ from binlake.settings.table_rules import (
 )
 from binlake.settings.templates import check_relative, later_table, numbered, path_name, placeholders
 from hudilake.errors import ConfigError
-from hudilake.policies import Conflicts, FileSizePolicy, TableType
+from hudilake.policies import ChangeLog, Conflicts, FileSizePolicy, TableType
 from hudilake.validation import Count, Section, Text, mistake
 
 
@@ -87,6 +87,10 @@ class TableSettings(Section):
     type: TableType = "merge_on_read"
     """``merge_on_read``: a commit writes log files, compaction makes base files of them. ``copy_on_write``: a commit
     rewrites the base files that it touches. Fixed at creation."""
+    change_log: ChangeLog | None = None
+    """What a commit keeps of each changed row for Hudi's CDC query, in a file beside each base file that it rewrites:
+    ``op_key_only``, ``data_before`` or ``data_before_after``. Only type ``copy_on_write`` has it. null: nothing, or
+    what an existing table says. Fixed at creation."""
     index: IndexSettings = Field(default_factory=IndexSettings)
     """How the file group of a record key is found. Fixed at creation."""
     files: FileSizePolicy = Field(default_factory=FileSizePolicy)

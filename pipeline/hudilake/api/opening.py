@@ -15,7 +15,7 @@ from hudilake.format.definition.kind import TableKind
 from hudilake.locking.choose import LockConfig
 from hudilake.locking.ownership import Locking
 from hudilake.metadata.config import MetadataConfig
-from hudilake.policies import IndexType, MetadataPolicy, TableType
+from hudilake.policies import ChangeLog, IndexType, MetadataPolicy, TableType
 from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 
@@ -77,6 +77,7 @@ def create_table(
     name: str | None = None,
     database: str = "",
     metadata: MetadataPolicy | None = None,
+    change_log: ChangeLog | None = None,
     storage_options: Mapping[str, str] | None = None,
     locking: LockConfig | None = None,
 ) -> Table:
@@ -99,6 +100,8 @@ def create_table(
         name: of the table; None for the last part of the path.
         database: of the table, for catalogs.
         metadata: what its metadata table keeps; None for file lists, column statistics and bloom filters.
+        change_log: what commits keep of each changed row for Hudi's CDC query: ``op_key_only``, ``data_before`` or
+            ``data_before_after``; None for nothing. Only ``copy_on_write`` tables with a key have it.
         storage_options: of the store, see ``open_storage``.
         locking: how it is shared with other writers; None chooses the lock by the store.
 
@@ -119,7 +122,8 @@ def create_table(
     _check(kind, keys, order_by, columns, title)
     config = TableConfig(
         title, keys, order_by, buckets if kind.computed else 0, partitions, database=database, kind=kind
-    )
+    ).with_change_log(change_log)
+    config.check_changeable()  # kinds of tables that have no change logs
     settings = MetadataConfig.of(metadata or MetadataPolicy())
     return Table(HudiTable.create(storage, config, columns, settings, _shared(locking), "row"))
 

@@ -20,7 +20,14 @@ from typing import Any
 
 from hudilake.clock import InstantClock, monotonic_s
 from hudilake.commit.commit import check_not_completed, publish
-from hudilake.format.files.names import BaseFileName, LogFileName, in_partition, parse_base_name, parse_log_name
+from hudilake.format.files.names import (
+    BaseFileName,
+    LogFileName,
+    in_partition,
+    parse_base_name,
+    parse_change_log_name,
+    parse_log_name,
+)
 from hudilake.format.timeline.avro_container import decode_container, encode_container
 from hudilake.format.timeline.instant import CLEAN, Instant, State
 from hudilake.format.timeline.timeline import Timeline
@@ -234,14 +241,21 @@ def _slices(infos: Iterable[FileInfo], timeline: Timeline) -> dict[str, list[_Sl
     """All file slices by file id, oldest first, without files of instants that are not completed."""
     bases: dict[str, list[BaseFileName]] = {}
     logs: dict[str, list[LogFileName]] = {}
+    change_logs: dict[tuple[str, str], list[str]] = {}
     for info in infos:
         name = info.path.rpartition("/")[2]
-        if (log := parse_log_name(name)) is not None and timeline.is_completed(log.instant):
+        if (changes := parse_change_log_name(name)) is not None:
+            change_logs.setdefault((changes.file_id, changes.instant), []).append(name)
+        elif (log := parse_log_name(name)) is not None and timeline.is_completed(log.instant):
             logs.setdefault(log.file_id, []).append(log)
         elif (base := parse_base_name(name)) is not None and timeline.is_completed(base.instant):
             bases.setdefault(base.file_id, []).append(base)
     groups = sorted(bases.keys() | logs.keys())
-    return {group: _slices_of_group(bases.get(group, []), logs.get(group, []), timeline) for group in groups}
+    slices = {group: _slices_of_group(bases.get(group, []), logs.get(group, []), timeline) for group in groups}
+    for group, pieces in slices.items():
+        for piece in pieces:  # what a commit changed goes with the base file that it wrote
+            piece.names += change_logs.get((group, piece.since), [])
+    return slices
 
 
 def _slices_of_group(bases: Sequence[BaseFileName], logs: Sequence[LogFileName], timeline: Timeline) -> list[_Slice]:

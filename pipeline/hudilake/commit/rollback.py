@@ -30,7 +30,7 @@ from hudilake.commit.late_completion import delete_late
 from hudilake.commit.planned import read_planned
 from hudilake.errors import CorruptDataError
 from hudilake.format.definition.hashing_config import hashing_config_path
-from hudilake.format.files.names import in_partition, marked_file, marker_directory, parse_base_name, parse_log_name
+from hudilake.format.files.names import in_partition, marked_file, marker_directory, parse_written_name
 from hudilake.format.timeline.avro_container import decode_container, encode_container
 from hudilake.format.timeline.instant import (
     CLUSTERING,
@@ -268,7 +268,7 @@ def marked_files(storage: Storage, requested_time: str) -> set[str]:
 def _carrying(requested_time: str, paths: Iterable[str]) -> set[tuple[str, str]]:
     files = set()
     for partition, name in map(_split, paths):
-        parsed = parse_log_name(name) or parse_base_name(name)
+        parsed = parse_written_name(name)
         if parsed is not None and parsed.instant == requested_time:
             files.add((partition, name))
     return files

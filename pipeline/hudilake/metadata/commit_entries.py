@@ -37,6 +37,12 @@ def added_files(
         return (*first, *map(_added, results))
 
 
+def listed_change_logs(results: Sequence[WriteResult]) -> tuple[AddedFile, ...]:
+    """The change logs beside the written files, which the metadata table lists."""
+    logs = [(result.partition_path, result.change_log) for result in results]
+    return tuple(AddedFile(path, *log) for path, log in logs if log is not None)
+
+
 def _added(result: WriteResult) -> AddedFile:
     return AddedFile(
         result.partition_path, result.file_name, result.size_bytes, result.ranges, result.bloom, result.lacking

@@ -11,7 +11,7 @@ names have none: the properties, which keep the number, and those of the partiti
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -24,7 +24,14 @@ from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.definition.properties import PROPERTIES_PATH, load_properties
 from hudilake.format.files.column_stats import fits
-from hudilake.format.files.names import PARTITION_METADATA, parse_base_name, parse_log_name
+from hudilake.format.files.names import (
+    PARTITION_METADATA,
+    BaseFileName,
+    ChangeLogName,
+    LogFileName,
+    parse_change_log_name,
+    parse_data_name,
+)
 from hudilake.format.files.view import partition_paths
 from hudilake.format.timeline.instant import WRITE_ACTIONS
 from hudilake.format.timeline.timeline import Timeline
@@ -97,7 +104,8 @@ def initialise(
     delta = MetadataDelta(
         tuple(
             _described(storage, data_timeline, columns, MetadataPartition.BLOOM_FILTERS in partitions, config.bloom_fpp)
-        )
+        ),
+        listed=_change_logs(storage, data_timeline),
     )
     columns = _usable(columns, delta, schema)
     number = _begin_anew(storage, table.name)
@@ -237,10 +245,20 @@ def _write_first_bases(storage: Storage, timeline: Timeline, schema: pa.Schema, 
 
 def _files(storage: Storage, timeline: Timeline) -> Iterator[tuple[str, FileInfo]]:
     """The table's visible base and log files, with their partition paths."""
+    return _visible(storage, timeline, parse_data_name)
+
+
+def _change_logs(storage: Storage, timeline: Timeline) -> tuple[AddedFile, ...]:
+    files = _visible(storage, timeline, parse_change_log_name)
+    return tuple(AddedFile(path, file.path.rpartition("/")[2], file.size) for path, file in files)
+
+
+def _visible(
+    storage: Storage, timeline: Timeline, parse: Callable[[str], LogFileName | BaseFileName | ChangeLogName | None]
+) -> Iterator[tuple[str, FileInfo]]:
     for path in partition_paths(storage):
         for file in storage.list(path):
-            name = file.path.rpartition("/")[2]
-            parsed = parse_log_name(name) or parse_base_name(name)
+            parsed = parse(file.path.rpartition("/")[2])
             if parsed is not None and file.size and timeline.is_completed(parsed.instant):
                 yield path, file
 

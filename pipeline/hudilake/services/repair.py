@@ -21,7 +21,7 @@ from hudilake.errors import ConfigError, LostOwnershipError
 from hudilake.format.definition.config import TableConfig, load_config
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.definition.properties import PROPERTIES_PATH, dump_properties
-from hudilake.format.files.names import REPAIRS_PATH, parse_base_name, parse_log_name
+from hudilake.format.files.names import REPAIRS_PATH, parse_base_name, parse_log_name, parse_written_name
 from hudilake.format.timeline.instant import COMMIT, DELTA_COMMIT, REPLACE_COMMIT, SAVEPOINT, Instant, State
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.fenced import fenced
@@ -237,7 +237,7 @@ class _Repairer:
 
     def _move_file(self, step: RepairStep) -> str:
         name = step.path.rpartition("/")[2]
-        parsed = parse_log_name(name) or parse_base_name(name)
+        parsed = parse_written_name(name)
         timeline = self._timeline()
         if parsed is None or timeline.find(parsed.instant) is not None or not self._old_enough(step.path):
             return f"left as it is: {step.path} belongs to an instant now, or is new"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from hudilake.errors import ConfigError, UnsupportedError
-from hudilake.format.files.names import in_partition, parse_base_name, parse_log_name
+from hudilake.format.files.names import in_partition, parse_base_name, parse_log_name, parse_written_name
 from hudilake.format.files.view import FileSlice, slices_of_partition
 from hudilake.format.timeline.avro_container import decode_container, encode_container
 from hudilake.format.timeline.commit_metadata import WriteStat
@@ -123,7 +123,7 @@ def decode_request(data: bytes, path: str) -> list[Named]:
 
 
 def list_files(storage: Storage) -> dict[str, list[FileInfo]]:
-    """The table's base and log files of all instants, by partition path."""
+    """The table's base and log files, and its change logs, of all instants, by partition path."""
     files: dict[str, list[FileInfo]] = {}
     for info in storage.walk(""):
         if not info.path.startswith(".hoodie/") and instant_of(info) is not None:
@@ -134,7 +134,7 @@ def list_files(storage: Storage) -> dict[str, list[FileInfo]]:
 def instant_of(info: FileInfo) -> str | None:
     """The instant in a data file's name; None for any other file."""
     name = info.path.rpartition("/")[2]
-    parsed = parse_log_name(name) or parse_base_name(name)
+    parsed = parse_written_name(name)
     return parsed.instant if parsed is not None else None
 
 

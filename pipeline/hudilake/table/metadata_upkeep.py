@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hudilake.errors import LakeError
 from hudilake.format.files.file_group_write import WriteResult
-from hudilake.metadata.commit_entries import added_files, changed_keys
+from hudilake.metadata.commit_entries import added_files, changed_keys, listed_change_logs
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.initialise import drop, initialise, kept_partitions
 from hudilake.metadata.records.delta import MetadataDelta
@@ -87,7 +87,8 @@ class MetadataUpkeep:
         if index is not None and results:
             added = added_files(index, self.table.config.name, instant, results, columns)
             keys = changed_keys(instant, results) if index.record_index is not None else ()
-            index.apply(instant, MetadataDelta(added, keys=keys), columns)
+            delta = MetadataDelta(added, keys=keys, listed=listed_change_logs(results))
+            index.apply(instant, delta, columns)
 
     def undo(self, instant: str, rollback: str) -> None:
         """Undo the metadata table's entries of an instant that is being rolled back."""

@@ -324,6 +324,7 @@ class HudiTable:
             compression_level=level,
             indexed_columns=self._upkeep.indexed_columns(columns),
             states_keys=self.config.kind.keeps_keys,
+            change_log=self.config.change_log,
         )
 
     def commit(
@@ -365,7 +366,7 @@ class HudiTable:
         except LostOwnershipError:
             self.state.begun.forget(instant)
             self.ownership.end(instant)
-            withdraw(self.storage, instant, [file.path for file in files])
+            withdraw(self.storage, instant, [path for file in files for path in file.paths])
             raise
         self.state.begun.forget(instant)
         self.ownership.end(instant)

@@ -11,8 +11,10 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudilake.errors import UnsupportedError
 from hudilake.format.definition.new_file_id import new_file_id
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.change_log import MergeChanges, encode_change_log
 from hudilake.format.files.file_group_write import (
     FileGroupWrite,
     KeyChanges,
@@ -23,7 +25,7 @@ from hudilake.format.files.file_group_write import (
 )
 from hudilake.format.files.first_write import WriteBase, refuse_partials, write_base_anew, write_new_file_group
 from hudilake.format.files.log_events import LogEvents
-from hudilake.format.files.names import in_partition, marker_path
+from hudilake.format.files.names import ChangeLogName, in_partition, marker_path
 from hudilake.format.files.view import BaseFile
 from hudilake.policies import FileSizePolicy
 from hudilake.storage.base import Storage
@@ -144,6 +146,13 @@ class BaseWriter:
     def write_anew(self, storage: Storage, group: FileGroupWrite, gone: pa.Array = NO_KEYS) -> list[WriteResult]:
         """Writes all rows to new base files, which have no deletes. Errors as ``GroupWriter.write``."""
         refuse_partials(group)
+        if self.context.change_log is not None and group.file_id in self.bases:
+            raise UnsupportedError(
+                "the table has change logs: a file group cannot be written anew, for it is not said what changes in it",
+                do_next="make a new table for this, or set hoodie.table.cdc.enabled to false with Hudi",
+                table=self.context.table_name,
+                file_group=group.file_id,
+            )
         own, *further = self._write(storage, replace(group, deletes=None), None, anew=True)
         if own.keys is not None:
             own = replace(own, keys=replace(own.keys, deleted=gone))
@@ -153,15 +162,20 @@ class BaseWriter:
         self, storage: Storage, group: FileGroupWrite, base: BaseFile | None, *, anew: bool
     ) -> list[WriteResult]:
         log = SortedLog(_events(self.context, group))
+        logs_changes = self.context.change_log is not None and base is not None
+        log.changes = MergeChanges() if logs_changes else None
         source = None if base is None else (base.path, base.size)
         with tempfile.TemporaryDirectory(prefix="binlake-rewrite-") as directory:
-            made = write_bases(storage, source, log, self._outline(), _file_ids(self.context, group), Path(directory))
+            outline = self._outline(may_split=not logs_changes)
+            made = write_bases(storage, source, log, outline, _file_ids(self.context, group), Path(directory))
             if not (anew or log.changes_base):
                 return []
             return [self._published(storage, group, log, made, number) for number in range(len(made))]
 
-    def _outline(self) -> BaseOutline:
-        form, target = self.form, self.sizes.target_bytes if self.sizes is not None else None
+    def _outline(self, *, may_split: bool) -> BaseOutline:
+        """``may_split``: whether rows may go to further file groups. Hudi's CDC query takes all rows of a file group's
+        first file for new ones, so rows that lived elsewhere may not be in it."""
+        form, target = self.form, self.sizes.target_bytes if self.sizes is not None and may_split else None
         if target is not None:  # a file ends after a row group
             form = replace(form, row_group_bytes=min(form.row_group_bytes, target))
         return BaseOutline.of(self.context, form, target)
@@ -177,6 +191,7 @@ class BaseWriter:
         content = mapped(made.path)
         storage.write(in_partition(group.partition_path, name), content)
         own, keys = number == 0, made.written.keys or ("", "")
+        change_log = self._write_changes(storage, group, log.changes) if log.changes is not None else None
         return WriteResult(
             partition_path=group.partition_path,
             file_id=made.name.file_id,
@@ -193,7 +208,18 @@ class BaseWriter:
             num_inserts=min(log.counts.inserts, made.written.rows) if own else None,
             num_updates=log.counts.updates if own else 0,
             contents=made.written.contents,
+            change_log=change_log,
         )
+
+    def _write_changes(self, storage: Storage, group: FileGroupWrite, changes: MergeChanges) -> tuple[str, int]:
+        """Write the change log of the file group. Returns its name and bytes."""
+        context, name = self.context, str(ChangeLogName(group.file_id, self.context.instant))
+        assert context.change_log is not None
+        mode, columns = context.change_log, context.arrow_schema
+        data = encode_change_log(context.instant, mode, columns, context.table_name, changes.rows)
+        storage.write(marker_path(context.instant, group.partition_path, name), b"")
+        storage.write(in_partition(group.partition_path, name), data)
+        return name, len(data)
 
 
 def _events(context: WriteContext, group: FileGroupWrite) -> LogEvents:

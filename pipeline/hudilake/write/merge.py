@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.digest.content_sum import NOTHING, ContentSum
+from hudilake.format.files.change_log import MergeChanges
 from hudilake.format.files.log_events import LogEvents
 from hudilake.format.files.log_merge import LogWinners
 from hudilake.format.files.log_rows import Flags, Longs
@@ -72,6 +73,8 @@ class SortedLog:
         self.counts = Counts()
         #: The rows that the merge adds less those that it takes away, if that is asked for; else None.
         self.difference: ContentSum | None = None
+        #: The rows that the merge changes, if that is asked for; else None.
+        self.changes: MergeChanges | None = None
         #: The number of winners that are merged, from the first on.
         self.passed = 0
 
@@ -85,6 +88,8 @@ class SortedLog:
         self.counts, self.passed = Counts(), 0
         if self.difference is not None:
             self.difference = NOTHING
+        if self.changes is not None:
+            self.changes.forget()
 
     def up_to(self, key: str) -> int:
         """The number of winners with keys up to that one (inclusive)."""
@@ -134,9 +139,11 @@ class SortedLog:
             self.inserted[low + fresh] = True
         kept = source >= 0
         rows = self.rows.between(first, last).with_base(base, source[kept], owner[kept])
+        fresh_places = np.flatnonzero(source[kept] >= base.num_rows)
         if self.difference is not None:
-            fresh_places = np.flatnonzero(source[kept] >= base.num_rows)
             self.difference += ContentSum.of_some(rows, fresh_places) - ContentSum.of_some(base, hit)
+        if self.changes is not None:
+            self.changes.note(base, rows, owner[kept], fresh_places, hit[log_rows < 0])
         return rows, alone
 
     def fresh_rows(self, alone: Flags | None = None, low: int = 0) -> pa.Table:
@@ -153,6 +160,8 @@ class SortedLog:
             rows = self.rows.table.slice(self._rows_before[low])
         if self.difference is not None:
             self.difference += ContentSum.of_rows(rows)
+        if self.changes is not None:
+            self.changes.inserted(rows)
         return rows
 
 

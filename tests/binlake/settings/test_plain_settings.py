@@ -46,6 +46,8 @@ def test_topics_are_one_pattern_or_several() -> None:
         ([ENTRY | {"columns": "infer"}], {"form": "avro"}, "needs registry.url, or a schema_file"),
         ([ENTRY | {"key": []}], {}, "name its key, or set kind: append"),
         ([ENTRY], {"kind": "append", "index": {"type": "none"}}, "a table of kind append has no key"),
+        ([ENTRY], {"change_log": "data_before"}, "change_log data_before: only kind upsert of type copy_on_write"),
+        ([ENTRY], {"change_log": "all", "type": "copy_on_write"}, "change_log"),
         ([ENTRY], {"partition": {"column": "day"}}, "cannot leave its partition: take day into the key"),
     ],
 )

@@ -20,6 +20,7 @@ from hudilake.format.definition.column_names import lake_name
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.kind import TableKind
 from hudilake.format.definition.merging import NEWEST, ColumnGroup, Merging
+from hudilake.policies import ChangeLog
 
 #: The longest name of a file or directory on Linux file systems and HDFS, in bytes of UTF-8.
 MAX_NAME_BYTES = 255
@@ -78,11 +79,13 @@ class Target:
         hive_style: bool = True,
         index_fields: tuple[str, ...] = (),
         merging: Merging = NEWEST,
+        change_log: ChangeLog | None = None,
     ) -> Target:
         """The target of a table that does not exist.
 
         ``key``: lake names; empty for an append table, and for a table without a key. ``bucketing`` counts where the
-        kind has buckets. ``hive_style`` and ``index_fields`` as in ``TableConfig``.
+        kind has buckets. ``hive_style`` and ``index_fields`` as in ``TableConfig``. ``change_log`` as in
+        ``TableSettings``.
         """
         record_key, order = kind.placement.keyed(key or (ROW_FIELD,), ORDER_FIELD)
         config = TableConfig(
@@ -95,7 +98,8 @@ class Target:
             kind=kind,
             index_fields=index_fields,
         )
-        return cls(source, path, config.with_bucketing(bucketing).with_merging(merging), partition)
+        config = config.with_bucketing(bucketing).with_merging(merging).with_change_log(change_log)
+        return cls(source, path, config, partition)
 
     @cached_property
     def key(self) -> tuple[str, ...]:
@@ -244,6 +248,7 @@ def target_and_names(
         hive_style=rules.hive_style,
         index_fields=index_fields,
         merging=merging,
+        change_log=rules.change_log,
     )
     return target, names
 

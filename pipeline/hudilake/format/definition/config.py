@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from hudilake.errors import ConfigError, CorruptDataError, UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets, expressions_of, rules_of
+from hudilake.format.definition.change_logs import CHANGE_LOG, change_log_of, check_same_change_log, with_change_log
 from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata
 from hudilake.format.definition.keys import PartitionLayout
 from hudilake.format.definition.kind import (
@@ -30,7 +31,9 @@ from hudilake.format.definition.merging import MERGING_PROPERTY, NEWEST, Merging
 from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.definition.older import BASE_FORMAT, LAYOUT, META_FIELDS, PLAIN, in_words_of_9, refuse_unnamed
 from hudilake.format.definition.properties import PROPERTIES_PATH, dump_properties, load_properties
+from hudilake.format.definition.schema import check_names
 from hudilake.format.definition.supported import check_changeable, check_readable
+from hudilake.policies import ChangeLog
 from hudilake.storage.base import FileInfo, Storage, StorageNotFoundError
 
 PROPERTIES_BACKUP_PATH = ".hoodie/hoodie.properties.backup"
@@ -44,9 +47,7 @@ ORDERING_FIELDS = "hoodie.table.ordering.fields"
 _KEY_OF_WRITERS = "hoodie.datasource.write.recordkey.field"
 
 #: Properties of every table that binlake makes; the values are those of Hudi 1.2.0.
-_FORMAT = {
-    **PLAIN,
-}
+_FORMAT = {**PLAIN}
 _CONSTANT = {
     "hoodie.table.initial.version": "9",
     "hoodie.archivelog.folder": "history",
@@ -54,7 +55,7 @@ _CONSTANT = {
     "hoodie.timeline.path": "timeline",
     "hoodie.table.timeline.timezone": "UTC",
     "hoodie.datasource.write.drop.partition.columns": "false",
-    "hoodie.table.cdc.enabled": "false",
+    CHANGE_LOG: "false",
     "hoodie.table.format": "native",
     "hoodie.partition.metafile.use.base.format": "false",
     "hoodie.table.multiple.base.file.formats.enable": "false",
@@ -187,6 +188,15 @@ class TableConfig:
             return self
         extra = {key: value for key, value in self.extra.items() if key != MERGING_PROPERTY}
         return replace(self, extra=extra if stated is None else {**extra, MERGING_PROPERTY: stated})
+
+    @property
+    def change_log(self) -> ChangeLog | None:
+        """What its commits keep of each changed row (``change_logs``)."""
+        return change_log_of(self.extra)
+
+    def with_change_log(self, mode: ChangeLog | None) -> TableConfig:
+        """The same table with change logs of that mode; itself for None."""
+        return replace(self, extra=with_change_log(self.extra, mode))
 
     @property
     def is_ours(self) -> bool:
@@ -333,18 +343,7 @@ class TableConfig:
                 do_next="correct the column names in the settings",
                 table=self.name,
             )
-        if clash := sorted(name for name in names if name.startswith("_hoodie_")):
-            raise UnsupportedError(
-                f"columns {clash} have names of Hudi's meta fields",
-                do_next="map the columns to other names",
-                table=self.name,
-            )
-        if len({name.lower() for name in names}) != len(schema.names):
-            raise UnsupportedError(
-                "the names of two columns are equal, or differ only in case",
-                do_next="map one of the columns to another name",
-                table=self.name,
-            )
+        check_names(schema, self.name)
 
     def check_same_identity(self, other: TableConfig) -> None:
         """Raise ConfigError if the other config (settings, or the current file) would put rows into other files."""
@@ -359,6 +358,7 @@ class TableConfig:
                     table=self.name,
                     path=PROPERTIES_PATH,
                 )
+        check_same_change_log(self.extra, other.extra, self.name)
 
     def with_index_of(self, expected: TableConfig) -> TableConfig:
         """The same table with the index of another configuration (``TableKind.with_index_of``)."""

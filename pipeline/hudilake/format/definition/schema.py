@@ -61,6 +61,20 @@ def arrow_schema(avro_json: str) -> pa.Schema:
     return pa.schema(arrow_fields(json.loads(avro_json)))
 
 
+def check_names(schema: pa.Schema, table: str) -> None:
+    """Raise UnsupportedError for names of columns that a table cannot have together. ``table``: its name."""
+    if clash := sorted(name for name in schema.names if name.startswith("_hoodie_")):
+        raise UnsupportedError(
+            f"columns {clash} have names of Hudi's meta fields", do_next="map the columns to other names", table=table
+        )
+    if len({name.lower() for name in schema.names}) != len(schema.names):
+        raise UnsupportedError(
+            "the names of two columns are equal, or differ only in case",
+            do_next="map one of the columns to another name",
+            table=table,
+        )
+
+
 def value_schema(schema: pa.Schema) -> pa.Schema:
     """The schema without the meta fields."""
     return pa.schema([f for f in schema if f.name not in META_FIELDS])

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudilake.errors import CorruptDataError, UnsupportedError
+from hudilake.format.definition.change_logs import CHANGE_LOG, CHANGE_LOG_MODE, unwritten_change_logs
 from hudilake.format.definition.kind import (
     BUCKET_ENGINE,
     COMMIT_TIME,
@@ -121,8 +122,8 @@ _SUPPORTED: Final[Mapping[str, _Values]] = {
     _KEY_OF_WRITERS: _ANY,  # it must be the same
     _ORDERING: _ANY,
     _PRECOMBINE: _ANY,  # another name of the ordering fields
-    "hoodie.table.cdc.enabled": _read_only("true", write=("false",)),
-    "hoodie.table.cdc.supplemental.logging.mode": _ANY,
+    CHANGE_LOG: _FLAG,  # which tables have it, and in which modes: change_logs
+    CHANGE_LOG_MODE: _ANY,
     # Keys and partition paths.
     _GENERATOR: _Values((*_PLAIN, *_FORMATTED), _PLAIN, needed=True),
     _GENERATOR_CLASS: _ANY,  # it must fit the type
@@ -237,6 +238,8 @@ def check_changeable(values: Mapping[str, str]) -> None:
             raise _refused(values, name, "it does not know what this property asks of a writer")
         if known is not None and known.write is not None and value not in known.write:
             raise _refused(values, name, f"it changes only tables where this is {_one_of(known.write)}")
+    for name, why in unwritten_change_logs(values):
+        raise _refused(values, name, why)
 
 
 def _merging(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:

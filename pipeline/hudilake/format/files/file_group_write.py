@@ -36,6 +36,7 @@ from hudilake.format.files.names import (
 from hudilake.format.files.parquet_file import encode_parquet
 from hudilake.format.files.stored_rows import stored_rows
 from hudilake.format.timeline.commit_metadata import WriteStat
+from hudilake.policies import ChangeLog
 from hudilake.storage.at_once import at_once
 from hudilake.storage.base import Storage
 
@@ -51,7 +52,8 @@ class WriteContext:
     ``indexed_columns``: whose statistics the metadata table keeps; None for a table without column statistics.
     ``base_from_rows``: a new file group with at least so many upserts begins with a base file that holds them; None for
     log files only. ``states_keys``: whether results say which keys a base file gains and loses, for an index.
-    ``has_markers``: whether all log files have markers before they are written (``with_markers``).
+    ``has_markers``: whether all log files have markers before they are written (``with_markers``). ``change_log``: what
+    a change log beside a rewritten base file has; None for a table without change logs.
     """
 
     table_name: str
@@ -65,6 +67,7 @@ class WriteContext:
     base_from_rows: int | None = None
     states_keys: bool = False
     has_markers: bool = False
+    change_log: ChangeLog | None = None
 
     @property
     def file_schema(self) -> pa.Schema:
@@ -131,7 +134,8 @@ class WriteResult:
     ``keys``: what changes in the file group's keys; None where no index needs it.
     ``replaces``: of a base file, the name of the base file of the same file group before; None for the first one.
     ``num_inserts``: how many of its rows are new; None for all rows of a base file, and none of a log file.
-    ``num_updates``: of a base file, how many are changed. ``contents``: what the file shall hold.
+    ``num_updates``: of a base file, how many are changed. ``contents``: what the file shall hold. ``change_log``: the
+    name and the bytes of the change log beside a base file; None for none.
     """
 
     partition_path: str
@@ -152,6 +156,7 @@ class WriteResult:
     num_inserts: int | None = None
     num_updates: int = 0
     contents: ContentSum | None = None
+    change_log: tuple[str, int] | None = None
 
     @property
     def is_base(self) -> bool:
@@ -162,6 +167,12 @@ class WriteResult:
     def path(self) -> str:
         """The file, relative to the table's root."""
         return in_partition(self.partition_path, self.file_name)
+
+    @property
+    def paths(self) -> list[str]:
+        """The file, and its change log."""
+        log = [] if self.change_log is None else [in_partition(self.partition_path, self.change_log[0])]
+        return [self.path, *log]
 
     def stat(self, instant: str) -> WriteStat:
         """Its entry in the commit."""
@@ -177,6 +188,7 @@ class WriteResult:
                 num_inserts=self.num_upserts if self.num_inserts is None else self.num_inserts,
                 file_size=self.size_bytes,
                 prev_base_file=self.replaces,
+                change_log=tuple((path, self.change_log[1]) for path in self.paths[1:] if self.change_log is not None),
                 contents=self.contents,
             )
         return WriteStat(

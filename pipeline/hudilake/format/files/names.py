@@ -43,6 +43,20 @@ class LogFileName:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeLogName:
+    """``.<file id>_<instant>.log.<version>_<write token>.cdc``: what a commit of a copy-on-write table changed in a
+    file group, beside its base file. No reader of rows reads it."""
+
+    file_id: str
+    instant: str
+    version: int = 1
+    write_token: str = STEADY_TOKEN
+
+    def __str__(self) -> str:
+        return f".{self.file_id}_{self.instant}.log.{self.version}_{self.write_token}.cdc"
+
+
+@dataclass(frozen=True, slots=True)
 class BaseFileName:
     """``<file id>_<write token>_<instant>.<extension>``."""
 
@@ -63,6 +77,14 @@ def parse_log_name(name: str) -> LogFileName | None:
     return LogFileName(match.group(1), match.group(2), int(match.group(4)), match.group(5) or "")
 
 
+def parse_change_log_name(name: str) -> ChangeLogName | None:
+    """The parts of a change log's name; None for any other file."""
+    match = _LOG.match(name)
+    if not match or match.group(3) != "log" or not match.group(6):
+        return None
+    return ChangeLogName(match.group(1), match.group(2), int(match.group(4)), match.group(5))
+
+
 def parse_base_name(name: str) -> BaseFileName | None:
     """The parts of a base file's name; None for any other file."""
     match = _BASE.match(name)
@@ -72,6 +94,11 @@ def parse_base_name(name: str) -> BaseFileName | None:
 def parse_data_name(name: str) -> LogFileName | BaseFileName | None:
     """The parts of the name of a log or base file; None for any other file."""
     return parse_log_name(name) or parse_base_name(name)
+
+
+def parse_written_name(name: str) -> LogFileName | BaseFileName | ChangeLogName | None:
+    """The parts of the name of any file that a commit writes for a file group; None for any other file."""
+    return parse_data_name(name) or parse_change_log_name(name)
 
 
 def in_partition(partition_path: str, name: str) -> str:

@@ -24,8 +24,9 @@ class WriteStat:
 
     ``path`` is relative to the table's root; empty in an inflight file, which names file groups only. For a log file
     ``log_files`` is its name and ``log_version`` is set; for a base file both are empty and ``prev_base_file`` may name
-    the file it replaces. ``contents``: what the file shall hold; None if its writer does not say it. It is no field of
-    Hudi's: commits have the sums of all their files in the extra metadata.
+    the file it replaces. ``change_log``: what a commit changed in a base file's rows, as (path, bytes). ``contents``:
+    what the file shall hold; None if its writer does not say it. It is no field of Hudi's: commits have the sums of all
+    their files in the extra metadata.
     """
 
     partition_path: str
@@ -45,6 +46,7 @@ class WriteStat:
     total_log_blocks: int = 0
     total_log_files_compacted: int = 0
     total_log_size_compacted: int = 0
+    change_log: tuple[tuple[str, int], ...] = ()
     contents: ContentSum | None = None
 
     @property
@@ -81,6 +83,7 @@ class WriteStat:
             "totalLogReadTimeMs": 0,
             "totalLogSizeCompacted": self.total_log_size_compacted,
             "numUpdates": 0,
+            "cdcStats": dict(self.change_log) or None,
         }
 
     @classmethod
@@ -105,6 +108,7 @@ class WriteStat:
             total_log_blocks=number["totalLogBlocks"],
             total_log_files_compacted=number["totalLogFilesCompacted"],
             total_log_size_compacted=number["totalLogSizeCompacted"],
+            change_log=tuple(sorted((stat.get("cdcStats") or {}).items())),
         )
 
 

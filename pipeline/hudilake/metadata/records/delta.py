@@ -58,12 +58,14 @@ class AddedFile:
 class MetadataDelta:
     """Files added and files deleted, the latter as (partition path, bare name).
 
-    ``keys``: the record keys that get another place, or none; empty for an action that moves no row.
+    ``keys``: the record keys that get another place, or none; empty for an action that moves no row. ``listed``: files
+    that are listed and nothing more: change logs, which no reader of rows reads.
     """
 
     added: tuple[AddedFile, ...] = ()
     deleted: tuple[FileKey, ...] = ()
     keys: tuple[KeyChanges, ...] = ()
+    listed: tuple[AddedFile, ...] = ()
 
     def unordered_columns(self) -> set[str]:
         """Columns with a NaN in an added file: they cannot stay in the index.
@@ -76,7 +78,7 @@ class MetadataDelta:
 
     def partition_paths(self) -> set[str]:
         """The data partitions touched."""
-        return {file.partition_path for file in self.added} | {path for path, _ in self.deleted}
+        return {file.partition_path for file in (*self.added, *self.listed)} | {path for path, _ in self.deleted}
 
 
 @dataclass
@@ -89,7 +91,7 @@ class DeltaRecords:
     def add_listings(self, delta: MetadataDelta, new_partitions: Collection[str]) -> None:
         """Files: added files with their sizes, tombstones of deleted files; ``__all_partitions__`` if it grows."""
         listings: dict[str, dict[str, int | None]] = defaultdict(dict)
-        for file in delta.added:
+        for file in (*delta.added, *delta.listed):
             listings[partition_identifier(file.partition_path)][file.name] = file.size
         for path, name in delta.deleted:
             listings[partition_identifier(path)][name] = None

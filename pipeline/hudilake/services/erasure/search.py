@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from hudilake.commit.savepoint_record import Savepoint, savepoints
 from hudilake.errors import CorruptDataError
+from hudilake.format.definition.change_logs import refuse_change_log
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 from hudilake.format.files.base_file import read_base_file
@@ -81,6 +82,8 @@ class ErasurePlan:
 def refuse_kind(table: HudiTable) -> None:
     """Raise UnsupportedError for a table of a kind without erasure. Nothing is read or rolled back before it."""
     table.config.kind.refuse(TableOperation.ERASURE, table.config.name)
+    config = table.config
+    refuse_change_log(config.extra, config.name, "erasure", "the change log of its commit would hold the row")
 
 
 def plan_erasure(table: HudiTable, keys: Collection[str]) -> ErasurePlan:

@@ -20,7 +20,7 @@ from hudilake.format.files.column_stats import LogRanges, log_ranges
 from hudilake.format.files.data_block import decode_data_block
 from hudilake.format.files.delete_block import decode_deletes
 from hudilake.format.files.log_file import MAGIC, BlockType, Header, LogBlock, iter_blocks
-from hudilake.format.files.names import LogFileName
+from hudilake.format.files.names import BaseFileName, LogFileName
 from hudilake.format.files.parquet_file import decode_parquet
 from hudilake.services.fsck.evidence import DataFile, Evidence
 from hudilake.services.fsck.findings import Check, Finding, Severity
@@ -128,7 +128,7 @@ def read_content(storage: Storage, file: DataFile) -> FileContent:
         _damage(content, file, "the file is empty", None)
     elif isinstance(file.name, LogFileName):
         _take_log(content, file, data)
-    elif file.name.extension == "parquet":
+    elif isinstance(file.name, BaseFileName) and file.name.extension == "parquet":
         _take_base(content, file, data)
     else:
         content.described = False

@@ -22,9 +22,11 @@ from hudilake.format.digest.content_sum import NOTHING, ContentSum
 from hudilake.format.files.names import (
     TEMP_PATH,
     BaseFileName,
+    ChangeLogName,
     LogFileName,
     in_partition,
     parse_base_name,
+    parse_change_log_name,
     parse_log_name,
 )
 from hudilake.format.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
@@ -46,10 +48,10 @@ _OLD_INSTANT = re.compile(r"[0-9]{14,17}\.[a-z]+(\.(requested|inflight))?$")
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A base or log file on storage."""
+    """A base or log file, or a change log, on storage."""
 
     partition_path: str
-    name: BaseFileName | LogFileName
+    name: BaseFileName | LogFileName | ChangeLogName
     info: FileInfo
 
     @property
@@ -144,6 +146,15 @@ class Evidence:
             if name is not None:
                 files.append(DataFile(partition, name, info))
         return files
+
+    @cached_property
+    def change_logs(self) -> list[DataFile]:
+        """Every change log, by path."""
+        parts = [
+            (path.rpartition("/"), info) for path, info in sorted(self.files.items()) if not path.startswith(_HIDDEN)
+        ]
+        named = [(partition, parse_change_log_name(bare), info) for (partition, _, bare), info in parts]
+        return [DataFile(partition, name, info) for partition, name, info in named if name is not None]
 
     @cached_property
     def visible(self) -> list[DataFile]:

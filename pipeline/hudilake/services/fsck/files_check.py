@@ -35,6 +35,7 @@ def check_files(evidence: Evidence) -> Iterator[Finding]:
     for file in evidence.data_files:
         yield from _unreferenced(evidence, file, named)
     yield from _absent(evidence, named)
+    yield from _change_logs(evidence, named)
     yield from _wrong_size(evidence, named)
     yield from _unlisted_partitions(evidence)
     yield from _shared_buckets(evidence)
@@ -146,6 +147,26 @@ def _absent(evidence: Evidence, named: dict[str, WriteStat]) -> Iterator[Finding
             path,
             instant=_instant_of(stat),
             advice="restore it from a copy, or load the rows of that commit's offsets again" if lost else "none needed",
+        )
+
+
+def _change_logs(evidence: Evidence, named: dict[str, WriteStat]) -> Iterator[Finding]:
+    """Hudi's CDC query needs the change log of a commit as long as the base file that it wrote."""
+    logs = {path: (stat, size) for stat in named.values() for path, size in stat.change_log}
+    for file in evidence.change_logs:
+        yield from _unreferenced(evidence, file, {path: stat for path, (stat, _) in logs.items()})
+    for path, (stat, size) in sorted(logs.items()):
+        info = evidence.files.get(path)
+        if stat.path not in evidence.files or path in evidence.going or (info is not None and info.size == size):
+            continue
+        what = "does not exist" if info is None else f"has {info.size} bytes, it wrote {size}"
+        yield Finding(
+            Severity.ERROR,
+            Check.FILES,
+            f"a completed commit names a change log that {what}: Hudi's CDC query fails for it",
+            path,
+            instant=_instant_of(stat),
+            advice="restore it from a copy; the table's rows do not need it",
         )
 
 

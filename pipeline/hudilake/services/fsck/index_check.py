@@ -15,7 +15,14 @@ from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.definition.properties import PROPERTIES_PATH, load_properties
 from hudilake.format.files.bloom import BloomFilter
 from hudilake.format.files.column_stats import ColumnRange, LogRanges, unknown_range, widen
-from hudilake.format.files.names import LogFileName, in_partition, parse_base_name, parse_log_name
+from hudilake.format.files.names import (
+    LogFileName,
+    in_partition,
+    parse_base_name,
+    parse_data_name,
+    parse_log_name,
+    parse_written_name,
+)
 from hudilake.format.files.view import slices_of_partition
 from hudilake.format.timeline.instant import DELTA_COMMIT
 from hudilake.format.timeline.timeline import Timeline
@@ -149,8 +156,9 @@ class IndexCheck:
         if self.reader is None or not self.reader.has(MetadataPartition.FILES):
             return
         stored: dict[str, dict[str, int]] = {}
-        for file in self.evidence.visible:
-            stored.setdefault(file.partition_path, {})[str(file.name)] = file.info.size
+        for file in (*self.evidence.visible, *self.evidence.change_logs):
+            if self.evidence.timeline.is_completed(file.name.instant):
+                stored.setdefault(file.partition_path, {})[str(file.name)] = file.info.size
         indexed_paths = self.reader.partition_paths()
         for path in sorted(set(stored) - set(indexed_paths)):
             yield _rebuild("the metadata table does not know the partition: its rows are not seen", path or ".")
@@ -161,11 +169,10 @@ class IndexCheck:
     def _listing_of(self, path: str, listed: Mapping[str, int], stored: Mapping[str, int]) -> Iterator[Finding]:
         for name in sorted(stored.keys() - listed.keys()):
             if stored[name] and self._ought_to_be_listed(name):
-                yield _rebuild(
-                    "the metadata table does not list the file: its rows are not seen", in_partition(path, name)
-                )
+                what = "its rows are not seen" if parse_data_name(name) else "it is not cleaned with its base file"
+                yield _rebuild(f"the metadata table does not list the file: {what}", in_partition(path, name))
         for name in sorted(listed.keys() - stored.keys()):
-            parsed = parse_log_name(name) or parse_base_name(name)
+            parsed = parse_written_name(name)
             if in_partition(path, name) in self.evidence.going:
                 continue
             if parsed is None or self.evidence.timeline.is_completed(parsed.instant):
@@ -177,7 +184,7 @@ class IndexCheck:
 
     def _ought_to_be_listed(self, name: str) -> bool:
         """A file that no commit wrote is reported by another check, not as missing in the index."""
-        parsed = parse_log_name(name) or parse_base_name(name)
+        parsed = parse_written_name(name)
         return parsed is not None and (
             parsed.instant in self.evidence.bodies or parsed.instant in self.evidence.archived
         )

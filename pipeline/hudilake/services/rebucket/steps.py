@@ -30,6 +30,7 @@ from hudilake.commit.commit import OvertakenError
 from hudilake.commit.hashing_files import confirm_rings, write_rings
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.bucketing import Bucketing, PartitionBuckets
+from hudilake.format.definition.change_logs import refuse_change_log
 from hudilake.format.definition.consistent import ConsistentBuckets, HashingMetadata
 from hudilake.format.definition.hashing_config import hashing_config, hashing_config_path
 from hudilake.format.definition.key_change import says_key
@@ -149,6 +150,8 @@ def refuse_unmovable(table: HudiTable, name: str) -> None:
     """Raise UnsupportedError for a table whose rows have no bucket of their own. ``name``: of the table."""
     config = table.config
     config.kind.refuse(TableOperation.REBUCKET, name)
+    why = "Hudi's CDC query would take the moved rows for deleted and inserted ones"
+    refuse_change_log(config.extra, name, "rebucket", why)
     if not says_key(config):
         raise UnsupportedError(
             "the table is between two record keys, so its rows have no bucket",

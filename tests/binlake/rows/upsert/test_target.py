@@ -94,6 +94,14 @@ def test_a_table_without_a_key_cannot_be_looked_up() -> None:
         make_target(schema("id", key=()), looked_up)
 
 
+def test_change_logs_are_of_the_table_to_be_made() -> None:
+    logged = dataclasses.replace(rules(), type="copy_on_write", change_log="data_before")
+    stated = make_target(schema("id"), logged).config.properties()
+    assert stated["hoodie.table.cdc.enabled"] == "true"
+    assert stated["hoodie.table.cdc.supplemental.logging.mode"] == "DATA_BEFORE"
+    assert make_target(schema("id"), rules()).config.properties()["hoodie.table.cdc.enabled"] == "false"
+
+
 def test_a_partition_column_may_not_hide_a_column() -> None:
     with pytest.raises(UnsupportedError, match="is also a column"):
         make_target(schema("id", "at", "AT_day"), rules(PartitionSettings(column="at", transform="day", name="at_day")))

@@ -347,13 +347,20 @@ def _check_existing(properties: bytes, rules: TableRules) -> str:
     partition = (rules.partition.field,) if rules.partition else ()
     wanted = kind_of(rules)
     kind = config.kind.with_index_of(wanted)
-    expected = {"partition": partition, "hive_style": rules.hive_style, "type": wanted.type, "index": wanted.index}
-    existing = {
+    expected: dict[str, object] = {
+        "partition": partition,
+        "hive_style": rules.hive_style,
+        "type": wanted.type,
+        "index": wanted.index,
+    }
+    existing: dict[str, object] = {
         "partition": config.partition_fields,
         "hive_style": config.hive_style,
         "type": kind.type,
         "index": kind.index,
     }
+    if rules.change_log is not None:
+        expected["change_log"], existing["change_log"] = rules.change_log, config.change_log
     differing = [
         f"{k} {existing[k]} in the lake, {expected[k]} in the settings" for k in expected if existing[k] != expected[k]
     ]
