@@ -4,8 +4,9 @@ The write of a completed file may still be under way when its process dies: an o
 after the next process has looked at the timeline. There are two cases:
 
 - A commit appears after its rollback. It counts as completed, but its data files are deleted, and its commit record
-  says that its offsets are applied: a stream that believes it loses their rows. A rollback is final: writers ignore
-  such a commit when they refresh.
+  says that its offsets are applied: a stream that believes it loses their rows. A rollback is final as soon as it
+  is inflight, though its process may have died: writers ignore such a commit when they refresh, also one that they took
+  in before.
 - A compaction, clean, rollback, restore or savepoint appears after the next process has completed it. The later file
   describes what is on storage, because the next process wrote the same files again.
 
@@ -21,7 +22,7 @@ from collections.abc import Iterable
 
 from hudilake.errors import CorruptDataError
 from hudilake.format.timeline.avro_container import decode_container
-from hudilake.format.timeline.instant import REPLACE_COMMIT, ROLLBACK, WRITE_ACTIONS, Instant
+from hudilake.format.timeline.instant import REPLACE_COMMIT, ROLLBACK, WRITE_ACTIONS, Instant, State
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.storage.base import Storage, StorageNotFoundError
 
@@ -29,7 +30,8 @@ _log = logging.getLogger(__name__)
 
 
 def commits_after_rollback(storage: Storage, timeline: Timeline, among: Iterable[Instant]) -> list[Instant]:
-    """The completed writes that a completed rollback of the active timeline has taken back.
+    """The completed writes that a rollback of the active timeline has taken back: a completed one, or one that is
+    inflight, which has begun to delete their files.
 
     Args:
         storage: the table's root.
@@ -42,7 +44,8 @@ def commits_after_rollback(storage: Storage, timeline: Timeline, among: Iterable
     if not writes:
         return []
     oldest, rolled_back = min(write.requested_time for write in writes), set[str]()
-    for rollback in timeline.completed_actions({ROLLBACK}):
+    begun = [i for i in timeline.pending() if i.action == ROLLBACK and i.state is State.INFLIGHT]
+    for rollback in (*timeline.completed_actions({ROLLBACK}), *begun):
         if rollback.requested_time > oldest:
             with contextlib.suppress(CorruptDataError, StorageNotFoundError):  # fsck reports it
                 rolled_back |= rolled_back_by(storage, rollback)
@@ -69,8 +72,14 @@ def delete_late(storage: Storage, late: Iterable[Instant]) -> None:
 
 
 def rolled_back_by(storage: Storage, rollback: Instant) -> set[str]:
-    """The requested times of the instants that a completed rollback, ours or Hudi's, has taken back.
+    """The requested times of the instants that a completed rollback, ours or Hudi's, has taken back, or that the plan
+    of a pending one names.
 
     Raises CorruptDataError, StorageNotFoundError, StorageError.
     """
-    return set(decode_container(storage.read(rollback.path), rollback.path).get("commitsRollback") or ())
+    path = rollback.path if rollback.completed else rollback.in_state(State.REQUESTED).path
+    record = decode_container(storage.read(path), path)
+    if rollback.completed:
+        return set(record.get("commitsRollback") or ())
+    target = record.get("instantToRollback")
+    return {target["commitTime"]} if target else set()

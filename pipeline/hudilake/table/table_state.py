@@ -20,7 +20,7 @@ from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.definition.schema import arrow_schema, value_schema
 from hudilake.format.files.view import FileSlice, file_slices, slices_of_partition
 from hudilake.format.timeline.commit_metadata import SCHEMA_KEY
-from hudilake.format.timeline.instant import COMMIT, COMPACTION, REPLACE_COMMIT, RESTORE, Instant
+from hudilake.format.timeline.instant import COMMIT, COMPACTION, REPLACE_COMMIT, RESTORE, ROLLBACK, Instant
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.base import TableLock
 from hudilake.locking.fenced import fenced
@@ -235,7 +235,9 @@ class TableState:
             else:
                 changed = self.timeline.refresh()
             taken_back = self._behind or (not changed and self.timeline.last_completed() != last)
-            late = commits_after_rollback(self.storage, self.timeline, changed)
+            rolled_back = any(instant.action == ROLLBACK for instant in changed)
+            among = self.timeline.completed() if rolled_back else changed  # one may have been taken in before
+            late = commits_after_rollback(self.storage, self.timeline, among)
             news = self._follow(changed, late, anew=taken_back)
         self._looked_at = looked_at
         return news

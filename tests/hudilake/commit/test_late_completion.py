@@ -9,6 +9,7 @@ import pytest
 
 from hudilake.commit.rollback import RollbackPlan, files_of_instant
 from hudilake.errors import LostOwnershipError
+from hudilake.format.files.names import in_partition
 from hudilake.format.timeline.instant import CLEAN, DELTA_COMMIT, ROLLBACK, Instant, State
 from hudilake.index.open import open_index
 from hudilake.services.archival import ArchivalConfig, archive
@@ -120,6 +121,36 @@ def test_it_appears_while_the_rollback_is_pending(tmp_path: Path, state: State) 
         model.apply(FIRST)
         model.apply(SECOND)
         check(tmp_path, model)
+
+
+@pytest.mark.parametrize("known", ["before its rollback", "with its rollback"])
+def test_a_running_writer_does_not_believe_it_while_its_rollback_is_pending(tmp_path: Path, known: str) -> None:
+    """Whose process has died. The writer's next commit would record the position of rows that nobody has any more."""
+    world = template(tmp_path / "table", indexed=False)
+    dying, living = world.opened("dying"), world.opened("living")
+    instant = dying.begin()
+    completed = dying.commit(instant, write(dying, instant, SECOND), {"position": "of both"})
+    under_way = world.path / ".hoodie" / "timeline" / f"{instant}_{completed}.deltacommit"
+    body = under_way.read_bytes()
+    under_way.unlink()
+    storage, target = storage_at(world.path), Instant(instant, DELTA_COMMIT, State.INFLIGHT)
+    plan = RollbackPlan(instant, target.action, tuple(files_of_instant(storage, target)))
+    rollback = Instant(dying.clock.next(), ROLLBACK, State.REQUESTED)
+    storage.create(rollback.path, plan.to_bytes(storage.uri))
+    arrives(world.path, under_way.name, body)
+    if known == "before its rollback":
+        living.refresh()
+        assert living.extra_metadata("position") == "of both"
+    storage.create(rollback.in_state(State.INFLIGHT).path, b"")
+    for partition, name in plan.files:
+        storage.delete(in_partition(partition, name))
+    living.refresh()
+    later = living.begin()
+    living.commit(later, write(living, later, THIRD), lambda: {"position": str(living.extra_metadata("position"))})
+    assert not under_way.exists()
+    assert world.opened("next").rollback_pending() == [instant]
+    assert 9 not in {row["id"] for row in ours(world.path)}
+    assert HudiTable.open(storage).extra_metadata("position") == "None"
 
 
 def test_of_two_completed_files_of_a_clean_the_later_stays(tmp_path: Path) -> None:
