@@ -538,6 +538,8 @@ Compact(p) ==
                /\ IF S = rest THEN Set(p, "c-written") ELSE UNCHANGED ps
     /\ UNCHANGED <<inst, old, logs, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 
+\* A compaction that meets a commit that was begun before it is given up, and executed again: its process rolls back first
+\* what is a dead one's.
 CompactTake(p) ==
     /\ ps[p].pc = "c-written" /\ CanLock
     /\ LET c == ps[p].t
@@ -547,17 +549,18 @@ CompactTake(p) ==
              \/ On("inflight-check") /\ c \notin Times
              \/ On("completion-check") /\ Done(c)
           THEN Set(p, "out") /\ UNCHANGED <<inst, bases, mdt, lock, note>>
-          ELSE /\ On("older-writer") => older = {}
-               /\ IF missing /\ On("stale-plan")
-                  THEN /\ inst' = Without(inst, {c})
-                       /\ bases' = {b \in bases : b.t # c}
-                       /\ mdt' = Without(mdt, {c})
-                       /\ Go(p, "idle", Rest(p))
-                       /\ UNCHANGED <<lock, note>>
-                  ELSE /\ lock' = p
-                       /\ note' = [note EXCEPT ![c].cols = Columns(c)]
-                       /\ Go(p, "c-taken", [obs |-> Latest])
-                       /\ UNCHANGED <<inst, bases, mdt>>
+          ELSE IF older # {} /\ On("older-writer")
+          THEN Set(p, "out") /\ UNCHANGED <<inst, bases, mdt, lock, note>>
+          ELSE IF missing /\ On("stale-plan")
+          THEN /\ inst' = Without(inst, {c})
+               /\ bases' = {b \in bases : b.t # c}
+               /\ mdt' = Without(mdt, {c})
+               /\ Go(p, "idle", Rest(p))
+               /\ UNCHANGED <<lock, note>>
+          ELSE /\ lock' = p
+               /\ note' = [note EXCEPT ![c].cols = Columns(c)]
+               /\ Go(p, "c-taken", [obs |-> Latest])
+               /\ UNCHANGED <<inst, bases, mdt>>
     /\ UNCHANGED <<old, logs, marks, fly, listed, good, rolled, passed, told, left, flags>>
 
 CompactTell(p) ==
