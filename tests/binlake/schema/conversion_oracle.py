@@ -242,16 +242,19 @@ def _drawn_moment(chance: random.Random) -> str:
     return f"{day} {clock}.{chance.randrange(10**6):06d}"
 
 
-def fill(server: EmbeddedMariaDB, table: str, old: str, values: Sequence[str], copies: int) -> None:
-    """Create a table with ``copies`` columns of a type and one more that stays, and the values that the type accepts,
-    NULL among them."""
+def fill(
+    server: EmbeddedMariaDB, table: str, old: str, values: Sequence[str], copies: int, *, null: bool = True
+) -> None:
+    """Create a table with ``copies`` columns of a type and one more that stays, and the values that the type accepts;
+    NULL is among them unless ``null`` is false."""
     names = [f"c{n}" for n in range(copies + 1)]
     columns = ", ".join(f"{name} {old}" for name in names)
     table_options = "ENGINE=MyISAM CHARSET=utf8mb4"  # InnoDB has a limit of 8 kB for a row
     server.execute(f"CREATE OR REPLACE TABLE {table} (id INT PRIMARY KEY AUTO_INCREMENT, {columns}) {table_options}")
     row = ", ".join(names)
     lines = [f"INSERT IGNORE INTO {table} ({row}) VALUES ({', '.join([value] * len(names))});" for value in values]
-    lines.append(f"INSERT INTO {table} ({row}) VALUES ({', '.join(['NULL'] * len(names))});")
+    if null:
+        lines.append(f"INSERT INTO {table} ({row}) VALUES ({', '.join(['NULL'] * len(names))});")
     server.execute("SET sql_mode=''; SET NAMES utf8mb4;\n" + "\n".join(lines))
 
 
@@ -292,7 +295,7 @@ def conversions(
     kind, table = parse_type(old), f"{database}.t"
     fill(server, table, old, literals(kind, random.Random(seed)), len(news))
     [before, *_] = read(server, table, [kind] * len(news))
-    taken = _modified(server, table, [*enumerate(news)])
+    taken = modified(server, table, [*enumerate(news)])
     [now] = server.execute("SELECT UNIX_TIMESTAMP()")
     now_kinds = [parse_type(new) if n in taken else kind for n, new in enumerate(news)]
     after = read(server, table, now_kinds)
@@ -306,14 +309,14 @@ def conversions(
     ]
 
 
-def _modified(server: EmbeddedMariaDB, table: str, columns: Sequence[tuple[int, str]]) -> set[int]:
-    """Give the columns their types, all at once or else one half after the other; returns those that took them."""
+def modified(server: EmbeddedMariaDB, table: str, columns: Sequence[tuple[int, str]], mode: str = "") -> set[int]:
+    """Give the columns their types, all at once or else one half after the other; returns those that took them.
+    ``mode``: the session's ``sql_mode``."""
     try:
         clauses = ", ".join(f"MODIFY c{n} {new}" for n, new in columns)
-        server.execute(f"SET sql_mode=''; ALTER TABLE {table} {clauses}")
+        server.execute(f"SET sql_mode='{mode}'; ALTER TABLE {table} {clauses}")
     except TransientError:
         middle = len(columns) // 2
-        return (
-            _modified(server, table, columns[:middle]) | _modified(server, table, columns[middle:]) if middle else set()
-        )
+        halves = (columns[:middle], columns[middle:]) if middle else ()
+        return set[int]().union(*(modified(server, table, half, mode) for half in halves))
     return {n for n, _ in columns}

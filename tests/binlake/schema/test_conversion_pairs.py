@@ -18,7 +18,7 @@ from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, SourceTable
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType, parse_type
 from binlake.schema.rules.conversion.session import Session
-from binlake.schema.rules.conversion.undetermined import why_mode_decides
+from binlake.schema.rules.conversion.undetermined import why_mode_decides, why_zero_dates
 from binlake.schema.rules.restatement import Restatement, restate_batch
 from binlake.schema.rules.retyping import conversion
 from binlake.schema.rules.row_places import RowPlaces
@@ -107,7 +107,8 @@ def test_every_pair_of_types_is_converted_or_not_determined(befores: int) -> Non
                 assert len(found.before) == befores
                 if befores:
                     assert repr(found.before.column("a").to_pylist()) == repr(found.rows.column("a").to_pylist())
-                if undetermined is not None and column.nullable and why_mode_decides(old, new) is None:
+                computed = why_mode_decides(old, new) or why_zero_dates(old, new)
+                if undetermined is not None and column.nullable and computed is None:
                     assert found.rows.column("a").null_count == len(values)
 
 

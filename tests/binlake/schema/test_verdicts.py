@@ -10,6 +10,7 @@ import pytest
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.statements import parse_ddl
+from binlake.decode.types.mysql_types import parse_type
 from binlake.schema.rules.ddl_effects import DdlEvent, Effect
 from binlake.schema.rules.ddl_log import DdlLog
 from binlake.schema.rules.judged import KEY_OF_TABLE, KeyChange, TableSchemaState
@@ -22,10 +23,13 @@ SCHEMA = pa.schema(
     [("id", pa.decimal128(9, 2)), ("no", pa.int32()), ("name", pa.string()), ("day", pa.date32()), ("f", pa.float32())]
 )
 
+#: The source's types, as far as others with the same lake type convert otherwise.
+TYPES = {"no": parse_type("int"), "name": parse_type("varchar(60)"), "f": parse_type("float")}
+
 
 def state(key: tuple[str, ...] = ("no",), **rules: Any) -> TableSchemaState:  # noqa: ANN401 - any YAML value
     tables = TablesSettings.model_validate({"defaults": rules})
-    return TableSchemaState(SCHEMA, key, "day", tables.rules(SourceTable("db", "t")))
+    return TableSchemaState(SCHEMA, key, "day", tables.rules(SourceTable("db", "t")), types_before=lambda order: TYPES)
 
 
 def verdicts(text: str, at: TableSchemaState) -> list[str]:

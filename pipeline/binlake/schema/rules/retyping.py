@@ -6,11 +6,16 @@ import pyarrow as pa
 
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType, parse_type
-from binlake.schema.rules.conversion.declared import zerofill_width
+from binlake.schema.rules.conversion.declared import TypeGroup, kind_of, zerofill_width
 from binlake.schema.rules.conversion.lossless import keeps_values
 from binlake.schema.rules.conversion.numbers import INTEGERS
 from binlake.schema.rules.conversion.session import Session
-from binlake.schema.rules.conversion.undetermined import why_ambiguous, why_mode_decides, why_undetermined
+from binlake.schema.rules.conversion.undetermined import (
+    why_ambiguous,
+    why_mode_decides,
+    why_undetermined,
+    why_zero_dates,
+)
 from binlake.schema.rules.evolution import common_type
 from binlake.schema.rules.steps import Convert
 from binlake.schema.rules.undetermined import UndeterminedEffect
@@ -25,6 +30,7 @@ _ASSUMED = {
     pa.bool_(): "bit(1)",
 }
 _NO_IMPLICIT_DEFAULT = frozenset({"date", "datetime", "timestamp", "geometry"})
+_TEXTS = frozenset({"char", "varchar", "text"})
 #: Characters of the longest whole number, with its sign.
 _DIGITS = 20
 
@@ -35,6 +41,18 @@ def assumed_type(kind: pa.DataType) -> MysqlType | None:
         return parse_type(f"decimal({kind.precision},{kind.scale})")
     text = _ASSUMED.get(kind)
     return parse_type(text) if text is not None else None
+
+
+def _stands_for_one(kind: pa.DataType, new: MysqlType) -> bool:
+    """Whether all MySQL types with a lake type become the same values in a new type: text may be an ENUM's, which is a
+    number too, and a whole number may be a TIME's."""
+    if kind in (pa.date32(), pa.bool_()):
+        return True
+    if kind == pa.string():
+        return new.base in _TEXTS
+    if kind == pa.int32() or pa.types.is_decimal(kind):
+        return kind_of(new) in (TypeGroup.EXACT, TypeGroup.REAL)
+    return bool(pa.types.is_floating(kind) and kind_of(new) is TypeGroup.REAL and new.scale is None)
 
 
 def conversion(
@@ -66,9 +84,13 @@ def conversion(
         return Convert(column, former, session), UndeterminedEffect(column.name, why)
     alike = after == before or common_type(before, after)[0] == after
     fills = not column.nullable and (new.base not in _NO_IMPLICIT_DEFAULT or becomes_now(column, session))
-    if keeps_values(former, new) and alike and not fills and not rekeys:
+    unsure = why_ambiguous(former, new) or why_zero_dates(former, new) or why_mode_decides(former, new)
+    if becomes_now(column, session) and former.base in ("date", "datetime") and not former.dates_as_text:
+        unsure = "null becomes the time of the statement, but a date whose month or day is zero is null in the lake too"
+    if old is None and not _stands_for_one(before, new):
+        unsure = f"its former type is not known, and {former.text} is assumed"
+    if keeps_values(former, new) and alike and not fills and not rekeys and unsure is None:
         return None, None
-    unsure = why_ambiguous(former, new) or why_mode_decides(former, new)
     return Convert(column, former, session), UndeterminedEffect(column.name, unsure) if unsure is not None else None
 
 

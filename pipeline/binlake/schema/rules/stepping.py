@@ -15,7 +15,7 @@ from binlake.decode.ddl.columns import ColumnDefinition, Default
 from binlake.decode.ddl.constants import constant_of
 from binlake.decode.types.zero_dates import texts_of
 from binlake.schema.rules.conversion.columns import converted
-from binlake.schema.rules.conversion.undetermined import why_undetermined
+from binlake.schema.rules.conversion.undetermined import why_undetermined, why_zero_dates
 from binlake.schema.rules.evolution import TypeChange, common_type
 from binlake.schema.rules.retyping import becomes_now
 from binlake.schema.rules.steps import Compute, Convert, Copy, Fill, Follow, Step
@@ -106,6 +106,21 @@ def as_type(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         return pa.chunked_array([pa.nulls(len(values), kind)])
 
 
+def _in_former_type(step: Convert, present: pa.ChunkedArray) -> pa.Array:
+    """The values in the type that the column had before the statement. Raises UnsupportedError where they are no values
+    of it: what they become is not known then, and null would stand for it without a word."""
+    assert step.old is not None
+    try:
+        return present.cast(step.old.lake_type).combine_chunks()
+    except pa.ArrowException as error:
+        column, former = step.column, step.old.text or step.old.base
+        raise UnsupportedError(
+            f"column {column.name} becomes {column.type_text} and was {former}, but rows before have values that are "
+            f"no {former}: {str(error).splitlines()[0]}",
+            do_next="load the table again",
+        ) from error
+
+
 def _convert(rows: pa.Table, step: Convert, mask: Mask) -> pa.Table:
     column_index = place_of(rows, step.column.name)
     new = step.column.type
@@ -115,27 +130,35 @@ def _convert(rows: pa.Table, step: Convert, mask: Mask) -> pa.Table:
     if present.type == new.lake_type and step.old is not None and step.old.lake_type != new.lake_type:
         return rows  # read after the statement, or stored in the new type
     kind = _common(present.type, new.lake_type)
-    values = converted_values(step, present).cast(kind)
-    merged = pc.if_else(pa.array(mask), values, as_type(present, kind))
+    concerned = pa.array(mask)
+    rest = pc.if_else(concerned, pa.scalar(None, present.type), present)
+    values = converted_values(step, pc.if_else(concerned, present, pa.scalar(None, present.type))).cast(kind)
+    merged = pc.if_else(concerned, values, as_type(rest, kind))
     return rows.set_column(column_index, rows.schema.field(column_index).with_type(kind), merged)
+
+
+def is_null(step: Convert) -> bool:
+    """Whether rows from before the statement hold null, as no value's new form is determined."""
+    new = step.column.type
+    return new is None or step.old is None or why_undetermined(step.old, new, step.session) is not None
 
 
 def converted_values(step: Convert, present: pa.ChunkedArray) -> pa.Array:
     """The values as the statement makes them; null where that is not determined, also for NOT NULL."""
     new = step.column.type
     assert new is not None
-    known = step.old is not None and why_undetermined(step.old, new, step.session) is None
-    if step.old is None or not known:
+    if step.old is None or is_null(step):
         return pa.nulls(len(present), new.lake_type)
-    before = as_type(present, step.old.lake_type)
-    before = before.combine_chunks()
+    before = _in_former_type(step, present)
     values = converted(step.old, new, before, step.session)
     if becomes_now(step.column, step.session):
         now = pa.scalar(step.session.seconds, pa.int64()).cast(pa.timestamp("s")).cast(pa.timestamp("us"))
         if pa.types.is_string(values.type):
             now = texts_of(pa.array([now]))[0]
         return pc.if_else(before.is_null(), now.cast(values.type), values)
-    return _without_nulls(values, step.column)
+    if why_zero_dates(step.old, new) is not None:
+        return values  # null stands for NULL and for dates that no calendar has
+    return _without_nulls(values, before.is_null(), step.column)
 
 
 def _compute(rows: pa.Table, step: Compute, mask: Mask) -> pa.Table:
@@ -185,15 +208,20 @@ def sent_otherwise(rows: pa.Table, step: Compute) -> str | None:
     )
 
 
-def _without_nulls(values: pa.Array, column: ColumnDefinition) -> pa.Array:
-    """NOT NULL: a null becomes the type's own default. A date stays null, as the zero date is null in the lake."""
+def _without_nulls(values: pa.Array, were_null: pa.Array, column: ColumnDefinition) -> pa.Array:
+    """NOT NULL: what was null becomes the type's zero, not the column's default. A date stays null, as the zero date is
+    null in the lake; so does a value whose new form is not known."""
     if column.nullable or not values.null_count:
         return values
-    try:
-        implicit = _constant(replace(column, default=Default.NONE, literal=None))
-    except UnsupportedError:
-        return values
-    return values.fill_null(implicit)
+    assert column.type is not None
+    if column.type.base == "enum":  # the error value, which no option is
+        zero = pa.scalar("", values.type)
+    else:
+        try:
+            zero = _constant(replace(column, default=Default.NONE, literal=None))
+        except UnsupportedError:
+            return values
+    return pc.if_else(were_null, zero, values)
 
 
 def _copy(rows: pa.Table, original: pa.Table, step: Copy, sure: Mask, unsure: Mask) -> pa.Table:

@@ -25,7 +25,7 @@ from binlake.schema.rules.judged import (
     why_left_out,
 )
 from binlake.schema.rules.retyping import conversion, is_rewritten, keeps_key_texts, takes_key_texts
-from binlake.schema.rules.stepping import copied_type
+from binlake.schema.rules.stepping import copied_type, is_null
 from binlake.schema.rules.steps import Compute, Convert, Copy, Fill, Follow
 from binlake.schema.rules.time_defaults import is_time
 from binlake.schema.rules.undetermined import WHOLE_ROWS, UndeterminedEffect
@@ -229,7 +229,8 @@ def _convert(
         say(judged, ClauseVerdict.CONVERT, f"{what}: rows before are converted")
     else:
         judged.undetermined.append(undetermined)
-        say(judged, ClauseVerdict.CONVERT, f"{what}: rows before hold null, {undetermined}")
+        fate = "hold null" if is_null(step) else "are converted"
+        say(judged, ClauseVerdict.CONVERT, f"{what}: rows before {fate}, {undetermined}")
     return True
 
 
@@ -280,4 +281,5 @@ def copy_column(
     say(judged, ClauseVerdict.COPY, f"{what}: rows before get {clause.new} from {clause.old}")
     if undetermined is not None:
         judged.undetermined.append(undetermined)
-        say(judged, ClauseVerdict.CONVERT, f"{clause.new} is null in rows before, {undetermined}")
+        fate = "null" if step is None or is_null(step) else "converted"
+        say(judged, ClauseVerdict.CONVERT, f"{clause.new} is {fate} in rows before, {undetermined}")

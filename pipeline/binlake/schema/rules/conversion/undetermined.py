@@ -9,6 +9,7 @@ from binlake.schema.rules.conversion.session import Session
 #: What takes the number of an ENUM's member.
 _NUMBERED = (TypeGroup.EXACT, TypeGroup.REAL, TypeGroup.MOMENT)
 _TEXTS = frozenset({"char", "varchar", "text"})
+_DATES = frozenset({"date", "datetime", "timestamp"})
 #: Types with a fraction of a second.
 _CLOCKS = frozenset({"datetime", "timestamp", "time"})
 
@@ -48,6 +49,14 @@ def why_ambiguous(old: MysqlType, new: MysqlType) -> str | None:
     if new.dates_as_text and kind_of(old) is not TypeGroup.MOMENT:
         return "what is no date becomes a date whose month or day is zero, as sql_mode decides"
     return None
+
+
+def why_zero_dates(old: MysqlType, new: MysqlType) -> str | None:
+    """Why dates that no calendar has may have become something else than null, which they are in the lake; None if they
+    are null in the new type too, or the lake has dates as text."""
+    if old.base not in _DATES or old.dates_as_text or new.base in _DATES:
+        return None
+    return "a date whose month or day is zero is null in the lake, and at the source it becomes another value"
 
 
 def why_mode_decides(old: MysqlType, new: MysqlType) -> str | None:
