@@ -47,6 +47,21 @@ def check_expression(text: str, new: MysqlType | None, schema: pa.Schema, types:
     _evaluate(tree, values, text)
 
 
+def why_open(text: str, new: MysqlType | None, types: Mapping[str, MysqlType]) -> str | None:
+    """Why rows may have another value than is computed: a date whose month or day is zero is null in the lake, and its
+    YEAR or its text at the source is none. None if no such date has a say. ``new``, ``types``: as ``check_expression``.
+    """
+    tree = _translated(text)
+    dates = sorted({n.name for n in tree.find_all(exp.Column) if _is_date(types.get(n.name.lower()))})
+    if not dates or (_is_date(new) and tree.find(exp.Year, exp.Month, exp.Day, exp.DayOfMonth) is None):
+        return None
+    return f"{', '.join(dates)} may have dates whose month or day is zero, null in the lake"
+
+
+def _is_date(kind: MysqlType | None) -> bool:
+    return kind is not None and kind.base in ("date", "datetime", "timestamp") and not kind.dates_as_text
+
+
 def computed(text: str, new: MysqlType, rows: pa.Table, session: Session) -> pa.Array:
     """The values of a column that is defined by a MySQL expression over the other columns of its row.
 

@@ -168,11 +168,13 @@ def computes(column: ColumnDefinition, order: int, state: TableSchemaState, judg
     an expression that cannot be computed."""
     if not column.expression or is_time(column):
         return False
-    from binlake.schema.rules.generated import check_expression  # needs an SQL engine
+    from binlake.schema.rules.generated import check_expression, why_open  # needs an SQL engine
 
     types = {**state.types_before(order), **state.types}
     check_expression(column.expression, column.type, state.schema, types)
     judged.steps.append(Compute(column, column.expression, state.session))
+    why = why_open(column.expression, column.type, types)
+    judged.undetermined += [UndeterminedEffect(column.name, why)] if why is not None else []
     return True
 
 
