@@ -1,12 +1,14 @@
 """The layout of dumps of change events: directories by table or topic and by hour or day (UTC), from a template.
 
 Files are found by listing the directories of the requested hours only. The directories above them are listed only when
-all hours are requested.
+all hours are requested. Programs write a month, a day or an hour below ten with a zero before it (``hour=05``) or
+without (Hive's dynamic partitions of a number): both are found.
 """
 
 from __future__ import annotations
 
 import calendar
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,13 +23,15 @@ from hudilake.storage.paths import join
 
 _PARALLEL_LISTINGS = 8
 _PATTERNS: Mapping[str, str] = {
-    "date": r"\d{4}-\d{2}-\d{2}",
+    "date": r"\d{4}-\d{1,2}-\d{1,2}",
     "year": r"\d{4}",
-    "month": r"\d{2}",
-    "day": r"\d{2}",
-    "hour": r"\d{2}",
+    "month": r"\d{1,2}",
+    "day": r"\d{1,2}",
+    "hour": r"\d{1,2}",
 }
-_TIME = frozenset(_PATTERNS)
+#: Between two numbers nothing tells where one ends.
+_JOINED = "}{"
+_PADDED = {key: pattern.replace("{1,2}", "{2}") for key, pattern in _PATTERNS.items()}
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 #: Prefixes of temporary files by the conventions of Hadoop and Spark.
 _HIDDEN = ("_", ".")
@@ -163,7 +167,8 @@ class _Walk:
         part = self.parts[depth]
         asked = set(_PLACEHOLDER.findall(part))
         if asked <= names.keys():
-            yield from self.below(join(prefix, part.format(**names)), depth + 1, names)
+            for spelled in _spelled(part, names):
+                yield from self.below(join(prefix, spelled), depth + 1, names)
             return
         pattern = _regex(part, names)
         for name in self.storage.list_dirs(prefix):
@@ -176,6 +181,7 @@ class _Walk:
 
 
 def _regex(part: str, names: Mapping[str, str]) -> re.Pattern[str]:
+    patterns = _PADDED if _JOINED in part else _PATTERNS
     pieces, offset, seen = [], 0, set[str]()
     for placeholder in _PLACEHOLDER.finditer(part):
         name = placeholder[1]
@@ -185,7 +191,7 @@ def _regex(part: str, names: Mapping[str, str]) -> re.Pattern[str]:
         elif name in seen:
             pieces.append(f"(?P={name})")
         else:
-            pieces.append(f"(?P<{name}>{_PATTERNS.get(name, '.+?')})")
+            pieces.append(f"(?P<{name}>{patterns.get(name, '.+?')})")
             seen.add(name)
         offset = placeholder.end()
     return re.compile("".join((*pieces, re.escape(part[offset:]))))
@@ -219,6 +225,16 @@ def times(hour: int) -> dict[str, str]:
         "day": f"{moment:%d}",
         "hour": f"{moment:%H}",
     }
+
+
+def _spelled(part: str, names: Mapping[str, str]) -> list[str]:
+    """The names that a directory may have: the numbers of a time with zeros before them, or without."""
+    if _JOINED in part:
+        return [part.format(**names)]
+    asked = [name for name in dict.fromkeys(_PLACEHOLDER.findall(part)) if name in _PATTERNS]
+    forms = [(names[name], "-".join(str(int(number)) for number in names[name].split("-"))) for name in asked]
+    chosen = itertools.product(*forms)
+    return list(dict.fromkeys(part.format(**{**names, **dict(zip(asked, one, strict=True))}) for one in chosen))
 
 
 def hour_text(hour: int, step: int = 1) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -62,8 +63,35 @@ def test_only_the_hours_asked_for_are_listed(tmp_path: Path) -> None:
     found = layout.find(store, Window(FIRST + 7, FIRST + 8))
     assert len(found) == len({DumpLayout(HOURLY[0]).directory(t, FIRST) for t in TOPICS})
     listed = [path for method, path in store.fate.calls if method == "list"]
-    assert {p.partition("/")[2] for p in listed} == {"dt=2026-11-22/hour=03"}
+    assert {p.partition("/")[2] for p in listed} == {"dt=2026-11-22/hour=03", "dt=2026-11-22/hour=3"}
     assert [c for c in store.fate.calls if c[0] != "list"] == [("list_dirs", "")]
+
+
+@pytest.mark.parametrize("template", HOURLY)
+def test_numbers_without_zeros_are_found_beside_those_with_them(tmp_path: Path, template: str) -> None:
+    """Hive and Spark write ``hour=5`` for a column that is a number."""
+    layout, first = DumpLayout(template), int(datetime(2026, 9, 30, 20, tzinfo=UTC).timestamp()) // 3600
+    store, written = open_storage(str(tmp_path), {"fsync": "false"}), dict[str, int]()
+    for hour in range(first, first + HOURS):
+        padded = f"{layout.directory(TOPICS[0], hour)}/{NAMES[layout.pattern]}"
+        for path in {padded, re.sub(r"(?<=\D)0(?=\d)", "", padded), re.sub(r"(?<=[/=T])0(?=\d)", "", padded)}:
+            store.write(path, b"x")
+            written[path] = hour
+    assert len(written) > HOURS
+    assert {f.path: f.hour for f in layout.find(store, Window())} == written
+    for hour in range(first - 1, first + HOURS + 1):
+        window = Window(hour, hour + 1)
+        assert [f.path for f in layout.find(store, window)] == sorted(p for p, h in written.items() if h == hour)
+
+
+def test_numbers_that_nothing_parts_have_their_zeros(tmp_path: Path) -> None:
+    """``2026111`` is two days."""
+    store = open_storage(str(tmp_path), {"fsync": "false"})
+    for path in ("2026111/t/f", "20261101/t/f", "20260111/t/f"):
+        store.write(path, b"x")
+    layout, day = DumpLayout(DAILY[1]), int(datetime(2026, 11, 1, tzinfo=UTC).timestamp()) // 3600
+    assert [f.path for f in layout.find(store, Window())] == ["20260111/t/f", "20261101/t/f"]
+    assert [f.path for f in layout.find(store, Window(day, day + 24))] == ["20261101/t/f"]
 
 
 def test_tables_are_told_by_paths(tmp_path: Path) -> None:
@@ -80,7 +108,7 @@ def test_half_a_day_of_a_layout_by_day_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_no_time_is_passed_over(tmp_path: Path) -> None:
     store = open_storage(str(tmp_path), {"fsync": "false"})
-    for path in ("a.b/dt=2026-13-41/hour=05/f", "a.b/dt=2026-11-21/hour=5/f", "a.b/dt=x/hour=05/f", "b/f"):
+    for path in ("a.b/dt=2026-13-41/hour=05/f", "a.b/dt=2026-11-21/hour=005/f", "a.b/dt=x/hour=05/f", "b/f"):
         store.write(path, b"x")
     store.write("a.b/dt=2026-11-21/hour=05/f", b"x")
     found = DumpLayout("{database}.{table}/dt={date}/hour={hour}/*").find(store, Window())
