@@ -47,9 +47,11 @@ class ModifyColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangeKey:
-    """The primary key is dropped or replaced. ``columns``: those of the new key, empty for none."""
+    """The primary key is dropped or replaced. ``columns``: those of the new key, empty for none. ``by_index``: whether
+    it is no primary key, but a unique index that takes its place."""
 
     columns: tuple[str, ...]
+    by_index: bool = False
 
 
 @dataclass(frozen=True, slots=True)

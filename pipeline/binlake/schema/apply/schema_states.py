@@ -12,22 +12,21 @@ from typing import Protocol
 import pyarrow as pa
 
 from binlake.decode.changes import SourceTable, ZeroDates
-from binlake.decode.ddl.clauses import AddColumn, in_lake_form
 from binlake.decode.ddl.foreign_keys import Cascade
-from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.schemas.schemas import SchemaVersion
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.decode.types.zero_dates import lake_form
 from binlake.rows.upsert.target import key_columns, merging_of
 from binlake.schema.rules.conversion.session import Session
+from binlake.schema.rules.created import CreatedDefinition
 from binlake.schema.rules.ddl_effects import DdlHistory
 from binlake.schema.rules.ddl_log import DdlLog
 from binlake.schema.rules.definitions import DefinitionHistory
 from binlake.schema.rules.entries import DdlEntry
-from binlake.schema.rules.generated_columns import Generated, GeneratedHistory, columns_of
+from binlake.schema.rules.generated_columns import GeneratedHistory
 from binlake.schema.rules.judged import TableSchemaState
-from binlake.schema.rules.key_indexes import KeyIndexes, KeyIndexHistory, indexes_of
-from binlake.schema.rules.partitions.known import KnownPartitions, PartitioningPeriod
+from binlake.schema.rules.key_indexes import KeyIndexHistory
+from binlake.schema.rules.partitions.known import KnownPartitions
 from binlake.schema.rules.undetermined import UndeterminedEffect, undetermined_by
 from binlake.settings import Settings, TableRules
 from binlake.settings.fanout import ShardRule
@@ -109,29 +108,13 @@ class SchemaStates:
             columns = versions[place - 1].columns if place else ()
             return {name.lower(): lake_form(kind, self._zero_dates) for name, kind in columns or ()}
 
-        def created_before(order: int) -> SchemaVersion | None:
-            return next((v for v in reversed(described) if v.created and v.since < order), None)
-
-        def defined_before(order: int) -> PartitioningPeriod | None:
-            made = created_before(order)
-            clauses = [c for c in made.defined if isinstance(c, ChangePartitions)] if made else []
-            return PartitioningPeriod(made.since, clauses[0].defined if clauses else None) if made else None
-
-        def generated_before(order: int) -> tuple[int, Generated] | None:
-            made = created_before(order)
-            added = (c for c in made.defined if isinstance(c, AddColumn)) if made else ()
-            return (made.since, columns_of(in_lake_form(added, self._zero_dates))) if made else None
-
-        def indexes_before(order: int) -> tuple[int, KeyIndexes] | None:
-            made = created_before(order)
-            return (made.since, indexes_of(made.defined, made.key)) if made else None
-
         rule = state.rules.columns
         state.definitions = DefinitionHistory(rule.keeps if rule is not None else lambda name: True, types_before)
         state.types_before = types_before
-        state.generated = GeneratedHistory(generated_before)
-        state.indexes = KeyIndexHistory(indexes_before)
-        state.partitions = KnownPartitions(defined_before)
+        created = CreatedDefinition(described, self._zero_dates)
+        state.generated = GeneratedHistory(created.generated)
+        state.indexes = KeyIndexHistory(created.indexes)
+        state.partitions = KnownPartitions(created.partitions)
         state.zero_dates = self._zero_dates
         state.session = Session(self._settings.source.time_zone)
 

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.clauses import EVERY_TABLE, Action, AddColumn, ChangeKey, Clause, TableEffect
-from binlake.decode.ddl.columns import ColumnDefinition
+from binlake.decode.ddl.clauses import EVERY_TABLE, Action, Clause, TableEffect
 from binlake.decode.ddl.row_statements import changes_rows
 from binlake.decode.schemas.schemas import SchemaVersion
+from binlake.schema.rules.created import taken_over
 from binlake.schema.rules.ddl_effects import DatedName, DdlEvent, DdlHistory, Effect, TableEnd, VersionsOf
 from binlake.schema.rules.plan import Name, name_at
 from binlake.schema.rules.shadows import (
@@ -263,8 +263,10 @@ class HistoryBuilder:
                 known += [v for v in versions if v.columns and v.since < event.order][-1:]
         if not known:
             return ()
-        columns = [AddColumn(ColumnDefinition(name, kind.text, kind)) for name, kind in known[0].columns]
-        return (*columns, ChangeKey(known[0].key))
+        model = self.history.identity(ddl.like, event.order).identity if ddl.like is not None else None
+        versions = self.history.versions(model, self.versions_of) if model is not None else ()
+        effects = self.history.effects.get(model, ()) if model is not None else ()
+        return taken_over(known[0], versions, effects, event.order)
 
     def _leave_open(self, event: DdlEvent, written: Iterable[TableEffect], databases: Sequence[str]) -> None:
         """Effects on tables of one of several databases: none of the tables that they may be about goes on."""

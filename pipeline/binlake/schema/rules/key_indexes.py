@@ -38,7 +38,7 @@ class KeyIndexes:
         has_primary, unique = self.has_primary, dict(self.unique)
         for clause in sorted(clauses, key=lambda one: not isinstance(one, DropIndex | RenameColumn)):
             if isinstance(clause, ChangeKey):
-                has_primary = bool(clause.columns)
+                has_primary = bool(clause.columns) and not clause.by_index
             elif isinstance(clause, AddUnique):
                 unique[clause.name.lower()] = frozenset(map(_column, clause.columns))
             elif isinstance(clause, DropIndex):

@@ -1,0 +1,84 @@
+"""What CREATE TABLE has defined beside columns: partitions, generated columns, unique indexes. CREATE TABLE ... LIKE
+takes them over from its model, as the model has them by then, and its text names none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from binlake.decode.changes import ZeroDates
+from binlake.decode.ddl.clauses import Action, AddColumn, AddUnique, ChangeKey, Clause, in_lake_form
+from binlake.decode.ddl.columns import ColumnDefinition
+from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction
+from binlake.decode.schemas.schemas import SchemaVersion
+from binlake.schema.rules.ddl_effects import Effect
+from binlake.schema.rules.generated_columns import Generated, GeneratedHistory, columns_of
+from binlake.schema.rules.key_indexes import KeyIndexes, KeyIndexHistory, indexes_of
+from binlake.schema.rules.partitions.known import KnownPartitions, PartitioningPeriod
+
+
+@dataclass(frozen=True)
+class CreatedDefinition:
+    """What the newest CREATE TABLE before a statement has defined, by the source's definitions; None where they tell no
+    CREATE TABLE.
+
+    Args:
+        versions: the table's definitions, ascending by ordering value.
+        zero_dates: how the lake has dates; None for types as the source has them.
+    """
+
+    versions: Sequence[SchemaVersion]
+    zero_dates: ZeroDates | None = None
+
+    def before(self, order: int) -> SchemaVersion | None:
+        """The definition that CREATE TABLE gave."""
+        return next((v for v in reversed(self.versions) if v.created and v.since < order), None)
+
+    def partitions(self, order: int) -> PartitioningPeriod | None:
+        """Its partitions."""
+        made = self.before(order)
+        clauses = [c for c in made.defined if isinstance(c, ChangePartitions)] if made else []
+        return PartitioningPeriod(made.since, clauses[0].defined if clauses else None) if made else None
+
+    def generated(self, order: int) -> tuple[int, Generated] | None:
+        """Its generated columns."""
+        made = self.before(order)
+        added = [c for c in made.defined if isinstance(c, AddColumn)] if made else []
+        if made is None:
+            return None
+        return made.since, columns_of(added if self.zero_dates is None else in_lake_form(added, self.zero_dates))
+
+    def indexes(self, order: int) -> tuple[int, KeyIndexes] | None:
+        """Its indexes."""
+        made = self.before(order)
+        return (made.since, indexes_of(made.defined, made.key)) if made else None
+
+
+def taken_over(
+    definition: SchemaVersion, model: Sequence[SchemaVersion], effects: Iterable[Effect], order: int
+) -> tuple[Clause, ...]:
+    """The clauses that would define a table as CREATE TABLE ... LIKE does.
+
+    Args:
+        definition: its columns and its key.
+        model, effects: the definitions of the model, and the statements about it.
+        order: the statement's ordering value.
+    """
+    created = CreatedDefinition(model)
+    partitions, generated = KnownPartitions(created.partitions), GeneratedHistory(created.generated)
+    indexes = KeyIndexHistory(created.indexes)
+    for effect in effects:
+        if effect.event.order < order and effect.action in (Action.CREATE, Action.ALTER):
+            for known in (partitions, generated, indexes):
+                known.note(effect.event.order, effect.action, effect.clauses)
+    computed, parts, held = generated.before(order), partitions.before(order), indexes.before(order)
+    clauses: list[Clause] = [
+        AddColumn(computed.get(name.lower()) or ColumnDefinition(name, kind.text, kind))
+        for name, kind in definition.columns
+    ]
+    clauses.append(ChangeKey(definition.key, by_index=held is not None and not held.has_primary))
+    clauses += [AddUnique(name, tuple(sorted(columns))) for name, columns in (held.unique if held else {}).items()]
+    if parts is not None and parts.partitioning is not None:
+        clauses.append(ChangePartitions(PartitionAction.DEFINE, defined=parts.partitioning))
+    return tuple(clauses)

@@ -1,0 +1,13 @@
+CREATE TABLE m (id INT PRIMARY KEY, x DECIMAL(6,2), g DECIMAL(8,2) AS (x * 2) STORED);
+INSERT INTO m (id, x) VALUES (1,1.25),(2,2.75);
+
+-- the connector takes its snapshot here
+
+CREATE TABLE t LIKE m;
+INSERT INTO t (id, x) VALUES (1,1.25),(2,2.75),(3,3.5);
+ALTER TABLE t MODIFY x INT;
+INSERT INTO t (id, x) VALUES (4,4);
+ALTER TABLE m ADD COLUMN h DECIMAL(8,2) AS (x + 1) STORED;
+CREATE TABLE u LIKE m;
+INSERT INTO u (id, x) VALUES (1,1.25),(2,2.75);
+ALTER TABLE u MODIFY x INT;
