@@ -99,7 +99,8 @@ def shared_keys(table: pa.Table, key_fields: Sequence[str], nullable: Collection
     rows = np.flatnonzero(separated & ~shared)
     if len(texts) > 1 and len(rows):
         keys = record_keys(table.select(key_fields).take(pa.array(rows)), key_fields)
-        shared[rows] = _read_in_two_ways(keys, key_fields, texts)
+        forms = [_spelling(table.schema.field(name).type) for name in key_fields]
+        shared[rows] = _read_in_two_ways(keys, key_fields, forms)
     return shared
 
 
@@ -124,20 +125,28 @@ def _holds(mask: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     return np.asarray(pc.fill_null(mask, fill_value=False).to_numpy(), dtype=np.bool_)
 
 
-def _read_in_two_ways(keys: pa.Array, key_fields: Sequence[str], texts: Sequence[int]) -> npt.NDArray[np.bool_]:
+def _spelling(kind: pa.DataType) -> str | None:
+    """A pattern of a field's values in a key of several, null among them; None for texts, which may be anything."""
+    if _is_text(kind):
+        return None
+    return f"-?[0-9]+|{NULL_KEY_PART}" if pa.types.is_integer(kind) else r"[^,:\s]*"
+
+
+def _read_in_two_ways(keys: pa.Array, key_fields: Sequence[str], forms: Sequence[str | None]) -> npt.NDArray[np.bool_]:
     """Whether n record keys are those of several values, bool of n: the reading with the shortest texts is not the one
-    with the longest. ``texts``: the numbers of the fields that are texts; the others hold no separator."""
+    with the longest. ``forms``: ``_spelling`` of each field; none has a separator."""
     readings = []
-    for text in (".*?", ".*"):
+    for text in (".+?", ".+"):  # none is empty: that is spelled __empty__
         parts = [
-            f"{re.escape(name)}:" + (f"(?P<v{number}>{text})" if number in texts else "[^,:]*")
-            for number, name in enumerate(key_fields)
+            f"{re.escape(name)}:(?P<v{number}>{text if form is None else form})"
+            for number, (name, form) in enumerate(zip(key_fields, forms, strict=True))
         ]
         readings.append(pc.extract_regex(keys, pattern=f"(?s)^{','.join(parts)}$"))
     differ = np.zeros(len(keys), dtype=np.bool_)
-    for number in texts:
-        shortest, longest = (pc.struct_field(reading, f"v{number}") for reading in readings)
-        differ |= np.asarray(pc.not_equal(shortest, longest).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    for number, form in enumerate(forms):
+        if form is None:
+            shortest, longest = (pc.struct_field(reading, f"v{number}") for reading in readings)
+            differ |= np.asarray(pc.not_equal(shortest, longest).to_numpy(zero_copy_only=False), dtype=np.bool_)
     return differ
 
 

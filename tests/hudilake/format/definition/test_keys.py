@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hudilake.errors import UnsupportedError
@@ -125,6 +125,8 @@ def values_of(name: str, text: str) -> list[object]:
     return [*null, *([text] if text else []), *([""] if text == "__empty__" else [])]
 
 
+@example(("1", None, ",a:", ""), ["b", "c", "a", "d"], 3)
+@example((None, None, "1", "1,b:1\n,c:"), ["d", "b", "c", "a"], 3)
 @given(KEY_ROW, st.permutations("abcd"), st.integers(2, 4))
 def test_of_the_values_with_one_record_key_one_is_taken_at_most(row: Values, order: list[str], width: int) -> None:
     columns = order[:width]
