@@ -47,10 +47,10 @@ class DdlLog:
         first = bisect.bisect_right(self.events, after, key=lambda known: known.order)
         last = bisect.bisect_right(self.events, until, key=lambda known: known.order)
         return any(
-            table in (in_database(part, event.database).source, in_database(part, event.database).to)
+            table in (part.source, part.to)
             for event in self.events[first:last]
             if not event.by_rows
-            for part in _parsed(event.text, UNWRITTEN)
+            for part in (in_database(written, event.database) for written in _parsed(event.text, UNWRITTEN))
         )
 
     def history(

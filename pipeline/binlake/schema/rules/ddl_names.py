@@ -258,15 +258,15 @@ class HistoryBuilder:
         until = next((order for order in self.made.get(ddl.source, ()) if order > event.order), None)
         mine = [v for v in self.versions_of(ddl.source) if v.columns]
         known = [v for v in mine if v.since >= event.order and (until is None or v.since < until)][:1]
+        model_versions = self._versions(ddl.like, event) if ddl.like is not None else ()
         if ddl.like is not None:
-            for versions in (self._versions(ddl.like, event), mine):
+            for versions in (model_versions, mine):
                 known += [v for v in versions if v.columns and v.since < event.order][-1:]
         if not known:
             return ()
         model = self.history.identity(ddl.like, event.order).identity if ddl.like is not None else None
-        versions = self.history.versions(model, self.versions_of) if model is not None else ()
         effects = self.history.effects.get(model, ()) if model is not None else ()
-        return taken_over(known[0], versions, effects, event.order)
+        return taken_over(known[0], model_versions, effects, event.order)
 
     def _leave_open(self, event: DdlEvent, written: Iterable[TableEffect], databases: Sequence[str]) -> None:
         """Effects on tables of one of several databases: none of the tables that they may be about goes on."""

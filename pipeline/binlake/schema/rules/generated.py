@@ -21,6 +21,7 @@ from sqlglot.errors import SqlglotError
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.columns import converted
 from binlake.schema.rules.conversion.session import Session
+from binlake.schema.rules.conversion.undetermined import lacks_zero_dates
 from binlake.schema.rules.expression_kinds import LISTED, RESULTS, Kind, Kinds, NotListedError
 from binlake.schema.rules.retyping import assumed_type
 from hudilake.errors import UnsupportedError
@@ -59,7 +60,7 @@ def why_open(text: str, new: MysqlType | None, types: Mapping[str, MysqlType]) -
 
 
 def _is_date(kind: MysqlType | None) -> bool:
-    return kind is not None and kind.base in ("date", "datetime", "timestamp") and not kind.dates_as_text
+    return kind is not None and lacks_zero_dates(kind)
 
 
 def computed(text: str, new: MysqlType, rows: pa.Table, session: Session) -> pa.Array:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from hudilake.format.definition.schema import RECORD_KEY_FIELD, avro_schema
 from hudilake.format.files.log_file import BlockType, Header, encode_block
 from hudilake.format.files.log_rows import Longs
+from hudilake.format.files.varint import write_varint
 from hudilake.policies import ChangeLog
 
 _INT = struct.Struct(">i")
@@ -181,12 +182,7 @@ class _Encoder:
 def _text(value: str) -> bytes:
     """An Avro string."""
     data = value.encode()
-    length, parts = len(data) << 1, bytearray()
-    while length > 0x7F:
-        parts.append((length & 0x7F) | 0x80)
-        length >>= 7
-    parts.append(length)
-    return bytes(parts) + data
+    return write_varint(len(data) << 1) + data
 
 
 def _stored_as(kind: pa.DataType) -> pa.DataType:

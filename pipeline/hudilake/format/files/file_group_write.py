@@ -188,7 +188,7 @@ class WriteResult:
                 num_inserts=self.num_upserts if self.num_inserts is None else self.num_inserts,
                 file_size=self.size_bytes,
                 prev_base_file=self.replaces,
-                change_log=tuple((path, self.change_log[1]) for path in self.paths[1:] if self.change_log is not None),
+                change_log=() if self.change_log is None else ((self.paths[1], self.change_log[1]),),
                 contents=self.contents,
             )
         return WriteStat(

@@ -51,10 +51,15 @@ def why_ambiguous(old: MysqlType, new: MysqlType) -> str | None:
     return None
 
 
+def lacks_zero_dates(kind: MysqlType) -> bool:
+    """Whether the lake has null for the type's dates that no calendar has."""
+    return kind.base in _DATES and not kind.dates_as_text
+
+
 def why_zero_dates(old: MysqlType, new: MysqlType) -> str | None:
     """Why dates that no calendar has may have become something else than null, which they are in the lake; None if they
     are null in the new type too, or the lake has dates as text."""
-    if old.base not in _DATES or old.dates_as_text or new.base in _DATES:
+    if not lacks_zero_dates(old) or new.base in _DATES:
         return None
     return "a date whose month or day is zero is null in the lake, and at the source it becomes another value"
 
