@@ -132,6 +132,37 @@ def test_values_that_are_none_of_the_former_type_are_refused(old: str, values: p
         convert(values, old, new)
 
 
+@pytest.mark.parametrize(
+    ("former", "wide"),
+    [
+        (pa.array([-5, 101010, None], pa.int32()), pa.int64()),
+        (pa.array([1.25, 2.55, None], pa.float32()), pa.float64()),
+        (pa.array(["-3.50", "7.25", None]).cast(pa.decimal128(10, 2)), pa.decimal128(14, 4)),
+    ],
+)
+@pytest.mark.parametrize("new", ["INT UNSIGNED", "TIME", "BIT(40)", "DOUBLE(9,1)", "DECIMAL(14,4) UNSIGNED", "CHAR(4)"])
+def test_a_lake_column_wider_than_the_former_type_is_converted_too(
+    former: pa.Array, wide: pa.DataType, new: str
+) -> None:
+    old = {pa.int32(): "int", pa.float32(): "float"}.get(former.type, "decimal(10,2)")
+    sure, rest = np.full(3, True), np.full(3, False)
+    kind, step = parse_type(new), Convert(defined(new), parse_type(old), Session(mariadb=True, seconds=0))
+    exact, wider = (
+        stepped(pa.table({"c": values}), [step], sure, rest).column("c").combine_chunks().cast(kind.lake_type)
+        for values in (former, former.cast(wide))
+    )
+    assert wider.to_pylist() == exact.to_pylist()
+
+
+def test_rows_that_may_be_read_after_the_statement_keep_the_values_of_the_new_type() -> None:
+    step = Convert(defined("INT UNSIGNED"), parse_type("int"), Session(mariadb=True, seconds=0))
+    rows = pa.table({"c": pa.array([-5, 1 << 31], pa.int64())})
+    assert stepped(rows, [step], np.array([True, False]), np.array([False, True])).column("c").to_pylist() == [
+        0,
+        1 << 31,
+    ]
+
+
 def test_rows_after_the_statement_do_not_count_and_keep_their_values() -> None:
     first = np.array([True, False])
     assert convert(pa.array(["5", "x"]), "int", "VARCHAR(9) NOT NULL", first) == ["5", "x"]

@@ -40,7 +40,7 @@ def stepped(rows: pa.Table, steps: Sequence[Step], sure: Mask, unsure: Mask) -> 
             rows = _copy(rows, original, step, sure, unsure)
     for step in steps:
         if isinstance(step, Convert):
-            rows = _convert(rows, step, sure | unsure)
+            rows = _convert(rows, step, sure, unsure)
     for step in steps:
         if isinstance(step, Fill):
             rows = _fill(rows, step, sure, unsure)
@@ -121,14 +121,16 @@ def _in_former_type(step: Convert, present: pa.ChunkedArray) -> pa.Array:
         ) from error
 
 
-def _convert(rows: pa.Table, step: Convert, mask: Mask) -> pa.Table:
+def _convert(rows: pa.Table, step: Convert, sure: Mask, unsure: Mask) -> pa.Table:
     column_index = place_of(rows, step.column.name)
     new = step.column.type
-    if column_index is None or new is None or not mask.any():
+    if column_index is None or new is None:
         return rows
-    present = rows.column(column_index)
+    present, mask = rows.column(column_index), sure | unsure
     if present.type == new.lake_type and step.old is not None and step.old.lake_type != new.lake_type:
-        return rows  # read after the statement, or stored in the new type
+        mask = sure  # the others are read after the statement; the lake's type may have been wider than the former one
+    if not mask.any():
+        return rows
     kind = _common(present.type, new.lake_type)
     concerned = pa.array(mask)
     rest = pc.if_else(concerned, pa.scalar(None, present.type), present)
