@@ -32,8 +32,9 @@ _READ_BYTES = 8 << 20
 _CHUNK_BYTES = 64 << 20
 #: More than a Kafka record that can be applied (64 MiB) takes as text. Some bytes of gzip can be gigabytes of one line.
 _LINE_BYTES = 512 << 20
-_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value")
-_GZIP, _ZSTD, PARQUET, _AVRO = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"Obj\x01"
+#: The columns of a record; other columns of a file are not read.
+RECORD_NAMES = ("topic", "partition", "offset", "timestamp", "key", "value")
+GZIP, ZSTD, PARQUET, AVRO = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"Obj\x01"
 #: The approximate size of a file's records as a multiple of the file size; used to divide work only.
 _BY_NAME = {".gz": 8, ".zst": 8, ".parquet": 5, ".avro": 4}
 
@@ -99,7 +100,7 @@ def _rows(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[Reco
     stored = StoredFile(storage, file.path, file.size)
     if magic == PARQUET:
         yield from _parquet(stored, chunk_records)
-    elif magic == _AVRO:
+    elif magic == AVRO:
         yield from _avro(stored, file.size, chunk_records)
     else:
         with uncompressed(stored, magic) as opened:
@@ -109,10 +110,10 @@ def _rows(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[Reco
 @contextlib.contextmanager
 def uncompressed(stored: StoredFile, magic: bytes) -> Iterator[ByteStream]:
     """A file of lines, opened: gzip and zstd by their first bytes, others as they are."""
-    if magic.startswith(_GZIP):
+    if magic.startswith(GZIP):
         with gzip.GzipFile(fileobj=io.BufferedReader(stored, _READ_BYTES)) as opened:
             yield opened
-    elif magic == _ZSTD:
+    elif magic == ZSTD:
         with pa.PythonFile(stored, mode="r") as below, pa.CompressedInputStream(below, "zstd") as opened:
             yield opened
     else:
@@ -165,14 +166,15 @@ def _each_line(stream: ByteStream) -> Iterator[bytes]:
 def _parquet(stored: StoredFile, chunk_records: int) -> Iterator[RecordColumns]:
     with pa.PythonFile(stored, mode="r") as opened:
         file = pq.ParquetFile(opened)
-        names = [name for name in _COLUMNS if name in file.schema_arrow.names]
+        names = [name for name in RECORD_NAMES if name in file.schema_arrow.names]
         if "value" not in names:
             raise ValueError(f"there is no column value among {', '.join(file.schema_arrow.names)}")
         for batch in file.iter_batches(batch_size=chunk_records, columns=names, use_threads=False):
-            yield _rows_of_batch(batch)
+            yield columns_of_batch(batch)
 
 
-def _rows_of_batch(batch: pa.RecordBatch) -> RecordColumns:
+def columns_of_batch(batch: pa.RecordBatch) -> RecordColumns:
+    """The records of rows of Parquet. Raises READ_ERRORS for columns of other types."""
     count, held = len(batch), set(batch.schema.names)
 
     def column(name: str, kind: pa.DataType, absent: Any) -> list[Any]:  # noqa: ANN401 - a cell

@@ -23,6 +23,8 @@ import pyarrow as pa
 from binlake.decode.changes import RawRecords
 
 _ABSENT = msgspec.Raw(b"")
+#: A bare event that says nothing: what Kafka's console consumer prints for a record without a value.
+NULL_EVENT = b"null"
 COLUMNS = pa.schema(
     [
         pa.field("topic", pa.string(), nullable=False),
@@ -123,7 +125,7 @@ def records_of(lines: Sequence[bytes]) -> RecordColumns:
             value = _content(parsed.value, parsed.value_base64)
             stamp = _millis(parsed.timestamp)
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
-            _append(rows, None, 0, 0, -1, None, line)
+            _append(rows, None, 0, 0, -1, None, _event(line))
         else:
             _append(rows, parsed.topic, parsed.partition, parsed.offset, stamp, key, value)
     return rows
@@ -132,7 +134,13 @@ def records_of(lines: Sequence[bytes]) -> RecordColumns:
 def events_of(lines: Sequence[bytes]) -> RecordColumns:
     """Lines that are bare events."""
     count = len(lines)
-    return RecordColumns([None] * count, [0] * count, [0] * count, [-1] * count, [None] * count, list(lines))
+    return RecordColumns(
+        [None] * count, [0] * count, [0] * count, [-1] * count, [None] * count, list(map(_event, lines))
+    )
+
+
+def _event(line: bytes) -> bytes | None:
+    return None if line == NULL_EVENT else line
 
 
 def record_of(row: dict[str, Any]) -> tuple[str | None, int, int, int, bytes | None, bytes | None]:

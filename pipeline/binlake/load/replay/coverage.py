@@ -22,6 +22,7 @@ from binlake.position.record_reader import RecordReader
 from binlake.position.recorded import DumpHours, RecordedPortion
 from binlake.settings import Settings
 from binlake.source.dump_layout import DumpFile, Window
+from binlake.source.dump_versions import earlier_identities
 from binlake.tables.catalog import table_paths
 from hudilake.format.timeline.commit_metadata import CommitMetadata
 from hudilake.storage import Storage
@@ -107,6 +108,19 @@ class DumpCoverage:
         """The files whose path was replayed, but never with the present content."""
         paths = self.paths
         return [file for file in files if file.path in paths and file.identity not in self.identities]
+
+    def with_erased(self, storage: Storage, files: Iterable[DumpFile]) -> DumpCoverage:
+        """This coverage with the present versions of files that were replayed before an erasure wrote them.
+
+        Args:
+            storage: the dump's root.
+            files: as they are now.
+
+        Raises CorruptDataError, StorageError.
+        """
+        return self.with_files(
+            file for file in self.changed(files) if not self.identities.isdisjoint(earlier_identities(storage, file))
+        )
 
     @classmethod
     def load(cls, settings: Settings, root: Storage, uri: str, stream: str, window: Window) -> DumpCoverage:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from binlake.decode.changes import RawRecords
@@ -23,6 +23,7 @@ from binlake.position.lease import StreamLease
 from binlake.settings import Settings
 from binlake.source.dump_layout import DumpFile, DumpLayout, Window, is_hidden, is_hidden_directory
 from binlake.source.dump_read import read_dump, record_bytes
+from binlake.source.dump_versions import earlier_identities
 from binlake.source.scan_read import Scan, root_of_scan
 from binlake.stream.definitions.learned import Definitions
 from binlake.stream.definitions.schemas import SchemaRegistry
@@ -150,6 +151,7 @@ class _DumpReplay:
         step = self._layout.step if place.scan is None else 1
         self._storage = place.storage()
         self._root = root
+        self._begun_files: dict[str, DumpFile] = {}
         self._report = ReplayReport(self._storage.uri, step)
         self._covers = self._storage.uri if place.scan is None else root_of_scan(self._storage.uri, place.scan.table)
 
@@ -175,8 +177,9 @@ class _DumpReplay:
         if not report.found and not self._storage.list("") and not self._storage.list_dirs(""):
             raise ConfigError("there is nothing at the dump's place", do_next="correct --from", path=self._storage.uri)
         coverage = DumpCoverage.load(settings, self._root, self._covers, settings.name, self._window)
+        coverage = coverage.with_erased(self._storage, report.found)
         begun = self._begun(coverage)
-        known = coverage.with_files(file for portion in begun for file in portion.files)
+        known = coverage.with_files(file for portion in begun for file in self._present(portion.files))
         report.rewritten = known.changed(report.found)
         if report.rewritten and self._rewritten == "refuse":
             raise _changed(report.rewritten, self._place)
@@ -205,11 +208,25 @@ class _DumpReplay:
             here = [files_by_path.get(file.path) or self._stat(file) for file in portion.files]
             if all(file is None or file.identity in coverage.identities for file in here):
                 continue  # their present content was replayed since
-            if all(a is not None and a.identity == b.identity for a, b in zip(here, portion.files, strict=True)):
-                begun.append(DumpPortion(tuple(file for file in here if file is not None), portion.done))
+            if all(self._is(a, b) for a, b in zip(here, portion.files, strict=True)):
+                there = [file for file in here if file is not None]
+                self._begun_files |= {file.path: file for file in there}
+                named = zip(there, portion.files, strict=True)
+                files = (replace(file, size=as_.size, modified_ms=as_.modified_ms) for file, as_ in named)
+                begun.append(DumpPortion(tuple(files), portion.done))
             elif self._rewritten != "take":
                 raise _changed(list(portion.files), self._place, "a replay of these files was interrupted, and since")
         return begun
+
+    def _is(self, here: DumpFile | None, file: DumpFile) -> bool:
+        """Whether a file is what it was, but for rows that were erased from it."""
+        if here is None or here.identity == file.identity:
+            return here is not None
+        return file.identity in earlier_identities(self._storage, here)
+
+    def _present(self, files: Iterable[DumpFile]) -> list[DumpFile]:
+        """The files as they are now: those of a portion that was begun may have been written by an erasure since."""
+        return [self._begun_files.get(file.path, file) for file in files]
 
     def _stat(self, file: DumpFile) -> DumpFile | None:
         """The present state of a file outside the requested hours, of a portion with other files inside them."""
@@ -225,7 +242,7 @@ class _DumpReplay:
         hand: JobProgress,
     ) -> None:
         settings, report = self._settings, self._report
-        engine = workers.engine(self._place, [file for portion in work for file in portion.files])
+        engine = workers.engine(self._place, [file for portion in work for file in self._present(portion.files)])
         lake, services = replay_lake(self._root, settings), TableServices(workers.map_tasks)
         state = open_storage(settings.state_uri, settings.state_options())
         runner = ReplayRunner(settings, lake, state, self._schemas(), services, self._covers, report.step)
@@ -243,17 +260,28 @@ class _DumpReplay:
             runner.close()
 
     def _schemas(self) -> SchemaRegistry:
-        """The known schemas: from the dumped DDL, else from the DDL topics; and always from the settings."""
-        dumped = [] if self._place.scan is not None else _ddl(self._storage, self._settings.dump.ddl_path)
-        root = open_storage(self._settings.lake.uri, self._settings.lake.storage_options())
-        settings = with_heard_topics(self._settings, root)
-        if dumped:
-            settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"ddl_topics": ()})})
-        registry = SchemaRegistry(settings)
-        registry.learn(Definitions(self._stream).load())
-        for records in dumped:
-            registry.learn(records.values)
-        return registry
+        dumped = None if self._place.scan is not None else self._storage
+        return dump_schemas(self._settings, Definitions(self._stream), dumped)
+
+
+def dump_schemas(settings: Settings, definitions: Definitions, dumps: Storage | None) -> SchemaRegistry:
+    """The known schemas: from the dumped DDL, else from the DDL topics; and always from the settings.
+
+    Args:
+        settings: of the stream, or of its replay.
+        definitions: which the stream has learned.
+        dumps: the dump's root; None for files that are no dump of records.
+    """
+    dumped = [] if dumps is None else _ddl(dumps, settings.dump.ddl_path)
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    settings = with_heard_topics(settings, root)
+    if dumped:
+        settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"ddl_topics": ()})})
+    registry = SchemaRegistry(settings)
+    registry.learn(definitions.load())
+    for records in dumped:
+        registry.learn(records.values)
+    return registry
 
 
 def _ddl(storage: Storage, directory: str) -> list[RawRecords]:

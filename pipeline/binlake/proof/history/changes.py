@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import META_NAMES, ChangeBatch, ControlKind, Mask, Op, RawRecords, SourceTable, rows_where
+from binlake.decode.changes import (
+    META_NAMES,
+    ChangeBatch,
+    ControlKind,
+    DecodedRecords,
+    Mask,
+    Op,
+    RawRecords,
+    SourceTable,
+    rows_where,
+)
 from binlake.decode.formats.reader import decode
 from binlake.decode.formats.trace import Trace, trace_of
 from binlake.decode.options import DecodeOptions
@@ -36,6 +46,15 @@ Choose = Callable[[ChangeBatch, TraceOf], Mask]
 def all_rows(batch: ChangeBatch, trace: TraceOf) -> Mask:
     """Choose every row."""
     return np.ones(len(batch.rows), dtype=bool)
+
+
+@dataclass(frozen=True)
+class DecodedChunk:
+    """Decoded records, the statements that decide their tables, and the trace of each."""
+
+    plan: DdlPlan
+    decoded: DecodedRecords
+    trace: TraceOf
 
 
 class ChangeReader:
@@ -74,11 +93,30 @@ class ChangeReader:
 
         Raises LakeError.
         """
+        return self.changes(self.decoded(records), choose, keys)
+
+    def decoded(self, records: RawRecords, bare: SourceTable | None = None) -> DecodedChunk:
+        """One chunk of records, decoded.
+
+        Args:
+            records: consecutive records of one topic partition, or of a file without Kafka coordinates.
+            bare: the table of records that name none.
+
+        Raises LakeError.
+        """
         plan = self._plan(records.topic)
         options = plan.decoding(self._registry.options("all"))
+        if bare is not None:
+            options = replace(options, topic_tables=(*options.topic_tables, (records.topic, bare)))
         decoded = decode(records, self._registry.schemas_for([records.topic]), options)
         decoded = fan_out(named(decoded, plan).decoded, self._settings.tables)
-        trace = _traces(records, options)
+        return DecodedChunk(plan, decoded, _traces(records, options))
+
+    def changes(
+        self, chunk: DecodedChunk, choose: Choose = all_rows, keys: Mapping[SourceTable, pa.Array] | None = None
+    ) -> Iterator[RowChange | NoRow]:
+        """The changes in a decoded chunk; arguments and errors as ``read``."""
+        plan, decoded, trace = chunk.plan, chunk.decoded, chunk.trace
         for control in decoded.controls:
             if control.kind is ControlKind.TRUNCATE and control.source in self._tables:
                 place = control.topic, control.partition, control.offset

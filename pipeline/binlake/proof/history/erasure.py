@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from binlake.position.record_reader import RecordReader
+from binlake.proof.history.dump_erasure import DumpErasure, dump_erasure
 from binlake.proof.history.keys import RowKey, row_key, source_key_fields, version_keys
 from binlake.proof.history.quarantined import quarantined_records
 from binlake.rows.upsert.fanout import destination, histories
@@ -23,7 +25,6 @@ from hudilake.format.definition.keys import check_own_keys
 from hudilake.services.erasure.erase import ErasureReport, check_savepoints, erase
 from hudilake.services.erasure.rewrite import Rewrite
 from hudilake.services.erasure.search import ErasurePlan, plan_erasure
-from hudilake.services.erasure.traces import ByteScan, Quarry, scan
 from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 
@@ -41,8 +42,10 @@ class RowErasure:
         places: table -> the row's record keys there; its own table is the first.
         quarantined: the record keys of the quarantine table that hold the row.
         unmatched: how many quarantined records of the table, or of no known one, cannot be said to be of another row.
-        plans: name of a table -> what will be done to it; the quarantine first, for the texts of the row are in its
-            table.
+        plans: name of a table -> what will be done to it; the quarantine and the dumps first, for the texts of the row
+            are in its table.
+        dumps: the erasure from the dumps; None without dumps.
+        elsewhere: the roots of other dumps that the table has taken, which are not read.
     """
 
     settings: Settings
@@ -50,6 +53,8 @@ class RowErasure:
     quarantined: frozenset[str]
     unmatched: int
     plans: dict[str, ErasurePlan]
+    dumps: DumpErasure | None = None
+    elsewhere: Sequence[str] = ()
 
     @property
     def texts(self) -> frozenset[bytes]:
@@ -57,7 +62,8 @@ class RowErasure:
         return frozenset[bytes]().union(*(self.plans[place.name].texts for place, _ in self.places))
 
     def carry_out(self, *, release_savepoints: bool) -> Iterator[tuple[str, ErasureReport]]:
-        """Erase the row, the quarantine's records first. Yields each table's name and report. Errors as ``erase``."""
+        """Erase the row, from the quarantine and the dumps first. Yields each table's name and report. Errors as
+        ``erase``; LostOwnershipError while a replay of the stream runs."""
         for name, plan in self.plans.items():  # before the first table changes
             check_savepoints(name, plan, release_savepoints=release_savepoints)
         owner = locking(self.settings.locking, _OWNER)
@@ -66,28 +72,20 @@ class RowErasure:
             table = LakeTable.open(_lake(self.settings).sub(rules.path), rules, owner)
             done = erase(rewrite_of(table), self.quarantined, self.texts, release_savepoints=release_savepoints)
             yield QUARANTINE, done
+        if self.dumps is not None:
+            yield DUMPS, self.dumps.carry_out(self.texts)
         for place, keys in self.places:
             table = LakeTable.open(place.storage, place.rules, owner)
             yield place.name, erase(rewrite_of(table), keys, release_savepoints=release_savepoints)
 
-    def dumps(self) -> ByteScan | None:
-        """What the dumps still have of the row, which are files of records and not rewritten; None without dumps.
-        Raises StorageError."""
-        dump = self.settings.dump
-        if dump.uri is None:
-            return None
-        root = open_storage(dump.uri, dump.storage_options(dump.uri, self.settings.lake))
-        keys = frozenset[str]().union(*(keys for _, keys in self.places))
-        return scan(root, Quarry(keys, self.texts))
 
-
-#: How the quarantine is called in plans and reports.
-QUARANTINE = "quarantine"
+#: How the quarantine and the dumps are called in plans and reports.
+QUARANTINE, DUMPS = "quarantine", "dumps"
 
 
 def plan_row_erasure(settings: Settings, place: CatalogTable, text: str) -> RowErasure:
     """Look for a row in the files of its table, in those of its history tables with the same key, and in the
-    quarantine. Changes nothing.
+    quarantine, and in the dumps. Changes nothing.
 
     Args:
         settings: of the stream.
@@ -113,7 +111,12 @@ def plan_row_erasure(settings: Settings, place: CatalogTable, text: str) -> RowE
     if quarantined:
         store = HudiTable.open(root.sub(settings.quarantine_path))
         plans = {QUARANTINE: plan_erasure(store, quarantined), **plans}
-    return RowErasure(settings, places, quarantined, unmatched, plans)
+    dumps = dump_erasure(settings, root, place, row, places[0][1])
+    if dumps is not None:
+        plans = {DUMPS: dumps.look(), **plans}
+    taken = RecordReader.newest_of(opened).hours or {}
+    elsewhere = sorted(taken.keys() - ({dumps.storage.uri} if dumps is not None else set()))
+    return RowErasure(settings, places, quarantined, unmatched, plans, dumps, elsewhere)
 
 
 def _record_keys(row: RowKey, table: HudiTable) -> frozenset[str]:

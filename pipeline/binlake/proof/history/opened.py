@@ -35,13 +35,16 @@ def refuse_merged(table: HudiTable) -> None:
         )
 
 
-def change_reader(settings: Settings, lake: Lake, tables: Mapping[SourceTable, LakeTable]) -> ChangeReader:
+def change_reader(
+    settings: Settings, lake: Lake, tables: Mapping[SourceTable, LakeTable], registry: SchemaRegistry | None = None
+) -> ChangeReader:
     """A reader of the changes of some tables.
 
     Args:
         settings: of the stream.
         lake: gets every table that the stream has met, opened read-only; the statements on them decide names.
         tables: the tables whose changes are read.
+        registry: the known schemas; None for those of the settings and of the DDL topics.
 
     Raises CorruptDataError, StorageError, UnsupportedError; with DDL topics also TransientError, ConfigError.
     """
@@ -51,6 +54,6 @@ def change_reader(settings: Settings, lake: Lake, tables: Mapping[SourceTable, L
         rules = settings.table_rules(source)
         if lake.opened(rules.path) is None:
             lake.look(rules)
-    registry = SchemaRegistry(with_heard_topics(settings, lake.root))
+    registry = registry or SchemaRegistry(with_heard_topics(settings, lake.root))
     registry.refresh()
     return ChangeReader(settings, registry, lake, tables, sorted(known, key=str))

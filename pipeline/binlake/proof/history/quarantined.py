@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from binlake.settings import Settings
 from binlake.tables.seal import Seal
 from hudilake.format.definition.column_names import lake_name
 from hudilake.storage import Storage
+
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def quarantined_records(
@@ -31,16 +34,25 @@ def quarantined_records(
     seal = Seal(settings.quarantine.secret())
     matches, unknown = [], 0
     for held in held_records(root.sub(settings.quarantine_path), selection, seal, payload=True):
-        images = [image for image in _images(held) if _names(image, key)]
-        if any(_matches(image, key) for image in images):
+        of_row = is_of_row(held.key, held.value, key)
+        if of_row:
             matches.append(held)
-        unknown += not images
+        unknown += of_row is None
     return matches, unknown
 
 
-def _images(held: QuarantineEntry) -> Iterator[Mapping[str, Any]]:
+def is_of_row(record_key: bytes | None, value: bytes | None, key: RowKey) -> bool | None:
+    """Whether a record of any format has an image with a row's key; None if its images do not determine it: no image
+    names all columns of the key, or a connector may write a value of the key's type in other words."""
+    said = [_has(image, key) for image in _images(record_key, value) if _names(image, key)]
+    if any(said):
+        return True
+    return None if not said or None in said else False
+
+
+def _images(record_key: bytes | None, value: bytes | None) -> Iterator[Mapping[str, Any]]:
     """The objects in a record that may name the row: its key, and the row images of any format."""
-    for payload in (held.key, held.value):
+    for payload in (record_key, value):
         document = _object(payload)
         if document is None:
             continue
@@ -66,6 +78,19 @@ def _names(image: Mapping[str, Any], key: RowKey) -> bool:
     return {name.lower() for name in key.values} <= {lake_name(name).lower() for name in image}
 
 
-def _matches(image: Mapping[str, Any], key: RowKey) -> bool:
+def _has(image: Mapping[str, Any], key: RowKey) -> bool | None:
+    """Whether an image has the key's values; None if a value that differs may be the same in other words."""
     values = {lake_name(name).lower(): value for name, value in image.items()}
-    return all(str(values[name.lower()]) == str(value) for name, value in key.values.items())
+    pairs = [(values[name.lower()], value) for name, value in key.values.items()]
+    if all(str(there) == str(value) for there, value in pairs):
+        return True
+    return False if any(_differ(there, value) for there, value in pairs) else None
+
+
+def _differ(there: object, value: object) -> bool:
+    """Whether two unlike values are certainly no spellings of one: integers, or texts."""
+    if isinstance(value, bool) or isinstance(there, bool) or str(there) == str(value):
+        return False
+    if isinstance(value, int):
+        return isinstance(there, int) or (isinstance(there, str) and _INTEGER.fullmatch(there) is not None)
+    return isinstance(value, str) and isinstance(there, str)

@@ -96,8 +96,9 @@ def as_parquet(records: Sequence[Record]) -> bytes:
     return sink.getvalue()
 
 
-def as_avro(records: Sequence[Record]) -> bytes:
-    maybe = ["null", "bytes"]
+def as_avro(records: Sequence[Record], *, needs: bool = False) -> bytes:
+    """``needs``: the schema allows no record without key and value."""
+    maybe = ["bytes"] if needs else ["null", "bytes"]
     fields: list[dict[str, Any]] = [
         {"name": "topic", "type": "string"},
         {"name": "partition", "type": "int"},

@@ -10,13 +10,14 @@ from rich.table import Table as Grid
 from binlake.cli.options import LakeConf, Table, refuse_question
 from binlake.cli.table_options import chosen_one
 from binlake.cli.text import moment, number, say, say_json, size, terminal
-from binlake.proof.history.erasure import RowErasure, plan_row_erasure
+from binlake.proof.history.erasure import DUMPS, RowErasure, plan_row_erasure
 from binlake.settings import Settings
 from hudilake.services.erasure.erase import ErasureReport
 from hudilake.services.erasure.search import ErasurePlan
 from hudilake.services.erasure.traces import ByteScan
 from hudilake.wording import counted
 
+_SKIPPED = ("Kafka's topics", "the source", "other tables of the lake")
 Key = Annotated[str, typer.Argument(help="The key's value, or name=value,name=value, or a JSON object.", metavar="KEY")]
 
 
@@ -34,7 +35,7 @@ def erase(
         typer.Option("--json", help="Print a JSON line for every file and one at the end, unasked: give --yes."),
     ] = False,
 ) -> None:
-    """Erase a row and all its versions from the files of its table and from the quarantine, for good."""
+    """Erase a row and all its versions from the files of its table, the quarantine and the dumps, for good."""
     refuse_question(as_json=as_json, yes=yes, dry_run=dry_run)
     settings = Settings.load(conf)
     asked = plan_row_erasure(settings, chosen_one(settings, table), key)
@@ -87,7 +88,7 @@ def _print_report(name: str, report: ErasureReport, *, as_json: bool) -> int:
         for held in record.files:
             grid.add_row(held.path, size(held.size), moment(held.gone_ms) if held.gone_ms is not None else "no")
         terminal().print(grid, markup=False)
-    _print_scan(name, left, as_json=as_json, record=record.path)
+    _print_scan(name, left, as_json=as_json, record="" if name == DUMPS else record.path)
     return len(left.finds) + len(left.unread)
 
 
@@ -118,16 +119,15 @@ def _found(done: ByteScan) -> str:
 
 def _print_rest(asked: RowErasure, *, as_json: bool) -> int:
     """What is not erased here. Returns how much is left."""
-    dumps = asked.dumps()
-    if dumps is not None:
-        _print_scan("dumps", dumps, as_json=as_json)
     if asked.unmatched and not as_json:
         say(
             f"{number(asked.unmatched)} quarantined records of the table cannot be matched to a key; "
             "see binlake quarantine show"
         )
+    elsewhere = [f"the dump {uri}" for uri in asked.elsewhere]
     if as_json:
-        say_json({"unmatched_quarantined": asked.unmatched, "not_looked_at": ["Kafka", "the source", "other tables"]})
+        skipped = ["Kafka", "the source", "other tables", *elsewhere]
+        say_json({"unmatched_quarantined": asked.unmatched, "not_looked_at": skipped})
     else:
-        say("not looked at: Kafka's topics, the source, other tables of the lake")
-    return asked.unmatched + (len(dumps.finds) + len(dumps.unread) if dumps is not None else 0)
+        say(f"not looked at: {', '.join([*_SKIPPED, *elsewhere])}")
+    return asked.unmatched

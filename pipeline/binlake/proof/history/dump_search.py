@@ -1,0 +1,194 @@
+"""Which records of dump files are of one row: read as a replay reads them, by the tables' rules of today."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from binlake.decode.changes import META_NAMES, RawRecords, SourceTable
+from binlake.proof.history.changes import ChangeReader
+from binlake.proof.history.keys import RowKey
+from binlake.proof.history.quarantined import is_of_row
+from binlake.proof.history.row_change import NoRow, Row, RowChange
+from binlake.source.dump_edit import Place
+from binlake.source.dump_layout import DumpFile
+from binlake.source.dump_read import read_dump
+from hudilake.services.erasure.traces import LEAST_TEXT_BYTES
+from hudilake.storage import Storage
+from hudilake.wording import counted
+
+_CHUNK_RECORDS = 10_000
+_MESSAGE = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ROWS = msgspec.json.Decoder(list[msgspec.Raw])
+_BAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+@dataclass
+class DumpFinds:
+    """What a dump file has of a row.
+
+    Args:
+        values: place of a record of the row -> what stays of its value (the other rows of its message) or None.
+        keys: topic and Kafka key of the records of the row.
+        deleted: topic and Kafka key of tombstones of rows with its key, in topics of any table.
+        topics: those of the row's table.
+        texts: of the row's images, long enough to be looked for.
+        entangled: how many records name the row and another row that this row became, or was.
+        unknown: how many records may be of the row: they cannot be read, or name no row.
+    """
+
+    values: dict[Place, bytes | None] = field(default_factory=dict)
+    keys: set[tuple[str, bytes]] = field(default_factory=set)
+    deleted: set[tuple[str, bytes]] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+    texts: set[bytes] = field(default_factory=set)
+    entangled: int = 0
+    unknown: int = 0
+
+    @property
+    def left(self) -> list[str]:
+        """Which records stay, in words."""
+        counts = ((self.entangled, "of the row and of another one"), (self.unknown, "of no known row"))
+        return [f"{counted(count, 'record')} {what}" for count, what in counts if count]
+
+
+@dataclass(frozen=True)
+class DumpSearch:
+    """The search for a row.
+
+    Args:
+        reader: of the changes of the row's table.
+        source: the table.
+        row: the row.
+        keys: its record keys in every spelling.
+    """
+
+    reader: ChangeReader
+    source: SourceTable
+    row: RowKey
+    keys: frozenset[str]
+
+    def look(self, storage: Storage, file: DumpFile) -> DumpFinds:
+        """What a file has of the row. Raises CorruptDataError for a file that cannot be read, LakeError."""
+        finds = DumpFinds()
+        for chunk in read_dump(storage, file, _CHUNK_RECORDS):
+            self._look(chunk, _bare(file), finds)
+        return finds
+
+    def others_say(self, records: RawRecords, file: DumpFile, texts: Collection[bytes]) -> frozenset[bytes]:
+        """Which texts the images of other rows in some records of a file have, of any table. Raises LakeError."""
+        chunk = self.reader.decoded(records, _bare(file))
+        changes = [change for change in self.reader.changes(chunk) if isinstance(change, RowChange)]
+        images = [image for one in changes if one.key not in self.keys for image in (one.before, one.after)]
+        for batch in chunk.decoded.changes:
+            if self.source not in (batch.schema.source, batch.origin):
+                images += batch.rows.drop_columns(META_NAMES).to_pylist()
+        said = {text for image in images for text in texts_of(image)}
+        return frozenset(text for text in texts if any(text in one for one in said))
+
+    def _look(self, records: RawRecords, bare: SourceTable | None, finds: DumpFinds) -> None:
+        chunk = self.reader.decoded(records, bare)
+        wanted = {self.source: pa.array(sorted(self.keys), pa.string())}
+        mine, odd = set[int](), {bad.offset for bad in chunk.decoded.quarantined if bad.source is None}
+        for change in self.reader.changes(chunk, keys=wanted):
+            if isinstance(change, RowChange):
+                mine.add(change.offset)
+            elif not change.is_truncate:
+                odd.add(change.offset)
+        for index in np.flatnonzero(np.isin(records.offsets, sorted(odd - mine))).tolist():
+            of_row = is_of_row(records.keys[index], records.values[index], self.row)
+            finds.unknown += of_row is None
+            if of_row:
+                self._note(records, [index], None, finds)
+        for offset in sorted(mine):
+            places = np.flatnonzero(records.offsets == offset).tolist()
+            self._of_row(records.select(places), bare, records, places, finds)
+        finds.topics |= {batch.topic for batch in chunk.decoded.changes if batch.schema.source == self.source}
+        for key, value in zip(records.keys, records.values, strict=True):
+            if value is None and key is not None and is_of_row(key, None, self.row):
+                finds.deleted.add((records.topic, key))
+
+    def _of_row(
+        self, some: RawRecords, bare: SourceTable | None, records: RawRecords, places: list[int], finds: DumpFinds
+    ) -> None:
+        """Note the records at one offset, which is one record unless a writer has made two of it."""
+        rows: dict[int, set[bool]] = {}
+        unread = False
+        for change in self.reader.changes(self.reader.decoded(some, bare)):
+            if isinstance(change, NoRow):
+                unread = True
+                continue
+            own = change.key in self.keys
+            rows.setdefault(change.row, set()).add(own)
+            if own:
+                finds.texts |= {text for image in (change.before, change.after) for text in texts_of(image)}
+        left: bytes | None = None
+        own_rows = {row for row, owners in rows.items() if owners == {True}}
+        if unread or any(len(owners) > 1 for owners in rows.values()):
+            finds.entangled += 1
+            return
+        if len(own_rows) < len(rows):
+            left = without_rows(some.values[0], own_rows) if len(some) == 1 else None
+            if left is None:
+                finds.entangled += 1
+                return
+        self._note(records, places, left, finds)
+
+    def _note(self, records: RawRecords, places: list[int], left: bytes | None, finds: DumpFinds) -> None:
+        for index in places:
+            finds.values[records.topic, records.partition, int(records.offsets[index])] = left
+            if (key := records.keys[index]) is not None and left is None:
+                finds.keys.add((records.topic, key))
+
+
+def _bare(file: DumpFile) -> SourceTable | None:
+    """The table of a file's records that name none, as its path says."""
+    return SourceTable(file.database, file.table) if file.database is not None and file.table is not None else None
+
+
+def texts_of(image: Row | None) -> Iterator[bytes]:
+    """The texts and bytes of an image that are long enough to be looked for."""
+    for value in image.values() if image is not None else ():
+        for text in _texts(value):
+            if len(text) >= LEAST_TEXT_BYTES:
+                yield text
+
+
+def _texts(value: Any) -> Iterator[bytes]:  # noqa: ANN401 - a cell
+    if isinstance(value, str):
+        yield value.encode(errors="surrogateescape")
+    elif isinstance(value, bytes):
+        yield value
+    elif isinstance(value, Mapping):
+        for cell in value.values():
+            yield from _texts(cell)
+    elif isinstance(value, list | tuple):
+        for cell in value:
+            yield from _texts(cell)
+
+
+def without_rows(value: bytes | None, rows: Collection[int]) -> bytes | None:
+    """A message of several rows (Canal's ``data``, ``old``) without some of them, every other byte of its members as it
+    was; None for a message of another form.
+
+    Args:
+        value: the message.
+        rows: which to leave out, by their place in the message.
+    """
+    try:
+        message = _MESSAGE.decode(value or b"")
+        for name in ("data", "old"):
+            cells = bytes(message.get(name, b"null"))
+            if cells != b"null":
+                kept = [cell for number, cell in enumerate(_ROWS.decode(cells)) if number not in rows]
+                message[name] = msgspec.Raw(msgspec.json.encode(kept))
+            elif name == "data":
+                return None
+    except _BAD:
+        return None
+    return msgspec.json.encode(message)
