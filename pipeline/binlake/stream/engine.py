@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from pyspark import SparkContext
-from pyspark.sql import DataFrame
 
 from binlake.decode.changes import RawRecords
 from binlake.rows.tasks.append_parcels import append_parcels
@@ -25,6 +23,10 @@ from binlake.rows.tasks.write_parcels import write_parcels
 from binlake.rows.upsert.parcel import Parcel
 from binlake.source.offsets import OffsetRange, Ranges
 from binlake.stream.transactions import fetch_and_survey
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
 
 #: Below this many records a second task costs more than it saves (measured in bench).
 MIN_RECORDS_PER_TASK = 1_000

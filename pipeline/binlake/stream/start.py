@@ -10,16 +10,17 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from binlake.settings import MysqlSettings, Settings
 from binlake.stream.monitoring.progress import OnProgress, ProgressEvent
 from binlake.stream.monitoring.run_log import RunLog
-from binlake.stream.spark.session import spark_log, spark_session
 from hudilake.errors import LakeError
 from hudilake.storage import open_storage
 from lakemetastore.client.registration import NO_REGISTRAR, Registrar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def run_stream(
@@ -107,6 +108,8 @@ def _run_kafka(
 @contextlib.contextmanager
 def _naming_the_log(settings: Settings) -> Iterator[None]:
     """Add the file that Spark's JVM has logged to since the start, if there is one, to an error."""
+    from binlake.stream.spark.session import spark_log  # PySpark, which a stream of a binlog does not need
+
     before = _size_of_log(settings)
     try:
         yield
@@ -117,6 +120,8 @@ def _naming_the_log(settings: Settings) -> Iterator[None]:
 
 
 def _size_of_log(settings: Settings) -> int:
+    from binlake.stream.spark.session import spark_log
+
     try:
         return spark_log(settings).stat().st_size
     except OSError:
@@ -126,6 +131,8 @@ def _size_of_log(settings: Settings) -> int:
 @contextlib.contextmanager
 def _session(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
     """Start a session in a thread. The yielded function waits for the session, and raises as ``spark_session``."""
+    from binlake.stream.spark.session import spark_session
+
     with ThreadPoolExecutor(1, thread_name_prefix="spark") as pool:
         starting = pool.submit(spark_session, settings)
         worker = pool.submit(lambda: _start_worker(starting.result()))  # one thread, so after the session

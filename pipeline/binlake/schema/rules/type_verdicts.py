@@ -11,7 +11,6 @@ from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType, parse_type
 from binlake.schema.rules.conversion.declared import without_charset
 from binlake.schema.rules.evolution import TypeChange, common_type
-from binlake.schema.rules.expression_kinds import same_meaning
 from binlake.schema.rules.generated_columns import changed, reading
 from binlake.schema.rules.judged import (
     ClauseVerdict,
@@ -209,6 +208,8 @@ def follow_bases(clauses: Sequence[Clause], order: int, state: TableSchemaState,
 
 def _keeps_meaning(step: Convert) -> bool:
     """Whether a value that a conversion leaves equal is the same to an expression: an ENUM of equal text is not."""
+    from binlake.schema.rules.expression_kinds import same_meaning  # needs an SQL engine
+
     return step.old is not None and step.column.type is not None and same_meaning(step.old, step.column.type)
 
 

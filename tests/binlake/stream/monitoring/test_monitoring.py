@@ -424,7 +424,7 @@ def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *happened: Any) -> l
                     raise what
                 self._on_progress(what)
 
-    monkeypatch.setattr("binlake.stream.start.spark_session", lambda given: Session())
+    monkeypatch.setattr("binlake.stream.spark.session.spark_session", lambda given: Session())
     monkeypatch.setattr("binlake.stream.run.Stream", Played)
     file = tmp_path / "log.json"
     with contextlib.suppress(ConfigError, ValueError):
