@@ -159,6 +159,7 @@ class DecodeOptions:
         time_precision_mode, decimal_handling_mode, bigint_unsigned_handling_mode, binary_handling_mode: as set on the
             connector. They matter only where no Connect schema is in the message.
         flat_prefix: the prefix of added fields in ExtractNewRecordState (``add.fields.prefix``).
+        has_emptied: records with neither key nor value say nothing: an erasure has emptied them.
         flat_tombstone_deletes: flat form only, for connectors whose only sign of a delete is the tombstone (the
             default of ``delete.tombstone.handling.mode``): a tombstone deletes its key. All flat records are then
             ordered by Kafka offset, because a tombstone has no binlog position.
@@ -194,6 +195,7 @@ class DecodeOptions:
     binary_handling_mode: BinaryHandlingMode = BinaryHandlingMode.BYTES
     flat_prefix: str = "__"
     flat_tombstone_deletes: bool = False
+    has_emptied: bool = False
     epoch: int = 0
     epoch_of_server: tuple[tuple[int, int], ...] = ()
     epoch_of_gtid_domain: tuple[tuple[str, int], ...] = ()

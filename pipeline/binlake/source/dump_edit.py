@@ -35,17 +35,18 @@ class Replacements:
     """What becomes of records.
 
     Args:
-        values: place -> the new value; None empties the record. No new record has a key.
+        values: place and value -> the new value; None empties the record. No new record has a key. The place alone does
+            not say which record it is: the offsets of a topic that was made again begin at 0.
         tombstones: topic and key of records without a value, which are emptied wherever they are.
     """
 
-    values: Mapping[Place, bytes | None]
+    values: Mapping[tuple[Place, bytes | None], bytes | None]
     tombstones: frozenset[tuple[str, bytes]] = field(default_factory=frozenset)
 
     def has(self, place: Place, key: bytes | None, value: bytes | None) -> bool:
         """Whether a record changes."""
-        if place in self.values:
-            return (key, value) != (None, self.values[place])
+        if (place, value) in self.values:
+            return (key, value) != (None, self.values[place, value])
         return value is None and key is not None and (place[0], key) in self.tombstones
 
 
@@ -87,7 +88,7 @@ def _lines(plain: bytes, path: str, replacements: Replacements) -> bytes | None:
             if not replacements.has(place, columns.keys[index], columns.values[index]):
                 written.append(line + b"\n")
                 continue
-            changed, value = True, replacements.values.get(place)
+            changed, value = True, replacements.values.get((place, columns.values[index]))
             if columns.topics[index] is None:
                 written.append((NULL_EVENT if value is None else value) + b"\n")
             else:
@@ -114,16 +115,15 @@ def _parquet(data: bytes, path: str, replacements: Replacements) -> bytes | None
                 columns = columns_of_batch(batch.select([n for n in batch.schema.names if n in RECORD_NAMES]))
                 places = [_place(columns, index, path, first + index) for index in range(len(batch))]
                 chosen = [replacements.has(*one) for one in zip(places, columns.keys, columns.values, strict=True)]
+                news = [replacements.values.get(one) for one in zip(places, columns.values, strict=True)]
                 first += len(batch)
                 changed = changed or any(chosen)
-                writer.write_batch(_emptied(batch, chosen, places, replacements, path) if any(chosen) else batch)
+                writer.write_batch(_emptied(batch, chosen, news, path) if any(chosen) else batch)
     return sink.getvalue() if changed else None
 
 
-def _emptied(
-    batch: pa.RecordBatch, chosen: list[bool], places: list[Place], replacements: Replacements, path: str
-) -> pa.RecordBatch:
-    """The batch with the chosen rows replaced: what stands beside the coordinates goes."""
+def _emptied(batch: pa.RecordBatch, chosen: list[bool], news: list[bytes | None], path: str) -> pa.RecordBatch:
+    """The batch with the chosen rows replaced by these values: what stands beside the coordinates goes."""
     mask = pa.array(chosen)
     columns = []
     for named, column in zip(batch.schema, batch.columns, strict=True):
@@ -132,7 +132,6 @@ def _emptied(
         elif not named.nullable:
             raise _no_null(path, named.name)
         elif named.name == "value":
-            news = [replacements.values.get(p) if c else None for p, c in zip(places, chosen, strict=True)]
             columns.append(pc.if_else(mask, pa.array(news, pa.binary()).cast(named.type), column))
         else:
             columns.append(pc.if_else(mask, pa.scalar(None, named.type), column))
@@ -149,7 +148,7 @@ def _avro(data: bytes, path: str, replacements: Replacements) -> bytes | None:
         place = (path, 0, index) if topic is None else (topic, partition, offset)
         if replacements.has(place, key, value):
             kept = {name: cell for name, cell in row.items() if name in _COORDINATES}
-            rows[index] = {**dict.fromkeys(row), **kept, "value": replacements.values.get(place)}
+            rows[index] = {**dict.fromkeys(row), **kept, "value": replacements.values.get((place, value))}
             changed = True
     if not changed:
         return None

@@ -66,7 +66,9 @@ def settle_tombstones(chunk: DecodeChunk, topics: PlainTopics) -> list[int]:
         return []
     able = []
     for index in chunk.tombstones:
-        if topics.no_delete is not None:
+        if chunk.options.has_emptied and chunk.records.keys[index] is None:
+            chunk.decoded.count_filtered(topics.table, TOMBSTONE)
+        elif topics.no_delete is not None:
             chunk.refuse(index, Fault(Reason.MISSING_IMAGE, topics.no_delete), topics.table)
         elif chunk.records.keys[index] is None:
             chunk.refuse(index, Fault(Reason.MISSING_KEY, "neither a value nor a key"), topics.table)

@@ -93,7 +93,7 @@ def read_and_decode(place: DumpPlace, plan: BatchPlan, files: Sequence[DumpFile]
         for file in files
         if file.database is not None and file.table is not None
     )
-    decoding = dataclasses.replace(plan.decoding, topic_tables=(*plan.decoding.topic_tables, *named))
+    decoding = dataclasses.replace(plan.decoding, topic_tables=(*plan.decoding.topic_tables, *named), has_emptied=True)
     try:
         yield from decode_records(
             dataclasses.replace(plan, decoding=decoding, notes_records=True), _records(place, plan, files)

@@ -37,6 +37,8 @@ from binlake.tables.lake import Lake
 from binlake.tables.lake_table import LakeTable
 from hudilake.format.files.stored_rows import aligned_columns
 
+#: Why a row is left out.
+DROPPED, WAITING = "it is of a table of the same name that was dropped", "it waits for a statement"
 #: The trace of the record at an offset of the chunk that is read.
 TraceOf = Callable[[int], Trace]
 #: Which rows of a change batch are wanted.
@@ -50,11 +52,13 @@ def all_rows(batch: ChangeBatch, trace: TraceOf) -> Mask:
 
 @dataclass(frozen=True)
 class DecodedChunk:
-    """Decoded records, the statements that decide their tables, and the trace of each."""
+    """Decoded records, the statements that decide their tables, and the trace of each. ``refused``: the rows whose name
+    belongs to no table at their place."""
 
     plan: DdlPlan
     decoded: DecodedRecords
     trace: TraceOf
+    refused: Sequence[ChangeBatch] = ()
 
 
 class ChangeReader:
@@ -109,13 +113,21 @@ class ChangeReader:
         if bare is not None:
             options = replace(options, topic_tables=(*options.topic_tables, (records.topic, bare)))
         decoded = decode(records, self._registry.schemas_for([records.topic]), options)
-        decoded = fan_out(named(decoded, plan).decoded, self._settings.tables)
-        return DecodedChunk(plan, decoded, _traces(records, options))
+        under_names = named(decoded, plan)
+        decoded = fan_out(under_names.decoded, self._settings.tables)
+        refused = [batch for batch, _ in under_names.refused]
+        return DecodedChunk(plan, decoded, _traces(records, options), refused)
 
     def changes(
-        self, chunk: DecodedChunk, choose: Choose = all_rows, keys: Mapping[SourceTable, pa.Array] | None = None
+        self,
+        chunk: DecodedChunk,
+        choose: Choose = all_rows,
+        keys: Mapping[SourceTable, pa.Array] | None = None,
+        *,
+        left_out: bool = False,
     ) -> Iterator[RowChange | NoRow]:
-        """The changes in a decoded chunk; arguments and errors as ``read``."""
+        """The changes in a decoded chunk; arguments and errors as ``read``. ``left_out``: also, as changes of no row,
+        the rows of a table of the same name that was dropped, and those that wait for a statement."""
         plan, decoded, trace = chunk.plan, chunk.decoded, chunk.trace
         for control in decoded.controls:
             if control.kind is ControlKind.TRUNCATE and control.source in self._tables:
@@ -128,7 +140,8 @@ class ChangeReader:
         for batch in decoded.changes:
             source, origin = batch.schema.source, batch.origin or batch.schema.source
             if source in self._tables and self._settings.selects(origin):
-                yield from self._changes(batch, choose, trace, plan, None if keys is None else keys.get(source))
+                wanted = None if keys is None else keys.get(source)
+                yield from self._changes(batch, choose, trace, plan, wanted, left_out=left_out)
 
     def _plan(self, topic: str) -> DdlPlan:
         if topic not in self._plans:
@@ -138,7 +151,14 @@ class ChangeReader:
         return self._plans[topic]
 
     def _changes(
-        self, batch: ChangeBatch, choose: Choose, trace: TraceOf, plan: DdlPlan, keys: pa.Array | None
+        self,
+        batch: ChangeBatch,
+        choose: Choose,
+        trace: TraceOf,
+        plan: DdlPlan,
+        keys: pa.Array | None,
+        *,
+        left_out: bool,
     ) -> Iterator[RowChange | NoRow]:
         mask = choose(batch, trace)
         if not mask.any():
@@ -151,6 +171,9 @@ class ChangeReader:
         placed, _, out = lake_rows(rows_where(batch, mask), self._settings.table_rules(source), part, facts)
         for one in out.rejected:
             yield from _no_rows(one.rows, batch.topic, source, f"{one.reason}: {one.detail}", trace)
+        for rows, why in ((out.gone, DROPPED), (out.held, WAITING)):
+            if left_out and rows is not None:
+                yield from _no_rows(rows, batch.topic, source, why, trace)
         if placed is None:
             return
         if not placed.target.key:

@@ -7,7 +7,7 @@ row. It is named, as is each file with records that cannot be matched to a row, 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from binlake.hbase.derive.pairs import pair_of_wide
@@ -34,8 +34,10 @@ from hudilake.services.erasure.search import ErasurePlan, Fate, Holder
 from hudilake.services.erasure.traces import ByteScan, Quarry, Trace, traces
 from hudilake.storage import Storage, open_storage
 from hudilake.storage.base import every_file
+from hudilake.wording import counted
 
 _CHUNK_RECORDS = 10_000
+_NOT_NAMED = "its records do not name such a row: only files with one of its texts are known, and none is written"
 
 
 @dataclass
@@ -48,7 +50,7 @@ class DumpErasure:
         search: for the row; None for a table whose rows records do not name: its files are read, and none is written.
         row_keys: the row's record keys.
         finds: what each file of the dump has of it.
-        unread: path -> why a file could not be read.
+        unread: path, or the dump's root -> what could not be read or is not known.
     """
 
     settings: Settings
@@ -67,6 +69,7 @@ class DumpErasure:
         files = self._files()
         for file in files:
             self._look(file)
+        self._note_doubts(files)
         tombstones = self._tombstones()
         for file in files:
             finds = self.finds.get(file.identity, DumpFinds())
@@ -93,6 +96,7 @@ class DumpErasure:
         files = {file.path: file for file in self._files()}
         for known in files.values():
             self._look(known)
+        self._note_doubts(list(files.values()))
         texts = texts.union(*(finds.texts for finds in self.finds.values()))
         spelled = {one: text for text in texts for one in _spellings(text)}
         record, done = ErasureRecord(format_instant(now_ms())), ByteScan(unread=dict(self.unread))
@@ -100,11 +104,18 @@ class DumpErasure:
         tombstones = self._tombstones()
         for info in every_file(self.storage):
             data, file = self.storage.read(info.path), files.get(info.path)
-            if file is not None:
+            if file is not None and not self._is_same(file, data):
+                done.unread[file.path] = "the file has changed since it was looked through: give the command again"
+            elif file is not None:
                 data = self._write(file, data, tombstones, record, done)
             check.read(info.path, data, file)
         check.leave_out_shared(spelled)
         return ErasureReport(record, done)
+
+    def _is_same(self, file: DumpFile, data: bytes) -> bool:
+        """Whether bytes that were just read are those of the file that was looked through."""
+        now = self.storage.stat(file.path)
+        return now is not None and file.identity == (file.path, now.size, now.modified_ms) and len(data) == file.size
 
     def _files(self) -> list[DumpFile]:
         layout = DumpLayout.of(self.settings.dump)
@@ -118,9 +129,34 @@ class DumpErasure:
         except CorruptDataError as error:
             self.unread[file.path] = error.what
 
+    def _note_doubts(self, files: Sequence[DumpFile]) -> None:
+        """Note what may be of the row: tombstones whose key may be its key in other words, and is the key of no
+        other record; of rows that records do not name, all files."""
+        self.unread.pop(self.storage.uri, None)
+        if self.search is None:
+            if files:
+                self.unread[self.storage.uri] = _NOT_NAMED
+            return
+        topics = self._topics()
+        doubtful = {one for finds in self.finds.values() for one in finds.doubtful if one[0] in topics}
+        doubtful -= self._tombstones()
+        for file in files if doubtful else ():
+            if file.path not in self.unread:
+                for chunk in read_dump(self.storage, file, _CHUNK_RECORDS):
+                    keys = zip(chunk.keys, chunk.values, strict=True)
+                    doubtful -= {(chunk.topic, key) for key, value in keys if key is not None and value is not None}
+        if doubtful:
+            self.unread[self.storage.uri] = (
+                f"{counted(len(doubtful), 'tombstone')} may have the row's key in other words"
+            )
+
+    def _topics(self) -> set[str]:
+        """The topics with rows of the row's table."""
+        return {topic for finds in self.finds.values() for topic in finds.topics}
+
     def _tombstones(self) -> frozenset[tuple[str, bytes]]:
         """Topic and Kafka key of the tombstones of the row."""
-        topics = {topic for finds in self.finds.values() for topic in finds.topics}
+        topics = self._topics()
         named = {one for finds in self.finds.values() for one in finds.deleted if one[0] in topics}
         return frozenset(named.union(*(finds.keys for finds in self.finds.values())))
 

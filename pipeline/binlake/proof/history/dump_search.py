@@ -13,10 +13,10 @@ import pyarrow as pa
 from binlake.decode.changes import META_NAMES, RawRecords, SourceTable
 from binlake.proof.history.changes import ChangeReader
 from binlake.proof.history.keys import RowKey
-from binlake.proof.history.quarantined import is_of_row
+from binlake.proof.history.quarantined import is_of_row, names_another
 from binlake.proof.history.row_change import NoRow, Row, RowChange
 from binlake.source.dump_edit import Place
-from binlake.source.dump_layout import DumpFile
+from binlake.source.dump_layout import DumpFile, split_topic
 from binlake.source.dump_read import read_dump
 from hudilake.services.erasure.traces import LEAST_TEXT_BYTES
 from hudilake.storage import Storage
@@ -33,19 +33,24 @@ class DumpFinds:
     """What a dump file has of a row.
 
     Args:
-        values: place of a record of the row -> what stays of its value (the other rows of its message) or None.
+        values: place and value of a record of the row -> what stays of the value (the other rows of its message) or
+            None.
         keys: topic and Kafka key of the records of the row.
-        deleted: topic and Kafka key of tombstones of rows with its key, in topics of any table.
+        deleted: topic and Kafka key of tombstones of rows with its key, in topics of any table; ``doubtful``: of those
+            whose key may be its key.
         topics: those of the row's table.
+        shared: topics with rows of other tables.
         texts: of the row's images, long enough to be looked for.
         entangled: how many records name the row and another row that this row became, or was.
         unknown: how many records may be of the row: they cannot be read, or name no row.
     """
 
-    values: dict[Place, bytes | None] = field(default_factory=dict)
+    values: dict[tuple[Place, bytes | None], bytes | None] = field(default_factory=dict)
     keys: set[tuple[str, bytes]] = field(default_factory=set)
     deleted: set[tuple[str, bytes]] = field(default_factory=set)
+    doubtful: set[tuple[str, bytes]] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
+    shared: set[str] = field(default_factory=set)
     texts: set[bytes] = field(default_factory=set)
     entangled: int = 0
     unknown: int = 0
@@ -75,10 +80,22 @@ class DumpSearch:
 
     def look(self, storage: Storage, file: DumpFile) -> DumpFinds:
         """What a file has of the row. Raises CorruptDataError for a file that cannot be read, LakeError."""
-        finds = DumpFinds()
+        finds, bare, tableless = DumpFinds(), _bare(file), list[RawRecords]()
         for chunk in read_dump(storage, file, _CHUNK_RECORDS):
-            self._look(chunk, _bare(file), finds)
+            there = [i for i, one in enumerate(zip(chunk.keys, chunk.values, strict=True)) if one != (None, None)]
+            if there:  # records that were emptied say nothing
+                tableless += self._look(chunk.select(there), bare, finds)
+        for one in tableless:
+            if self._is_own(one.topic, bare, finds):
+                self._note(one, [0], None, finds)
+            else:
+                finds.unknown += 1
         return finds
+
+    def _is_own(self, topic: str, bare: SourceTable | None, finds: DumpFinds) -> bool:
+        """Whether all records of a topic, or of a file without topics, are of the row's table."""
+        named = SourceTable(*split_topic(topic)) if bare is None else bare
+        return topic not in finds.shared and (topic in finds.topics or named == self.source)
 
     def others_say(self, records: RawRecords, file: DumpFile, texts: Collection[bytes]) -> frozenset[bytes]:
         """Which texts the images of other rows in some records of a file have, of any table. Raises LakeError."""
@@ -91,35 +108,50 @@ class DumpSearch:
         said = {text for image in images for text in texts_of(image)}
         return frozenset(text for text in texts if any(text in one for one in said))
 
-    def _look(self, records: RawRecords, bare: SourceTable | None, finds: DumpFinds) -> None:
+    def _look(self, records: RawRecords, bare: SourceTable | None, finds: DumpFinds) -> list[RawRecords]:
+        """Note what some records have of the row. Returns those that have its key and name no table."""
         chunk = self.reader.decoded(records, bare)
         wanted = {self.source: pa.array(sorted(self.keys), pa.string())}
-        mine, odd = set[int](), {bad.offset for bad in chunk.decoded.quarantined if bad.source is None}
-        for change in self.reader.changes(chunk, keys=wanted):
+        nowhere = {bad.offset for bad in chunk.decoded.quarantined if bad.source is None}
+        mine, odd, tableless = set[int](), set(nowhere), list[RawRecords]()
+        for batch in chunk.refused:
+            if batch.schema.source == self.source:
+                odd |= set(batch.rows.column("__offset").to_pylist())
+        for change in self.reader.changes(chunk, keys=wanted, left_out=True):
             if isinstance(change, RowChange):
                 mine.add(change.offset)
             elif not change.is_truncate:
                 odd.add(change.offset)
         for index in np.flatnonzero(np.isin(records.offsets, sorted(odd - mine))).tolist():
-            of_row = is_of_row(records.keys[index], records.values[index], self.row)
+            key, value = records.keys[index], records.values[index]
+            of_row = is_of_row(key, value, self.row)
             finds.unknown += of_row is None
-            if of_row:
+            if of_row and names_another(key, value, self.row):
+                finds.entangled += 1
+            elif of_row and int(records.offsets[index]) in nowhere:
+                tableless.append(records.select([index]))
+            elif of_row:
                 self._note(records, [index], None, finds)
         for offset in sorted(mine):
             places = np.flatnonzero(records.offsets == offset).tolist()
             self._of_row(records.select(places), bare, records, places, finds)
-        finds.topics |= {batch.topic for batch in chunk.decoded.changes if batch.schema.source == self.source}
+        origins = [(one.topic, one.schema.source, one.origin or one.schema.source) for one in chunk.decoded.changes]
+        own = {origin for _, source, origin in origins if source == self.source}
+        finds.topics |= {topic for topic, _, origin in origins if origin in own}
+        finds.shared |= {topic for topic, _, origin in origins if origin not in own}
         for key, value in zip(records.keys, records.values, strict=True):
-            if value is None and key is not None and is_of_row(key, None, self.row):
-                finds.deleted.add((records.topic, key))
+            if value is None and key is not None and (of_row := is_of_row(key, None, self.row)) is not False:
+                (finds.deleted if of_row else finds.doubtful).add((records.topic, key))
+        return tableless
 
     def _of_row(
         self, some: RawRecords, bare: SourceTable | None, records: RawRecords, places: list[int], finds: DumpFinds
     ) -> None:
         """Note the records at one offset, which is one record unless a writer has made two of it."""
         rows: dict[int, set[bool]] = {}
-        unread = False
-        for change in self.reader.changes(self.reader.decoded(some, bare)):
+        chunk = self.reader.decoded(some, bare)
+        unread = bool(chunk.decoded.quarantined or chunk.refused)
+        for change in self.reader.changes(chunk, left_out=True):
             if isinstance(change, NoRow):
                 unread = True
                 continue
@@ -141,7 +173,8 @@ class DumpSearch:
 
     def _note(self, records: RawRecords, places: list[int], left: bytes | None, finds: DumpFinds) -> None:
         for index in places:
-            finds.values[records.topic, records.partition, int(records.offsets[index])] = left
+            place = records.topic, records.partition, int(records.offsets[index])
+            finds.values[place, records.values[index]] = left
             if (key := records.keys[index]) is not None and left is None:
                 finds.keys.add((records.topic, key))
 

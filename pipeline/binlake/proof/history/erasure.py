@@ -10,7 +10,7 @@ import pyarrow as pa
 from binlake.position.record_reader import RecordReader
 from binlake.proof.history.dump_erasure import DumpErasure, dump_erasure
 from binlake.proof.history.keys import RowKey, row_key, source_key_fields, version_keys
-from binlake.proof.history.quarantined import quarantined_records
+from binlake.proof.history.quarantined import names_another, quarantined_records
 from binlake.rows.upsert.fanout import destination, histories
 from binlake.rows.upsert.target import key_columns
 from binlake.settings import CompactionSettings, Settings
@@ -106,8 +106,11 @@ def plan_row_erasure(settings: Settings, place: CatalogTable, text: str) -> RowE
     rows = _table_of_rows(feeds, place)
     held, unmatched = quarantined_records(settings, root, rows, row)
     strangers, unknown = quarantined_records(settings, root, _NO_TABLE, row)
-    unmatched += len(strangers) + unknown
-    quarantined = frozenset(f"topic:{one.topic},partition:{one.partition},offset:{one.offset}" for one in held)
+    whole = [
+        one for one in held if not names_another(one.key, one.value, row)
+    ]  # the others say something of other rows
+    unmatched += len(held) - len(whole) + len(strangers) + unknown
+    quarantined = frozenset(f"topic:{one.topic},partition:{one.partition},offset:{one.offset}" for one in whole)
     if quarantined:
         store = HudiTable.open(root.sub(settings.quarantine_path))
         plans = {QUARANTINE: plan_erasure(store, quarantined), **plans}

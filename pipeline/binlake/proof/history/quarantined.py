@@ -14,6 +14,8 @@ from binlake.tables.seal import Seal
 from hudilake.format.definition.column_names import lake_name
 from hudilake.storage import Storage
 
+#: Members of each message of Canal and Maxwell that has rows.
+_ROW_MESSAGE = frozenset({"database", "table", "type", "data"})
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
 
@@ -50,6 +52,12 @@ def is_of_row(record_key: bytes | None, value: bytes | None, key: RowKey) -> boo
     return None if not said or None in said else False
 
 
+def names_another(record_key: bytes | None, value: bytes | None, key: RowKey) -> bool:
+    """Whether a record of any format has an image that is not certainly the one of a row: it says something of another
+    row, too."""
+    return any(not _has(image, key) for image in _images(record_key, value) if _names(image, key))
+
+
 def _images(record_key: bytes | None, value: bytes | None) -> Iterator[Mapping[str, Any]]:
     """The objects in a record that may name the row: its key, and the row images of any format."""
     for payload in (record_key, value):
@@ -59,11 +67,19 @@ def _images(record_key: bytes | None, value: bytes | None) -> Iterator[Mapping[s
         inner = document.get("payload") if document.keys() == {"schema", "payload"} else document
         if not isinstance(inner, dict):
             continue
-        yield inner
-        data = inner.get("data")
-        for image in (inner.get("before"), inner.get("after"), *(data if isinstance(data, list) else [data])):
-            if isinstance(image, dict):
-                yield image
+        if not _is_envelope(inner):
+            yield inner
+        data, old = (one if isinstance(one, list) else [one] for one in (inner.get("data"), inner.get("old")))
+        images = [one for one in (inner.get("before"), inner.get("after"), *data) if isinstance(one, dict)]
+        yield from images
+        for now, was in zip(data, old, strict=False):
+            if isinstance(now, dict) and isinstance(was, dict):
+                yield {**now, **was}
+
+
+def _is_envelope(document: Mapping[str, Any]) -> bool:
+    """Whether a document is a message about rows, whose own members are no columns: Canal's have an ``id``."""
+    return document.keys() >= _ROW_MESSAGE or ("op" in document and not document.keys().isdisjoint(("before", "after")))
 
 
 def _object(payload: bytes | None) -> dict[str, Any] | None:

@@ -144,13 +144,18 @@ class AcceptedRows:
 class LeftOut:
     """The rows of a change batch that do not go on.
 
-    ``dropped``: the number of rows that were removed with a dropped table. ``held``: META_FIELDS of the rows that wait
-    until all rows before a statement are applied; None if there are none.
+    ``gone``: META_FIELDS of the rows that were removed with a dropped table; ``held``: of those that wait until all
+    rows before a statement are applied; None if there are none.
     """
 
     rejected: list[RejectedRows] = field(default_factory=list)
-    dropped: int = 0
+    gone: pa.Table | None = None
     held: pa.Table | None = None
+
+    @property
+    def dropped(self) -> int:
+        """The number of rows that were removed with a dropped table."""
+        return 0 if self.gone is None else len(self.gone)
 
     def reject(self, rows: pa.Table, mask: Mask, reason: str, detail: str) -> None:
         """Note the rows, with META_FIELDS, for which the mask holds as rejected."""
@@ -217,7 +222,8 @@ def _note_fates(fates: RowFates, rows: pa.Table, out: LeftOut) -> None:
     """Note the rows that the source's statements do not let pass."""
     for mask, reason, detail in fates.refused:
         out.reject(rows, mask, reason, detail)
-    out.dropped = int(fates.dropped.sum())
+    if fates.dropped.any():
+        out.gone = rows.select(META_NAMES).filter(pa.array(fates.dropped))
     if fates.waiting.any():
         out.held = rows.select(META_NAMES).filter(pa.array(fates.waiting))
 
