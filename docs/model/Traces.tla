@@ -7,19 +7,21 @@
    in one step, so the model need not show it. "died": it is no call, the process died, and the store shows nothing new. *)
 EXTENDS Commit, Sequences
 
-CONSTANT Traces
+\* Set once by the module with the traces: TLC would make a constant of them anew for each look at it.
+Traces == TLCGet(1)
 
 VARIABLES
     tr,     \* which trace
     at      \* how many of its calls have been made
 
-\* The instants of the active timeline in their order, each with its files and whether the metadata table knows them.
+\* The instants of the active timeline, each with its files and whether the metadata table knows them.
+Instants ==
+    [t \in Times |->
+        [act |-> inst[t].act, st |-> inst[t].st, logs |-> {l[2] : l \in {m \in logs : m[1] = t}},
+         bases |-> {b.g : b \in {c \in bases : c.t = t}}, told |-> t \in DOMAIN mdt]]
+\* Whether they are these in their order.
 Rank(t) == Cardinality({u \in Times : u <= t})
-Shown ==
-    [n \in 1 .. Cardinality(Times) |->
-        LET t == CHOOSE u \in Times : Rank(u) = n
-        IN [act |-> inst[t].act, st |-> inst[t].st, logs |-> {l[2] : l \in {m \in logs : m[1] = t}},
-            bases |-> {b.g : b \in {c \in bases : c.t = t}}, told |-> t \in DOMAIN mdt]]
+Show(shows) == Cardinality(Times) = Len(shows) /\ \A t \in Times : Instants[t] = shows[Rank(t)]
 \* Log files of instants that are not there: rolled back, and never archived.
 Stray == Cardinality({l \in logs : l[1] \notin Times /\ l[1] \notin DOMAIN old})
 Ended == at = Len(Traces[tr])
@@ -27,18 +29,23 @@ Ended == at = Len(Traces[tr])
 TraceInit == Init /\ tr \in 1 .. Len(Traces) /\ at = 0
 \* A death is seen, unless UnseenDeaths says that the traces do not tell it.
 UnseenDeaths == FALSE
+\* Whether a process may take a step now. The works of a lake come one after the other: while one is under way, no other
+\* process of the model has begun anything.
+MayAct(p) == TRUE
+InTurn(p) == \A q \in Procs \ {p} : ps[q].pc \in Atomic \ {"out"}
 Hidden ==
     /\ ~Ended
-    /\ \/ \E p \in Procs : Step(p) \/ Expire(p) \/ Lapse(p) \/ (UnseenDeaths /\ Die(p))
+    /\ \/ \E p \in {q \in Procs : MayAct(q)} : Step(p) \/ Expire(p) \/ Lapse(p) \/ (UnseenDeaths /\ Die(p))
        \/ Arrive
-    /\ Shown' = Shown /\ Stray' = Stray
+    /\ Instants' = Instants /\ Stray' = Stray
     /\ UNCHANGED <<tr, at>>
 Seen ==
     \E n \in at + 1 .. Len(Traces[tr]) :
     /\ \A k \in at + 1 .. n - 1 : Traces[tr][k].soft
     /\ ~Traces[tr][n].died
-    /\ \E p \in Traces[tr][n].by : Step(p)
-    /\ Shown' = Traces[tr][n].shows /\ Stray' = Traces[tr][n].stray
+    /\ \E call \in {Traces[tr][n]} :
+       /\ \E p \in {q \in call.by : MayAct(q)} : Step(p)
+       /\ Show(call.shows)' /\ Stray' = call.stray
     /\ at' = n /\ UNCHANGED tr
 \* Between two works a process leaves nothing behind.
 Died ==
@@ -46,7 +53,7 @@ Died ==
     /\ \A k \in at + 1 .. n - 1 : Traces[tr][k].soft
     /\ Traces[tr][n].died
     /\ \E p \in Traces[tr][n].by : Die(p) \/ (ps[p].pc \in Atomic /\ UNCHANGED vars)
-    /\ Shown' = Shown /\ Stray' = Stray
+    /\ Instants' = Instants /\ Stray' = Stray
     /\ at' = n /\ UNCHANGED tr
 TraceSpec == TraceInit /\ [][Hidden \/ Seen \/ Died]_<<vars, tr, at>>
 

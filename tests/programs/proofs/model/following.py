@@ -49,9 +49,9 @@ _INDEX = MetadataConfig(compact_after=1000, compact_at_most=1000, archive_after=
 _LEAVES_ONE = ArchivalConfig(1, 2)
 _LOOKED_UP = TableConfig("t1", ("id",), ORDER, 0, kind=TableKind("merge_on_read", "bloom"))
 #: Constants and definitions that traces have instead of the model's.
-_FINER = "  Traces <- Made\n  Together <- OneByOne\n  FirstOf <- AnyOf\n"
+_FINER = "  Together <- OneByOne\n  FirstOf <- AnyOf\n"
 _UNSEEN = "  UnseenDeaths <- Yes\n"
-_OF_A_LAKE = "  Choices <- AnyChoices\n  GivesUp <- Yes\n  AfterError <- OrGoesOn\n"
+_OF_A_LAKE = "  Choices <- AnyChoices\n  GivesUp <- Yes\n  AfterError <- OrGoesOn\n  MayAct <- InTurn\n"
 _REACHED = re.compile(r'<<"reached", (\d+), (\d+)>>')
 
 
@@ -264,7 +264,7 @@ def module(case: Case, traces: Sequence[Trace]) -> str:
     """The module in which TLC looks for traces among the histories of a case."""
     text = ",\n".join("<<" + ",\n".join(map(str, trace)) + ">>" for trace in traces)
     of_case = case.module(_NAME).replace("EXTENDS Commit", "EXTENDS Traces")
-    return of_case.replace("\n====", f"\nMade == <<\n{text}\n>>\n====")
+    return of_case.replace("\n====", f"\nASSUME TLCSet(1, <<\n{text}\n>>)\n====")
 
 
 def followed(case: Case, traces: Sequence[Trace], *, of_lake: bool = False, seen_deaths: bool = True) -> list[int]:

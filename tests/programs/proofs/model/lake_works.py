@@ -180,5 +180,8 @@ LAKE_WORKS: Mapping[str, LakeWork] = {
         LakeWork("the first batch", "orders"),
         LakeWork("a batch", "orders"),
         LakeWork("compaction", "orders", ("k",)),
+        LakeWork("clean", "orders", ("k", "c")),
+        LakeWork("archival", "orders", ("k", "a"), indexed=False),
+        LakeWork("restore", "orders", ("x",)),
     )
 }

@@ -9,7 +9,7 @@ import pytest
 
 from tests.hypothesis_profile import scaled
 from tests.programs.proofs.model.following import CASTS, followed, recorded, unlike
-from tests.programs.proofs.model.lake_works import LAKE_WORKS
+from tests.programs.proofs.model.lake_works import DEADLY, LAKE_WORKS
 from tests.programs.proofs.model.traces import Seen, Shown
 from tests.selection import first
 
@@ -37,6 +37,62 @@ def test_traces_of_a_lakes_works_are_histories_of_the_model(tmp_path: Path, name
     traces, wrong = LAKE_WORKS[name].unlike(tmp_path, step=_STEP)
     assert len(traces) > 1
     assert wrong == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["clean", "archival", "restore"])
+def test_a_service_that_does_it_otherwise_is_none(tmp_path: Path, name: str) -> None:
+    """The control: what it must not do, and from which of its calls on that shows."""
+    work = LAKE_WORKS[name]
+    trace = list(work.traces(tmp_path, DEADLY, step=1 << 20)[0])
+    trace = [seen for seen in trace if not seen.died]
+    broken = {"clean": _cleans_wrongly, "archival": _archives_wrongly, "restore": _restores_wrongly}[name](trace)
+    reached = followed(work.case(), [trace, *(wrong for wrong, _ in broken)], of_lake=True)
+    assert reached == [len(trace), *(at for _, at in broken)]
+
+
+#: A trace that is none, and how many of its calls the model makes.
+_Broken = tuple[list[Seen], int]
+
+
+def _cleans_wrongly(trace: list[Seen]) -> list[_Broken]:
+    """It deletes the base file that is read; its entry is there before the files are gone; it completes without one."""
+    begun = next(n for n, seen in enumerate(trace) if any(one.act == "clean" for one in seen.shows))
+    told = next(n for n, seen in enumerate(trace) if any(one.act == "clean" and one.told for one in seen.shows))
+    others = [
+        replace(seen, shows=tuple(replace(one, bases=frozenset()) for one in trace[begun].shows))
+        for seen in trace[begun + 1 : told]
+    ]
+    early = replace(trace[told], shows=(*trace[begun].shows[:-1], trace[told].shows[-1]))
+    return [
+        ([*trace[: begun + 1], replace(others[0], soft=False)], begun + 1),
+        ([*trace[: begun + 1], early, *trace[begun + 1 :]], begun + 1),
+        ([*trace[:told], *trace[told + 1 :]], told),
+    ]
+
+
+def _archives_wrongly(trace: list[Seen]) -> list[_Broken]:
+    """The oldest instant stays while later ones leave; one leaves that is read; the newest leaves, too."""
+    at = next(n for n in range(1, len(trace)) if len(trace[n].shows) < len(trace[n - 1].shows))
+    before, after = trace[at - 1].shows, trace[at].shows
+    return [
+        ([*trace[:at], replace(trace[at], shows=shows)], at)
+        for shows in ((before[0], *after), after[1:], (), (*before[: len(before) - len(after) - 1], *after))
+    ]
+
+
+def _restores_wrongly(trace: list[Seen]) -> list[_Broken]:
+    """An older commit is undone and a later one stays; it completes without its inflight file, or leaves one half."""
+    inflight = next(n for n, seen in enumerate(trace) if seen.shows[-1].act == "rest" and seen.shows[-1].st == "inf")
+    done = next(n for n, seen in enumerate(trace) if seen.shows[-1].act == "rest" and seen.shows[-1].st == "done")
+    before, last = trace[inflight].shows, trace[done].shows
+    kept = len(last) - 1
+    half = replace(before[kept], st="inf")
+    return [
+        ([*trace[: inflight + 1], replace(trace[done], shows=(*last[:-1], before[-2], last[-1]))], inflight + 1),
+        ([*trace[:inflight], *trace[done:]], inflight),
+        ([*trace[: inflight + 1], replace(trace[done], shows=(*last[:-1], half, last[-1]))], inflight + 1),
+    ]
 
 
 def test_a_death_is_where_it_was(tmp_path: Path) -> None:

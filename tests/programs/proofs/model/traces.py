@@ -26,6 +26,8 @@ _ACTIONS = {
     "clean": "clean",
     "restore": "rest",
 }
+#: Names the manifest of the history that counts; without it the newest one does.
+_VERSION = f"{HISTORY_PATH}/_version_"
 _STATES = {State.REQUESTED: "req", State.INFLIGHT: "inf", State.COMPLETED: "done"}
 
 
@@ -144,7 +146,7 @@ class Observer:
         elif path.startswith(f"{HISTORY_PATH}/") and path.endswith(".parquet"):
             oldest, newest, _ = path.rpartition("/")[2].split("_")
             self._moving.append((oldest, newest))
-        elif path == f"{HISTORY_PATH}/_version_":
+        elif path == _VERSION or (path.startswith(f"{HISTORY_PATH}/manifest_") and _VERSION not in self._files):
             done = {time for time, one in self._instants().items() if one.completed}
             self._archived |= {time for time in done for first, last in self._moving if first <= time <= last}
             self._moving.clear()
