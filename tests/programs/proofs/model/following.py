@@ -293,6 +293,9 @@ def followed(case: Case, traces: Sequence[Trace], *, of_lake: bool = False, seen
     return reached
 
 
+#: After the first commits, so that the service finds something while a writer commits.
+_CLEANED = ({"k": 1}, {"next w1": 1}, {"c": 1, "next w1": 1})
+_ARCHIVED = ({"k": 1}, {"next w1": 2}, {"a": 1, "next w1": 1})
 #: Who works on a table, and how many runs ``make proofs`` takes of each.
 CASTS: Mapping[str, tuple[Cast, int]] = {
     "two writers": (Cast({"w1": 2, "w2": 2}), 12),
@@ -302,6 +305,10 @@ CASTS: Mapping[str, tuple[Cast, int]] = {
     "a writer, a compactor and a cleaner": (Cast({"w1": 3, "k": 3, "c": 30}), 4),
     "a writer, a compactor and a cleaner that dies": (Cast({"w1": 3, "k": 3, "c": 30}, "c"), 4),
     "a compactor and a writer that dies": (Cast({"w1": 2, "k": 2}, "w1"), 40),
+    "a clean beside a writer": (Cast({"w1": 2}, then=_CLEANED), 12),
+    "a clean that dies beside a writer": (Cast({"w1": 2}, "c", each_call=True, then=_CLEANED), 40),
+    "an archival beside a writer": (Cast({"w1": 2}, then=_ARCHIVED, indexed=False), 12),
+    "an archival that dies beside a writer": (Cast({"w1": 2}, "a", True, then=_ARCHIVED, indexed=False), 40),
     "archival": (Cast({"w1": 2}, then=({"k": 1}, {"next w1": 2}, {"a": 1}, {"next w1": 1}), indexed=False), 2),
     "a writer and a clustering": (Cast({"w1": 3, "l": 2}, looks_up=True), 12),
     "a restore": (Cast({"w1": 3, "k": 1}, then=({"x": 1}, {"next w1": 1})), 8),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,10 @@ def test_traces_are_histories_of_the_model(tmp_path: Path, name: str) -> None:
     traces = recorded(cast, tmp_path, range(0, step * RUNS, step))
     assert unlike(cast.case(), traces) == []
     assert all(any(one.st == "done" for one in trace[-1].shows) for trace in traces)
+    if name.startswith("a clean"):
+        assert all(any(one.act == "clean" and one.st == "done" for one in trace[-1].shows) for trace in traces)
+    if name.startswith("an archival"):
+        assert all(any(len(b.shows) < len(a.shows) for a, b in pairwise(trace)) for trace in traces)
 
 
 @pytest.mark.parametrize("name", first(1, sorted(LAKE_WORKS, key=lambda name: name != "a batch")))
