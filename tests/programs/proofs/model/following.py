@@ -14,7 +14,7 @@ import pytest
 
 from hudilake.commit.commit import OvertakenError
 from hudilake.commit.intent import GroupIntent, Intent
-from hudilake.errors import UnsupportedError
+from hudilake.errors import LostOwnershipError, UnsupportedError
 from hudilake.format.definition.bucket import bucket_ids
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.definition.kind import TableKind
@@ -31,7 +31,7 @@ from hudilake.storage.base import Storage
 from hudilake.table.table import HudiTable
 from tests.hudilake.actors.actors import Part, archiver, cleaner, committed, compactor, write_batches
 from tests.hudilake.actors.calls import run_by_calls, without_pools
-from tests.hudilake.actors.orders import Actor
+from tests.hudilake.actors.orders import WAITS, Actor
 from tests.hudilake.actors.world import World
 from tests.hudilake.lake import ORDER, SCHEMA, config, groups, storage_at, upserts, write
 from tests.hudilake.services.clustering.made import Made, clustering
@@ -61,18 +61,30 @@ def _writer(world: World, name: str, rounds: int) -> Actor:
 
 
 def _restorer(world: World, name: str, rounds: int) -> Actor:
-    """Restores, each to the first commit that can still be restored; what the dead have begun is finished first."""
+    """Restores, each to the first commit that can still be restored; what the dead have begun is finished first;
+    who lives is waited for."""
     yield "start"
     table = world.opened(name)
     finish_pending_restores(table, world.index)
     table.rollback_pending()
     for number in range(rounds):
-        yield "restore"
-        table = world.opened(name)
-        for commit in [w for w in table.timeline.completed() if w.action == DELTA_COMMIT][number:]:
-            with contextlib.suppress(UnsupportedError):
-                restore(table, commit.requested_time, world.index)
-                break
+        phase, done = "restore", False
+        while not done:
+            yield phase
+            table = world.opened(name)
+            try:
+                _restored(table, number, world.index)
+                done = True
+            except LostOwnershipError:
+                phase = f"{WAITS}, restore"
+
+
+def _restored(table: HudiTable, number: int, index: MetadataConfig | None) -> None:
+    """To the first commit from a number on that can still be restored. Raises LostOwnershipError beside a writer."""
+    for commit in [w for w in table.timeline.completed() if w.action == DELTA_COMMIT][number:]:
+        with contextlib.suppress(UnsupportedError):
+            restore(table, commit.requested_time, index)
+            return
 
 
 def _looking_up(world: World, name: str, rounds: int) -> Actor:
@@ -312,6 +324,7 @@ CASTS: Mapping[str, tuple[Cast, int]] = {
     "archival": (Cast({"w1": 2}, then=({"k": 1}, {"next w1": 2}, {"a": 1}, {"next w1": 1}), indexed=False), 2),
     "a writer and a clustering": (Cast({"w1": 3, "l": 2}, looks_up=True), 12),
     "a restore": (Cast({"w1": 3, "k": 1}, then=({"x": 1}, {"next w1": 1})), 8),
+    "a restore beside a writer": (Cast({"w1": 3}, then=({"x": 1, "next w1": 1},)), 12),
     "a restore that dies": (Cast({"w1": 3}, "x", then=({"x": 1}, {"next w1": 1})), 12),
     "rounds": (Cast({"w1": 2, "w2": 2}, ("w1", "w2")), 24),
     "streams": (Cast({"w1": 2, "w2": 2}, "w1", streams=True), 24),
