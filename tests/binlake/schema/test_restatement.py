@@ -171,8 +171,13 @@ def test_null_in_a_timestamp_becomes_the_time_of_the_statement(
     assert values.cast(pa.int64()).to_pylist() == [of_null and of_null * 1_000_000, None, 1041379200000000]
 
 
-@pytest.mark.parametrize(("session", "steps"), [(MARIADB, 1), (MYSQL, 0)])
-def test_not_null_alone_converts_the_timestamps_of_mariadb(session: Session, steps: int) -> None:
+@pytest.mark.parametrize(("session", "names"), [(MARIADB, True), (MYSQL, False)])
+def test_not_null_alone_names_the_timestamps_of_mariadb(session: Session, names: bool) -> None:
+    """Null is the time of the statement then, or a zero date that stays one: also null in the lake."""
     kind = parse_type("timestamp")
-    made = conversion(modified("TIMESTAMP NOT NULL"), kind, kind.lake_type, kind.lake_type, session)
-    assert [made[0] is not None, made[1]] == [bool(steps), None]
+    types = (modified("TIMESTAMP NOT NULL"), kind, kind.lake_type, kind.lake_type, session)
+    step, undetermined = conversion(*types)
+    assert [step is not None, undetermined is not None] == [names, names]
+    assert conversion(*types, never_null=True)[1] is None
+    nulls = pa.chunked_array([pa.nulls(2, kind.lake_type)])
+    assert step is None or converted_values(step, nulls).null_count == 2

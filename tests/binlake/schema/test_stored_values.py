@@ -100,11 +100,10 @@ def restated(
 
 def _may_differ(old: MysqlType, new: MysqlType, cell: tuple[object, object, object]) -> bool:
     """Known otherwise: MariaDB reads parts of texts as a YEAR by rules of its own (``test_conversions``); the clock of
-    a statement that gives null its own time has moved on, and a zero TIMESTAMP is null in the lake."""
+    a statement that gives null its own time has moved on."""
     if new.base == "year" and old.base not in ("int", "bigint", "decimal", "year", "time", "bit", "date"):
         return True
-    both = cell[2] is not None or old.base == "timestamp"
-    return new.base == "timestamp" and cell[0] is None and cell[1] is not None and both
+    return new.base == "timestamp" and cell[0] is None and None not in cell[1:]
 
 
 EVERY, REST = np.array([True, True]), np.array([False, False])

@@ -12,14 +12,14 @@ from binlake.decode.changes import ZeroDates
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.session import Session
-from binlake.schema.rules.definitions import DefinitionHistory
+from binlake.schema.rules.definitions import DefinitionHistory, Presence
 from binlake.schema.rules.generated_columns import GeneratedHistory
 from binlake.schema.rules.key_indexes import KeyIndexHistory
 from binlake.schema.rules.partitions.known import KnownPartitions
 from binlake.schema.rules.steps import Step
 from binlake.schema.rules.undetermined import UndeterminedEffect
 from binlake.settings import TableRules
-from hudilake.format.definition.column_names import known_as
+from hudilake.format.definition.column_names import known_as, lake_name
 from hudilake.format.definition.merging import NEWEST, Merging
 
 #: The name of a refusal of the whole table, among the refusals of its columns.
@@ -118,6 +118,11 @@ class TableSchemaState:
         """The MySQL type of a column before a statement; None if it is not known."""
         known = self.types.get(column.lower())
         return known or self.types_before(order).get(column.lower())
+
+    def is_never_null(self, column: str) -> bool:
+        """Whether the statements up to now give the source's column as NOT NULL."""
+        known = self.definitions.known[-1:]
+        return bool(known) and dict(known[0].columns).get(lake_name(column).lower()) is Presence.MUST
 
     def note_type(self, column: ColumnDefinition) -> None:
         """Note a column's MySQL type after a statement."""

@@ -11,6 +11,7 @@ from binlake.schema.rules.conversion.lossless import keeps_values
 from binlake.schema.rules.conversion.numbers import INTEGERS
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.conversion.undetermined import (
+    lacks_zero_dates,
     why_ambiguous,
     why_mode_decides,
     why_undetermined,
@@ -63,6 +64,7 @@ def conversion(
     session: Session,
     *,
     rekeys: bool = False,
+    never_null: bool = False,
 ) -> tuple[Convert | None, UndeterminedEffect | None]:
     """The step that gives rows from before a statement the values of the new type; None if they stay as they are.
 
@@ -73,6 +75,7 @@ def conversion(
         after: its type from then on.
         session: of the statement.
         rekeys: whether rows that come late need the new type for the text of their key.
+        never_null: whether the column is known to have had no null: what is null in the lake is a zero date.
     """
     new = column.type
     assert new is not None
@@ -85,8 +88,8 @@ def conversion(
     alike = after == before or common_type(before, after)[0] == after
     fills = not column.nullable and (new.base not in _NO_IMPLICIT_DEFAULT or becomes_now(column, session))
     unsure = why_ambiguous(former, new) or why_zero_dates(former, new) or why_mode_decides(former, new)
-    if becomes_now(column, session) and former.base in ("date", "datetime") and not former.dates_as_text:
-        unsure = "null becomes the time of the statement, but a date whose month or day is zero is null in the lake too"
+    if becomes_now(column, session) and not never_null:
+        unsure = why_not_now(former, new) or unsure
     if old is None and not _stands_for_one(before, new):
         unsure = f"its former type is not known, and {former.text} is assumed"
     if keeps_values(former, new) and alike and not fills and not rekeys and unsure is None:
@@ -99,6 +102,13 @@ def becomes_now(column: ColumnDefinition, session: Session) -> bool:
     session (recorded with 11.4). A MySQL with its defaults refuses the statement."""
     is_timestamp = column.type is not None and column.type.base == "timestamp"
     return is_timestamp and not column.nullable and session.mariadb and session.seconds is not None
+
+
+def why_not_now(old: MysqlType, new: MysqlType) -> str | None:
+    """Why a null that becomes the time of the statement has no known value; None if it has."""
+    if lacks_zero_dates(old):
+        return "null becomes the time of the statement, but a date whose month or day is zero is null in the lake too"
+    return "null becomes the time of the statement, whose fraction of a second no log has" if new.length else None
 
 
 def is_rewritten(before: pa.DataType, after: pa.DataType) -> bool:

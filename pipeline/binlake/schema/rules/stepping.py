@@ -17,7 +17,7 @@ from binlake.decode.types.zero_dates import texts_of
 from binlake.schema.rules.conversion.columns import converted
 from binlake.schema.rules.conversion.undetermined import why_undetermined, why_zero_dates
 from binlake.schema.rules.evolution import TypeChange, common_type
-from binlake.schema.rules.retyping import becomes_now
+from binlake.schema.rules.retyping import becomes_now, why_not_now
 from binlake.schema.rules.steps import Compute, Convert, Copy, Fill, Follow, Step
 from hudilake.errors import UnsupportedError
 
@@ -154,6 +154,8 @@ def converted_values(step: Convert, present: pa.ChunkedArray) -> pa.Array:
     before = _in_former_type(step, present)
     values = converted(step.old, new, before, step.session)
     if becomes_now(step.column, step.session):
+        if why_not_now(step.old, new) is not None:
+            return values
         now = pa.scalar(step.session.seconds, pa.int64()).cast(pa.timestamp("s")).cast(pa.timestamp("us"))
         if pa.types.is_string(values.type):
             now = texts_of(pa.array([now]))[0]

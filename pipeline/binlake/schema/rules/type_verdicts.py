@@ -223,7 +223,8 @@ def _convert(
     """Whether rows before the statement are converted: adds the step, and what it cannot determine."""
     before, after = lake_types
     rekeys = known_column(column.name, state) in judged.rekeyed
-    step, undetermined = conversion(column, old, before, after, state.session, rekeys=rekeys)
+    never_null = state.is_never_null(column.name)
+    step, undetermined = conversion(column, old, before, after, state.session, rekeys=rekeys, never_null=never_null)
     if step is None:
         return False
     judged.steps.append(step)
@@ -278,7 +279,9 @@ def copy_column(
     what, column = f"{clause.old} becomes {clause.new}", clause.column
     step, undetermined = None, None
     if column is not None and column.type is not None and state.rules.schema_changes.convert == "follow":
-        step, undetermined = conversion(column, former, *lake_types, state.session)
+        step, undetermined = conversion(
+            column, former, *lake_types, state.session, never_null=state.is_never_null(clause.old)
+        )
     copied = Copy(clause.old, clause.new, column if step is None else None, move=not state.key)
     judged.steps += [copied] if step is None else [copied, step]
     say(judged, ClauseVerdict.COPY, f"{what}: rows before get {clause.new} from {clause.old}")
