@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.clauses import Action
+from binlake.decode.ddl.clauses import Action, AddColumn
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.decode.types.mysql_types import parse_type
 from binlake.schema.rules.generated_columns import GeneratedHistory, changed, columns_of, reading
 from binlake.schema.rules.judged import Judgement, TableSchemaState
 from binlake.schema.rules.stepping import stepped
-from binlake.schema.rules.steps import Follow, step_from_json, step_to_json, stored_step
+from binlake.schema.rules.steps import Compute, Convert, Follow, step_from_json, step_to_json, stored_step
 from binlake.schema.rules.verdicts import judge_clauses
 from binlake.settings import TablesSettings
 
@@ -98,3 +98,67 @@ def test_a_generated_column_that_places_rows_stays_and_is_named() -> None:
     assert [str(one) for one in verdict.undetermined] == [
         "not determined: twice: rows before keep the values that place them"
     ]
+
+
+READ = """CREATE TABLE t (id INT PRIMARY KEY, p DECIMAL(8,2), s VARCHAR(9), z INT, d DATETIME,
+    g VARCHAR(40) AS (CONCAT(p)), half DECIMAL(20,6) AS (p / 2) STORED, l INT AS (LENGTH(s)) STORED,
+    c VARCHAR(50) AS (CONCAT(s, 'x')), k VARCHAR(20) AS (CONCAT(z)), n INT AS (z + 1), twice INT AS (n * 2),
+    at VARCHAR(40) AS (CONCAT(d)))"""
+
+
+def judged_read(*statements: str) -> Judgement:
+    """The verdict on the last of some statements about a table whose columns are read by others."""
+    (made,) = parse_ddl(READ, "d")
+    columns = [clause.column for clause in made.clauses if isinstance(clause, AddColumn)]
+    types = {one.name: one.type for one in columns if one.type is not None}
+    schema = pa.schema([(name, kind.lake_type) for name, kind in types.items()])
+    rules = TablesSettings.model_validate({}).rules(SourceTable("d", "t"))
+    state = TableSchemaState(schema, ("id",), None, rules, types_before=lambda _: types)
+    state.generated.note(1, Action.CREATE, made.clauses)
+    for order, statement in enumerate(statements, 2):
+        (effect,) = parse_ddl(statement, "d")
+        found = judge_clauses(effect.clauses, order, state)
+        state.generated.note(order, Action.ALTER, effect.clauses)
+        state.note_open(found.undetermined, effect.clauses)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "computed", "null"),
+    [
+        ("MODIFY p DECIMAL(12,4)", {"g"}, {"half"}),
+        ("MODIFY p DECIMAL(12,2)", set(), set()),
+        ("MODIFY s VARCHAR(20)", set(), set()),
+        ("MODIFY s VARCHAR(20) NULL COLLATE utf8mb4_bin", set(), {"l"}),
+        ("MODIFY s VARCHAR(9) CHARACTER SET ucs2", {"c"}, {"l"}),
+        ("CONVERT TO CHARACTER SET utf8mb4", set(), {"l"}),
+        ("MODIFY z INT(8) ZEROFILL", {"n", "twice"}, {"k"}),
+        ("MODIFY d DATETIME(3)", set(), {"at"}),
+        ("MODIFY n INT AS (z + 2)", {"n", "twice"}, set()),
+        ("CHANGE n m INT AS (z + 2)", {"m", "twice"}, set()),
+        ("CHANGE n m INT AS (SQRT(z))", set(), {"m", "twice"}),
+        ("CHANGE n m INT AS (z + 2), CHANGE twice twice BIGINT AS (m * 3)", {"m", "twice"}, set()),
+    ],
+)
+def test_what_a_change_of_meaning_does_to_the_columns_that_read(
+    change: str, computed: set[str], null: set[str]
+) -> None:
+    found = judged_read(f"ALTER TABLE t {change}")
+    expressions = {step.column.name for step in found.steps if isinstance(step, Compute)}
+    nulls = {step.column.name for step in found.steps if isinstance(step, Convert) and step.old is None}
+    assert (expressions, nulls) == (computed, null)
+    assert {one.column for one in found.undetermined} == null
+
+
+def test_a_column_is_read_under_its_new_name() -> None:
+    found = judged_read(
+        "ALTER TABLE t RENAME COLUMN p TO `q``1`, RENAME COLUMN s TO concat", "ALTER TABLE t MODIFY `q``1` DECIMAL(9,3)"
+    )
+    assert [step.expression for step in found.steps if isinstance(step, Compute)] == ["CONCAT( `q``1` )"]
+
+
+def test_what_is_not_determined_is_not_computed_with() -> None:
+    found = judged_read("ALTER TABLE t CHANGE n m INT AS (SQRT(z))", "ALTER TABLE t ADD w INT DEFAULT (COALESCE(m, 5))")
+    assert (found.steps, [one.column for one in found.undetermined]) == ([], ["w"])
+    again = judged_read("ALTER TABLE t CHANGE n m INT AS (SQRT(z))", "ALTER TABLE t ADD w INT DEFAULT (COALESCE(z, 5))")
+    assert [step.column.name for step in again.steps if isinstance(step, Compute)] == ["w"]

@@ -26,6 +26,7 @@ class ColumnDefinition:
     ``type`` is None for a type that the lake does not support. ``literal``: a constant default as written, without
     quotes; None for NULL. ``as_bytes``: the literal is in hexadecimal or bits. ``computed`` says what is computed,
     where the default (or the column, which is ``generated`` then) is; ``expression`` is its text.
+    ``collation``: the one that is named.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ColumnDefinition:
     computed: str = ""
     expression: str = ""
     generated: bool = False
+    collation: str = ""
 
 
 #: The first words of attributes that do not belong to a column's type.
@@ -65,7 +67,7 @@ def column_definition(reader: Reader) -> ColumnDefinition | None:
 
 def _with_attributes(plain: ColumnDefinition, reader: Reader) -> ColumnDefinition:
     nullable, default, literal, as_bytes, computed = True, Default.NONE, None, False, ""
-    expression, generated = "", False
+    expression, generated, collation = "", False, ""
     while reader.left:
         if reader.take("NOT", "NULL") or reader.take("PRIMARY"):
             nullable = False
@@ -80,14 +82,19 @@ def _with_attributes(plain: ColumnDefinition, reader: Reader) -> ColumnDefinitio
             expression = expression_text(reader.bracketed() or [])
         elif reader.take("AUTO_INCREMENT"):
             default, computed = Default.COMPUTED, "AUTO_INCREMENT"
-        elif reader.take_any("COMMENT", "ON", "COLLATE", "FIRST", "AFTER", "CHECK"):
+        elif reader.take("COLLATE"):
+            reader.take_sign("=")
+            collation = reader.next.value.lower() if reader.left else ""
+        elif reader.take("CHECK"):
+            reader.bracketed()
+        elif reader.take_any("COMMENT", "ON", "FIRST", "AFTER"):
             reader.skip()  # a word of the comment, or of ON UPDATE, is not an attribute
         else:
             reader.skip()
     if plain.type_text.upper().startswith("SERIAL"):
         default, computed = Default.COMPUTED, "AUTO_INCREMENT"
     expression = expression if default is Default.COMPUTED and computed != "AUTO_INCREMENT" else ""
-    made = (nullable, default, literal, as_bytes, computed, expression, generated)
+    made = (nullable, default, literal, as_bytes, computed, expression, generated, collation)
     return ColumnDefinition(plain.name, plain.type_text, plain.type, *made)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -139,6 +139,23 @@ def expression_text(tokens: Sequence[Token]) -> str:
         parts.append(token.text if joined or bracket else f" {token.text}")
         former = token
     return "".join(parts)
+
+
+def renamed_in(expression: str, names: Mapping[str, str]) -> str:
+    """An expression with other names of columns. ``names``: the new ones, by the former ones in lower case."""
+    tokens = tokens_of(expression)
+    if not any(token.kind in ("word", "quoted") and token.value.lower() in names for token in tokens):
+        return expression
+    changed = list(tokens)
+    for index, token in enumerate(tokens):
+        called = token.kind == "word" and index + 1 < len(tokens) and tokens[index + 1].is_sign("(")
+        if token.kind in ("word", "quoted") and token.value.lower() in names and not called:
+            changed[index] = _quoted(names[token.value.lower()])
+    return expression_text(changed)
+
+
+def _quoted(name: str) -> Token:
+    return Token("quoted", f"`{name.replace('`', '``')}`", name)
 
 
 class Reader:

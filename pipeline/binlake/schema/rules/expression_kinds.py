@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from binlake.decode.types.mysql_types import MysqlType
-from binlake.schema.rules.conversion.declared import zerofill_width
+from binlake.schema.rules.conversion.declared import charset_of, zerofill_width
 
 
 class Kind(StrEnum):
@@ -45,6 +45,9 @@ _KIND_OF_BASE = {
     "datetime": Kind.MOMENT,
 }
 _DATES = frozenset({"date", "datetime", "timestamp"})
+_CHARACTERS = frozenset({"char", "varchar", "text"})
+#: Types whose values are printed with as many digits, or bits, as the type has.
+_PRINTED_BY_LENGTH = frozenset({"datetime", "timestamp", "time", "bit", "float", "double"})
 _EXACT = frozenset({Kind.WHOLE, Kind.DECIMAL})
 _COUNTS = frozenset({Kind.WHOLE, Kind.COUNTED})
 _TRUTHS = frozenset({Kind.WHOLE, Kind.COUNTED, Kind.TRUTH})
@@ -208,8 +211,12 @@ def _listing(kinds: Iterable[Kind]) -> str:
 
 def same_meaning(old: MysqlType, new: MysqlType) -> bool:
     """Whether a value that is equal in both types has the same value in every expression."""
-    if zerofill_width(old) != zerofill_width(new):
+    if zerofill_width(old) != zerofill_width(new) or charset_of(new.text) not in (None, charset_of(old.text)):
         return False
     if _KIND_OF_BASE.get(old.base) is Kind.WHOLE and _KIND_OF_BASE.get(new.base) is Kind.WHOLE:
         return True
-    return old.base == new.base and old.scale == new.scale and old.options == new.options
+    if {old.base, new.base} <= _CHARACTERS:
+        return True
+    digits = old.length == new.length or old.base not in _PRINTED_BY_LENGTH
+    members = new.options[: len(old.options)] == old.options
+    return old.base == new.base and old.scale == new.scale and members and digits

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from binlake.decode.ddl.clauses import Action, AddColumn, Clause, DropColumn, ModifyColumn, RenameColumn
 from binlake.decode.ddl.columns import ColumnDefinition
+from binlake.decode.ddl.tokens import renamed_in
 
 _WORD = re.compile(r"`((?:[^`]|``)+)`|(\w+)")
 #: Generated columns by name in lower case.
@@ -31,8 +32,13 @@ def columns_of(clauses: Iterable[Clause]) -> dict[str, ColumnDefinition]:
 
 
 def changed(known: Generated, clauses: Iterable[Clause]) -> dict[str, ColumnDefinition]:
-    """The generated columns after a statement. One that reads a renamed column keeps the text of its expression."""
-    columns = dict(known)
+    """The generated columns after a statement. The expression of one that reads a renamed column has its new name."""
+    clauses = list(clauses)
+    names = {clause.old.lower(): clause.new for clause in clauses if isinstance(clause, RenameColumn)}
+    columns = {
+        name: replace(column, expression=renamed_in(column.expression, names)) if names else column
+        for name, column in known.items()
+    }
     for clause in clauses:
         if isinstance(clause, DropColumn):
             columns.pop(clause.name.lower(), None)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 import pyarrow as pa
 
 from binlake.decode.changes import ZeroDates
+from binlake.decode.ddl.clauses import Clause, DropColumn, RenameColumn
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.session import Session
@@ -90,7 +91,7 @@ class TableSchemaState:
     table; rows that its writer merges do not say which of their values are from before a statement. ``keeps_key``: why
     a table of its kind cannot get another key; None if it can. ``empty``: whether no rows are from before the
     statement: a tool alters its copy of a table before it fills it. ``zero_dates``: of the stream; it decides the lake
-    types of dates.
+    types of dates. ``open_columns``: those (source names in lower case) that earlier statements leave open.
     """
 
     schema: pa.Schema
@@ -113,6 +114,14 @@ class TableSchemaState:
     keeps_key: str | None = None
     empty: bool = False
     zero_dates: ZeroDates = ZeroDates.NULL
+    open_columns: set[str] = field(default_factory=set)
+
+    def note_open(self, undetermined: Iterable[UndeterminedEffect], clauses: Iterable[Clause]) -> None:
+        """Note which columns a statement leaves open, and the names that they have after it."""
+        names = {clause.old.lower(): clause.new.lower() for clause in clauses if isinstance(clause, RenameColumn)}
+        gone = {clause.name.lower() for clause in clauses if isinstance(clause, DropColumn)}
+        self.open_columns = {names.get(name, name) for name in self.open_columns - gone}
+        self.open_columns |= {name.lower() for one in undetermined for name in one.column.split(", ") if name}
 
     def type_before(self, column: str, order: int) -> MysqlType | None:
         """The MySQL type of a column before a statement; None if it is not known."""
@@ -134,7 +143,9 @@ class TableSchemaState:
 class Judgement:
     """The result of a statement. ``texts``: columns that are integers at the source and text in the lake.
     ``undetermined``: what it does to rows and the log does not determine. ``rewrite``: the new key of the lake table.
-    ``rekeyed``: key columns (lake names) whose type changes so that the texts of the record keys do.
+    ``rekeyed``: key columns (lake names) whose type changes so that the texts of the record keys do. ``reread``:
+    columns (source names in lower case) whose values may have another value in an expression, though they stay, and
+    their former types.
     """
 
     rulings: list[Ruling] = field(default_factory=list)
@@ -143,6 +154,7 @@ class Judgement:
     undetermined: list[UndeterminedEffect] = field(default_factory=list)
     rewrite: KeyChange | None = None
     rekeyed: set[str] = field(default_factory=set)
+    reread: dict[str, MysqlType | None] = field(default_factory=dict)
 
 
 def say(judged: Judgement, verdict: ClauseVerdict, text: str) -> None:

@@ -20,6 +20,7 @@ from binlake.schema.rules.evolution import TypeChange, common_type
 from binlake.schema.rules.retyping import becomes_now, why_not_now
 from binlake.schema.rules.steps import Compute, Convert, Copy, Fill, Follow, Step
 from hudilake.errors import UnsupportedError
+from hudilake.format.definition.column_names import lake_name
 
 Mask = npt.NDArray[np.bool_]
 
@@ -171,7 +172,7 @@ def _compute(rows: pa.Table, step: Compute, mask: Mask) -> pa.Table:
         return rows
     from binlake.schema.rules.generated import computed  # needs an SQL engine
 
-    values = computed(step.expression, new, rows, step.session)
+    values = computed(step.expression, new, _with_scales(rows, step), step.session)
     column_index = place_of(rows, step.column.name)
     if column_index is None:
         values = pc.if_else(pa.array(mask), values, pa.scalar(None, values.type))
@@ -179,6 +180,18 @@ def _compute(rows: pa.Table, step: Compute, mask: Mask) -> pa.Table:
     kind = _common(rows.column(column_index).type, values.type)
     merged = pc.if_else(pa.array(mask), values.cast(kind), as_type(rows.column(column_index), kind))
     return rows.set_column(column_index, rows.schema.field(column_index).with_type(kind), merged)
+
+
+def _with_scales(rows: pa.Table, step: Compute) -> pa.Table:
+    """The rows with all decimal places of the columns that an expression reads: it may print them."""
+    for name, scale in step.scales:
+        column_index = place_of(rows, name) if place_of(rows, name) is not None else place_of(rows, lake_name(name))
+        kind = rows.schema.field(column_index).type if column_index is not None else None
+        if kind is None or not pa.types.is_decimal(kind) or kind.scale >= scale:
+            continue
+        wide = pa.decimal128(min(kind.precision + scale - kind.scale, 38), scale)
+        rows = rows.set_column(column_index, rows.column_names[column_index], rows.column(column_index).cast(wide))
+    return rows
 
 
 def _follow(rows: pa.Table, original: pa.Table, step: Follow, mask: Mask) -> pa.Table:
@@ -201,7 +214,7 @@ def sent_otherwise(rows: pa.Table, step: Compute) -> str | None:
     sent = as_type(rows.column(column_index), new.lake_type).combine_chunks()
     from binlake.schema.rules.generated import computed  # needs an SQL engine
 
-    own = computed(step.expression, new, rows, step.session)
+    own = computed(step.expression, new, _with_scales(rows, step), step.session)
     wrong = pc.and_(sent.is_valid(), pc.invert(pc.fill_null(pc.equal(sent, own), False)))
     if not pc.any(wrong).as_py():
         return None

@@ -48,11 +48,13 @@ class Convert:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """A column is an expression over its row: rows before the statement hold its values. ``expression``: MySQL's."""
+    """A column is an expression over its row: rows before the statement hold its values. ``expression``: MySQL's.
+    ``scales``: the decimal places of the DECIMAL columns that it reads, which stored rows may have with fewer."""
 
     column: ColumnDefinition
     expression: str
     session: Session = field(default_factory=Session)
+    scales: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,13 @@ def step_to_json(step: Step) -> list[Any]:
     session = step.session
     facts = [session.zone, session.mariadb, session.seconds]
     if isinstance(step, Compute):
-        return ["compute", _definition_to_json(step.column), step.expression, *facts]
+        return [
+            "compute",
+            _definition_to_json(step.column),
+            step.expression,
+            *facts,
+            [list(one) for one in step.scales],
+        ]
     return ["convert", _definition_to_json(step.column), step.old and _type_to_json(step.old), *facts]
 
 
@@ -114,7 +122,8 @@ def step_from_json(said: Sequence[Any]) -> Step:
     if said[0] == "follow":
         return Follow(_definition_from_json(said[1]), tuple(said[2]))
     if said[0] == "compute":
-        return Compute(_definition_from_json(said[1]), said[2], Session(*said[3:6]))
+        scales = tuple((name, scale) for name, scale in (said[6] if len(said) > 6 else ()))  # not in older commits
+        return Compute(_definition_from_json(said[1]), said[2], Session(*said[3:6]), scales)
     if said[0] != "convert":
         raise ValueError(f"unknown step {said[0]!r}")
     _, column, old, zone, mariadb, seconds = said

@@ -103,6 +103,9 @@ def judge_table(
                 judged_ddl.news.append(entry)
         if entry is not None:
             judged_ddl.entries.append(entry)
+            if any(effect.action is Action.CREATE for effect in mine):
+                state.open_columns.clear()
+            state.note_open(entry.undetermined, [clause for effect in mine for clause in effect.clauses])
         seconds = entry.seconds if entry is not None else mine[0].event.seconds
         _note_refusals(key[0], seconds, state, opened, judged_ddl)
     judged_ddl.refusals += opened

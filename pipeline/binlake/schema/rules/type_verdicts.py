@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from binlake.decode.ddl.clauses import Clause, ConvertCharset, RenameColumn
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType, parse_type
-from binlake.schema.rules.conversion.declared import without_charset
+from binlake.schema.rules.conversion.declared import TypeGroup, kind_of, without_charset
 from binlake.schema.rules.evolution import TypeChange, common_type
-from binlake.schema.rules.generated_columns import changed, reading
+from binlake.schema.rules.generated_columns import changed, reading, words
 from binlake.schema.rules.judged import (
     ClauseVerdict,
     Judgement,
@@ -32,6 +32,7 @@ from hudilake.errors import UnsupportedError
 from hudilake.format.definition.column_names import lake_name
 
 _TEXTS = frozenset({"char", "varchar", "text", "enum", "set"})
+_NOT_SAID = "{}: whether the server computes it anew, no log says"
 
 
 def settle(column: ColumnDefinition, name: str | None, state: TableSchemaState) -> None:
@@ -131,6 +132,7 @@ def modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged
         return
     state.refused.pop(name, None)
     state.note_type(column)
+    note_reread(column, old, judged)
     after = state.schema.field(name).type
     as_text = state.rules.schema_changes.convert == "string" and after == pa.string()
     if as_text and (before != after or column.type.lake_type != after):
@@ -149,6 +151,14 @@ def modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged
         say(judged, ClauseVerdict.KEEP, f"{column.name} becomes {column.type_text}: {after} in the lake as before")
     else:
         say(judged, ClauseVerdict.APPLY, f"{column.name} becomes {column.type_text}: {after} in the lake as before")
+
+
+def note_reread(column: ColumnDefinition, old: MysqlType | None, judged: Judgement) -> None:
+    """Note that expressions may give another value for equal values of a column. ``old``: its former type."""
+    from binlake.schema.rules.expression_kinds import same_meaning  # needs an SQL engine
+
+    if column.type is not None and (old is None or column.collation or not same_meaning(old, column.type)):
+        judged.reread[column.name.lower()] = old
 
 
 def _generate(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judgement) -> None:
@@ -171,39 +181,81 @@ def computes(column: ColumnDefinition, order: int, state: TableSchemaState, judg
 
     types = {**state.types_before(order), **state.types}
     check_expression(column.expression, column.type, state.schema, types)
-    judged.steps.append(Compute(column, column.expression, state.session))
+    open_columns = state.open_columns | {name.lower() for one in judged.undetermined for name in one.column.split(", ")}
+    if reads := sorted(words(column.expression) & open_columns):
+        raise UnsupportedError(f"it reads {', '.join(reads)}, which is not determined in all rows", do_next="")
+    read = sorted(words(column.expression) & types.keys())
+    scales = tuple((name, types[name].scale or 0) for name in read if types[name].base == "decimal")
+    judged.steps.append(Compute(column, column.expression, state.session, scales))
     why = why_open(column.expression, column.type, types)
     judged.undetermined += [UndeterminedEffect(column.name, why)] if why is not None else []
     return True
 
 
 def follow_bases(clauses: Sequence[Clause], order: int, state: TableSchemaState, judged: Judgement) -> None:
-    """Judge the generated columns that read a column whose values a statement converts."""
+    """Judge the generated columns that read a column whose values a statement changes, or gives another meaning."""
     conversions = {step.column.name.lower(): step for step in judged.steps if isinstance(step, Convert)}
-    converted = conversions.keys()
-    columns = changed(state.generated.before(order), clauses) if converted else {}
+    computed = {step.column.name.lower() for step in judged.steps if isinstance(step, Compute)}
+    changes = conversions.keys() | computed | judged.reread.keys()
+    columns = changed(state.generated.before(order), clauses) if changes else {}
     settled = {s.column.name.lower() for s in judged.steps if isinstance(s, Compute | Convert | Fill)}
     settled |= {one.column.lower() for one in judged.undetermined}
-    for column, bases in reading(columns, converted):
+    for column, bases in reading(columns, changes):
         name = known_column(column.name, state)
         if name is None or column.type is None or column.name.lower() in settled or why_left_out(column.name, state):
+            continue
+        formers = {base: judged.reread[base] for base in bases if base in judged.reread}
+        stays = {base: old for base, old in formers.items() if _may_stay(old, state.types.get(base))}
+        changes_values = len(stays) < len(bases) or not bases.isdisjoint(conversions)
+        if not changes_values and _is_known(column, order, state, stays) and _is_known(column, order, state, {}):
             continue
         if is_placed(name, state):
             judged.undetermined.append(UndeterminedEffect(column.name, "rows before keep the values that place them"))
             say(judged, ClauseVerdict.KEEP, f"{column.name} reads {', '.join(sorted(bases))}, and places rows")
             continue
         try:
+            if not _is_known(column, order, state, stays):
+                raise UnsupportedError(_NOT_SAID.format(column.expression), do_next="")
             computes(column, order, state, judged)
             say(judged, ClauseVerdict.FILL, f"{column.name} becomes {column.expression} in rows before")
         except UnsupportedError as error:
             judged.undetermined.append(UndeterminedEffect(column.name, error.what))
-            if all(_keeps_meaning(conversions[base]) for base in bases):
+            kept = [base for base in bases if base not in conversions or _keeps_meaning(conversions[base])]
+            if len(kept) == len(bases) and not bases & judged.reread.keys():
                 judged.steps.append(Follow(column, tuple(sorted(bases))))
                 what = f"{column.name} is null where {', '.join(sorted(bases))} becomes another value"
             else:
                 judged.steps.append(Convert(column, None, state.session))
                 what = f"{column.name} is null in rows before"
             say(judged, ClauseVerdict.CONVERT, f"{what}, as {error.what}")
+
+
+def _is_known(
+    column: ColumnDefinition, order: int, state: TableSchemaState, formers: Mapping[str, MysqlType | None]
+) -> bool:
+    """Whether the expression of a generated column is computed as at the server where columns have their former types.
+    With the former type and with the new one it has the same value then."""
+    from binlake.schema.rules.generated import check_expression  # needs an SQL engine
+
+    types = {**state.types_before(order), **state.types}
+    if None in formers.values():
+        return False
+    types |= {base: old for base, old in formers.items() if old is not None}
+    try:
+        check_expression(column.expression, column.type, state.schema, types)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def _may_stay(old: MysqlType | None, new: MysqlType | None) -> bool:
+    """Whether a server may change a type without a new copy of the rows: what it has stored of expressions stays then,
+    and virtual columns do not (measured with MariaDB 11.4: ZEROFILL, character sets and collations)."""
+    if old is None or new is None:
+        return True
+    return {old.base, new.base} <= _TEXTS or (
+        kind_of(old) is kind_of(new) is TypeGroup.EXACT and old.scale == new.scale
+    )
 
 
 def _keeps_meaning(step: Convert) -> bool:
@@ -272,12 +324,19 @@ def copy_column(
     clause: RenameColumn,
     lake_types: tuple[pa.DataType, pa.DataType],
     former: MysqlType | None,
+    order: int,
     state: TableSchemaState,
     judged: Judgement,
 ) -> None:
-    """Judge a rename whose values are carried over, and converted if the column gets another type."""
+    """Judge a rename whose values are carried over, and converted if the column gets another type; those of a generated
+    column are computed."""
     what, column = f"{clause.old} becomes {clause.new}", clause.column
     step, undetermined = None, None
+    if column is not None:
+        note_reread(column, former, judged)
+    if column is not None and column.generated:
+        _generate(column, order, state, judged)
+        return
     if column is not None and column.type is not None and state.rules.schema_changes.convert == "follow":
         step, undetermined = conversion(
             column, former, *lake_types, state.session, never_null=state.is_never_null(clause.old)

@@ -107,7 +107,8 @@ def judge_clauses(
 def _turn(clause: Clause) -> int:
     """The order in which clauses are judged: a dropped name is free for others, and an expression reads the columns as
     they are after the statement."""
-    computed = isinstance(clause, AddColumn | ModifyColumn) and clause.column.expression
+    column = clause.column if isinstance(clause, AddColumn | ModifyColumn | RenameColumn) else None
+    computed = column is not None and column.expression
     return 0 if isinstance(clause, DropColumn) else 2 if computed else 1
 
 
@@ -285,6 +286,8 @@ def _rename(
         say(judged, ClauseVerdict.APPLY, f"{what}; {left_out or 'the lake has no such column'}")
         return
     kind = copied_lake_type(clause, old, order, state)
+    if clause.column is not None and clause.column.generated and clause.column.type is not None:
+        kind = clause.column.type.lake_type
     if old in state.key and kind is None:
         refuse(str(old), f"key or partition column {what}, whose values it cannot take", order, state, judged)
         return
@@ -299,7 +302,7 @@ def _rename(
         say(judged, ClauseVerdict.KEEP, f"{what}: rows before keep {clause.old}, and have {clause.new} null{why}")
         kind = clause.column.type.lake_type if clause.column and clause.column.type else kind
     else:
-        copy_column(clause, (state.schema.field(old).type, kind), former, state, judged)
+        copy_column(clause, (state.schema.field(old).type, kind), former, order, state, judged)
     if former is not None and clause.column is None:
         state.types[clause.new.lower()] = former
     if new is not None and new in state.gone and kind is not None and not replace_type(kind, new, state):
