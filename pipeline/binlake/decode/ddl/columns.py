@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 
 from binlake.decode.ddl.tokens import Reader, Token, expression_text, text_of
 from binlake.decode.types.mysql_types import MysqlType, parse_type
@@ -42,6 +43,11 @@ class ColumnDefinition:
     collation: str = ""
 
 
+_TEXTS = frozenset({"char", "varchar", "text", "enum", "set"})
+#: Words that stand for a character set.
+_CHARSET_WORDS = {"ASCII": "latin1", "UNICODE": "ucs2"} | dict.fromkeys(("NATIONAL", "NCHAR", "NVARCHAR"), "utf8mb3")
+
+
 #: The first words of attributes that do not belong to a column's type.
 _ATTRIBUTES = tuple(
     """NOT NULL DEFAULT AUTO_INCREMENT COMMENT COLLATE PRIMARY UNIQUE KEY REFERENCES CHECK GENERATED AS ON VIRTUAL
@@ -62,7 +68,26 @@ def column_definition(reader: Reader) -> ColumnDefinition | None:
         kind = parse_type(text)
     except UnsupportedError:
         kind = None
-    return _with_attributes(ColumnDefinition(name, text, kind), Reader(tokens[end:]))
+    column = _with_attributes(ColumnDefinition(name, text, kind), Reader(tokens[end:]))
+    charset = _implied_charset(tokens[:end], column.collation)
+    if charset is None or kind is None or kind.base not in _TEXTS:
+        return column
+    text = f"{text} character set {charset}"
+    return replace(column, type_text=text, type=parse_type(text))
+
+
+def _implied_charset(words: Sequence[Token], collation: str) -> str | None:
+    """The character set that a type names by another word than CHARACTER SET, or by its collation; None if it names
+    none so. The names of MariaDB's newest collations have no character set: ``uca1400_ai_ci``."""
+    if any(
+        one.is_word("CHARSET") or (one.is_word("CHARACTER") and other.is_word("SET")) for one, other in pairwise(words)
+    ):
+        return None
+    for word, charset in _CHARSET_WORDS.items():
+        if any(token.is_word(word) for token in words):
+            return charset
+    charset = collation.split("_")[0]
+    return charset if charset and not charset.startswith("uca") else None
 
 
 def _with_attributes(plain: ColumnDefinition, reader: Reader) -> ColumnDefinition:

@@ -111,6 +111,18 @@ def names(text: str) -> list[Any]:
             [("add", "c", "VARCHAR(9) CHARACTER SET utf8mb4")],
         ),
         (
+            "ALTER TABLE t MODIFY c VARCHAR(9) NOT NULL COLLATE latin1_bin, MODIFY d VARCHAR(9) COLLATE uca1400_ai_ci",
+            [("modify", "c", "VARCHAR(9) character set latin1"), ("modify", "d", "VARCHAR(9)")],
+        ),
+        (
+            "ALTER TABLE t MODIFY c CHAR(9) ASCII, MODIFY `ascii` NCHAR(9), MODIFY d INT AS (d COLLATE latin1_bin)",
+            [
+                ("modify", "c", "CHAR(9) ASCII character set latin1"),
+                ("modify", "ascii", "NCHAR(9) character set utf8mb3"),
+                ("modify", "d", "INT"),
+            ],
+        ),
+        (
             "ALTER TABLE t ADD INDEX i (c), ADD UNIQUE KEY (d), ADD CONSTRAINT f FOREIGN KEY (c) REFERENCES u (id)",
             [("unique", "d", "d")],
         ),
