@@ -9,7 +9,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from binlake.decode.changes import ZeroDates
-from binlake.decode.ddl.clauses import Clause, DropColumn, RenameColumn
+from binlake.decode.ddl.clauses import AddColumn, Clause, DropColumn, ModifyColumn, RenameColumn
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.session import Session
@@ -115,6 +115,7 @@ class TableSchemaState:
     empty: bool = False
     zero_dates: ZeroDates = ZeroDates.NULL
     open_columns: set[str] = field(default_factory=set)
+    _former: dict[str, MysqlType | None] = field(default_factory=dict)
 
     def note_open(self, undetermined: Iterable[UndeterminedEffect], clauses: Iterable[Clause]) -> None:
         """Note which columns a statement leaves open, and the names that they have after it."""
@@ -125,8 +126,30 @@ class TableSchemaState:
 
     def type_before(self, column: str, order: int) -> MysqlType | None:
         """The MySQL type of a column before a statement; None if it is not known."""
-        known = self.types.get(column.lower())
-        return known or self.types_before(order).get(column.lower())
+        return self.all_types_before(order).get(column.lower())
+
+    def all_types_before(self, order: int) -> Mapping[str, MysqlType]:
+        """The MySQL types of the columns before a statement, as far as they are known. What a statement has given that
+        was carried out before counts unless the source's definition of the column is another one since."""
+        defined = self.types_before(order)
+        stale = {name for name, former in self._former.items() if former != defined.get(name)}
+        return {**defined, **{name: kind for name, kind in self.types.items() if name not in stale}}
+
+    def take_over_types(self, order: int, clauses: Iterable[Clause]) -> None:
+        """Note the types that a statement which was carried out before gives to columns. No row need have come since,
+        with which their definition would."""
+        defined = self.types_before(order)
+        for clause in clauses:
+            kind = None
+            if isinstance(clause, DropColumn):
+                self.types.pop(clause.name.lower(), None)
+            elif isinstance(clause, RenameColumn):
+                kind = self.types.pop(clause.old.lower(), None) or defined.get(clause.old.lower())
+            if isinstance(clause, AddColumn | ModifyColumn | RenameColumn):
+                name = (clause.new if isinstance(clause, RenameColumn) else clause.column.name).lower()
+                kind = clause.column.type if clause.column is not None else kind
+                if kind is not None:
+                    self.types[name], self._former[name] = kind, defined.get(name)
 
     def is_never_null(self, column: str) -> bool:
         """Whether the statements up to now give the source's column as NOT NULL."""
@@ -137,6 +160,7 @@ class TableSchemaState:
         """Note a column's MySQL type after a statement."""
         if column.type is not None:
             self.types[column.name.lower()] = column.type
+            self._former.pop(column.name.lower(), None)
 
 
 @dataclass

@@ -86,6 +86,8 @@ def judge_table(
         entry, mine = known.get(key), waiting.get(key, [])
         if entry is not None and not (entry.is_refusal and mine):
             _take_over(entry, state)
+            for effect in mine:
+                state.take_over_types(entry.order, effect.clauses)
             _note_definition(mine, state)
         elif not all(_is_repeated(effect, [*known.values(), *judged_ddl.news], state) for effect in mine):
             before, unchanged = entry, copy.copy(state)

@@ -179,7 +179,7 @@ def computes(column: ColumnDefinition, order: int, state: TableSchemaState, judg
         return False
     from binlake.schema.rules.generated import check_expression, why_open  # needs an SQL engine
 
-    types = {**state.types_before(order), **state.types}
+    types = dict(state.all_types_before(order))
     check_expression(column.expression, column.type, state.schema, types)
     open_columns = state.open_columns | {name.lower() for one in judged.undetermined for name in one.column.split(", ")}
     if reads := sorted(words(column.expression) & open_columns):
@@ -237,7 +237,7 @@ def _is_known(
     With the former type and with the new one it has the same value then."""
     from binlake.schema.rules.generated import check_expression  # needs an SQL engine
 
-    types = {**state.types_before(order), **state.types}
+    types = dict(state.all_types_before(order))
     if None in formers.values():
         return False
     types |= {base: old for base, old in formers.items() if old is not None}
@@ -292,7 +292,7 @@ def _convert(
 
 def convert_charset(clause: ConvertCharset, order: int, state: TableSchemaState, judged: Judgement) -> None:
     """CONVERT TO CHARACTER SET: every text column of the source is converted, as by MODIFY."""
-    texts = {**state.types_before(order), **state.types}
+    texts = state.all_types_before(order)
     for name, kind in texts.items():
         lake = known_column(name, state)
         if kind.base in _TEXTS and lake not in state.gone:

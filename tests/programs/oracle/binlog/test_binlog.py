@@ -56,6 +56,15 @@ def test_own_cases_end_equal(server: EmbeddedMariaDB, way: str) -> None:
     assert (report.refused, report.trials) == (0, len(files))
 
 
+@pytest.mark.database
+def test_own_cases_end_equal_with_a_run_behind_each_statement(server: EmbeddedMariaDB) -> None:
+    """What a statement gives, a later run knows, also if no row has come in between."""
+    files = sorted(OWN_CASES.glob("*.sql"))
+    report = BinlogRun(server, ways=("live",), each=1, share=1.0).scripts([written(file) for file in files])
+    assert list(report.kinds) == [], "\n".join(report.lines())
+    assert (report.refused, report.trials) == (0, len(files))
+
+
 @pytest.mark.first(1)
 @pytest.mark.database
 @pytest.mark.parametrize("way", ["live", "loaded"])
