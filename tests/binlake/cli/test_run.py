@@ -85,7 +85,8 @@ def test_the_console_has_the_steps_of_the_start_and_warnings_that_matter(pipelin
     pipeline.conf.write_text(yaml.safe_dump(settings))
     out, err = pipeline.start("--once").communicate(timeout=180)
     servers = settings["kafka"]["bootstrap_servers"]
-    assert err.splitlines() == [
+    steps = [line for line in err.splitlines() if not line.startswith("batch 0 has taken ")]  # on a busy machine
+    assert steps == [
         "starting Spark: local[2]",
         f"asking Kafka at {servers} for the topics",
         "waiting for records of 2 topics",
