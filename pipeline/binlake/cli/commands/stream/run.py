@@ -15,7 +15,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Final
 
-import pyarrow as pa
 import typer
 
 from binlake.cli.display import Display, make_display
@@ -134,6 +133,8 @@ def pyarrow_alone() -> None:
     """
     if "pandas" in sys.modules:
         return
+    import pyarrow as pa  # a stream of Kafka starts Spark's JVM first
+
     refusing = _NoPandas()
     sys.meta_path.insert(0, refusing)
     try:
