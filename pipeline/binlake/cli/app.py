@@ -201,7 +201,7 @@ COMMANDS = (
         "erase",
         "binlake.cli.commands.upkeep.erase",
         "erase",
-        "Erase a row and all its versions from the files of its table and from the quarantine, for good.",
+        "Erase a row and all its versions from the files of its table, the quarantine and the dumps, for good.",
     ),
     Lazy(
         "why",
