@@ -6,15 +6,17 @@ row. It is named, as is each file with records that cannot be matched to a row, 
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from binlake.hbase.derive.pairs import pair_of_wide
 from binlake.load.replay.replay_dumps import dump_schemas
 from binlake.load.replay.runner import replay_stream, replaying
 from binlake.position.lease import StreamLease
 from binlake.proof.history.dump_search import DumpFinds, DumpSearch
+from binlake.proof.history.erased_cells import RowKeys
 from binlake.proof.history.keys import RowKey
 from binlake.proof.history.opened import change_reader
 from binlake.rows.upsert.target import key_columns
@@ -33,7 +35,7 @@ from hudilake.services.erasure.record import ErasureRecord, HeldFile
 from hudilake.services.erasure.search import ErasurePlan, Fate, Holder
 from hudilake.services.erasure.traces import ByteScan, Quarry, Trace, traces
 from hudilake.storage import Storage, open_storage
-from hudilake.storage.base import every_file
+from hudilake.storage.base import StorageNotFoundError, every_file
 from hudilake.wording import counted
 
 _CHUNK_RECORDS = 10_000
@@ -93,9 +95,11 @@ class DumpErasure:
             return self._carry_out(texts)
 
     def _carry_out(self, texts: frozenset[bytes]) -> ErasureReport:
-        files = {file.path: file for file in self._files()}
-        for known in files.values():
-            self._look(known)
+        files = dict[str, DumpFile]()
+        while late := self._later_than(files):
+            files |= {file.path: file for file in late}
+            for known in late:
+                self._look(known)
         self._note_doubts(list(files.values()))
         texts = texts.union(*(finds.texts for finds in self.finds.values()))
         spelled = {one: text for text in texts for one in _spellings(text)}
@@ -103,14 +107,32 @@ class DumpErasure:
         check = _Check(self.search, self.storage, Quarry(self.row_keys, frozenset(spelled)), done)
         tombstones = self._tombstones()
         for info in every_file(self.storage):
-            data, file = self.storage.read(info.path), files.get(info.path)
+            try:
+                data, file = self.storage.read(info.path), files.get(info.path)
+            except StorageNotFoundError:
+                continue
             if file is not None and not self._is_same(file, data):
                 done.unread[file.path] = "the file has changed since it was looked through: give the command again"
             elif file is not None:
                 data = self._write(file, data, tombstones, record, done)
             check.read(info.path, data, file)
         check.leave_out_shared(spelled)
+        self._note_late(self._later_than(files), tombstones, done)
         return ErasureReport(record, done)
+
+    def _later_than(self, files: Collection[str]) -> list[DumpFile]:
+        """The files of the dump that are not among some: a dump may run meanwhile."""
+        return [file for file in self._files() if file.path not in files]
+
+    def _note_late(self, late: Sequence[DumpFile], tombstones: frozenset[tuple[str, bytes]], done: ByteScan) -> None:
+        """Name those of the files that came after all had been looked through which have the row, or may have it."""
+        for file in late:
+            self._look(file)
+            finds = self.finds.get(file.identity, DumpFinds())
+            if finds.values or finds.keys | finds.deleted & tombstones or finds.doubtful or finds.left:
+                done.unread[file.path] = "it came meanwhile, and has records of the row: give the command again"
+            elif file.path in self.unread:
+                done.unread[file.path] = self.unread[file.path]
 
     def _is_same(self, file: DumpFile, data: bytes) -> bool:
         """Whether bytes that were just read are those of the file that was looked through."""
@@ -196,27 +218,32 @@ class _Check:
     said: set[bytes] = field(default_factory=set)
 
     def read(self, path: str, data: bytes, file: DumpFile | None) -> None:
-        """Take in a file: its bytes, and for a file of records also which texts other rows have. Raises LakeError."""
+        """Take in a file: its bytes, and for a file of records also what these say. Raises LakeError."""
         self.done.files, self.done.size = self.done.files + 1, self.done.size + len(data)
         try:
             seen = traces(data, self.quarry)
-            if seen and file is not None and self.search is not None:
-                self._hear(self.search, replace(file, size=len(data)))
+            if file is not None:
+                seen += self._in_records(replace(file, size=len(data)))
         except CorruptDataError as error:
             self.done.unread[path] = error.what
             return
         if seen:
             self.done.finds[path] = [*self.done.finds.get(path, ()), *seen]
 
-    def _hear(self, search: DumpSearch, file: DumpFile) -> None:
+    def _in_records(self, file: DumpFile) -> list[Trace]:
+        """The texts in the records of a file, which lines have in base64 if they are no UTF-8. Notes which of them
+        other rows have."""
+        seen = set[bytes]()
         for chunk in read_dump(self.storage, file, _CHUNK_RECORDS):
-            held = [
-                index
-                for index, value in enumerate(chunk.values)
-                if value is not None and any(text in value for text in self.quarry.texts)
-            ]
-            if held:
-                self.said |= search.others_say(chunk.select(held), file, self.quarry.texts)
+            said = b"\0".join(text for text in (*chunk.keys, *chunk.values) if text is not None)
+            here = {text for text in self.quarry.texts if text in said}
+            if here and self.search is not None:
+                held = [
+                    i for i, value in enumerate(chunk.values) if value is not None and any(t in value for t in here)
+                ]
+                self.said |= self.search.others_say(chunk.select(held), file, self.quarry.texts)
+            seen |= here
+        return [Trace("records", text) for text in sorted(seen)]
 
     def leave_out_shared(self, spelled: Mapping[bytes, bytes]) -> None:
         """Leave out what other rows have. ``spelled``: a text as a file may have it -> the text itself."""
@@ -230,18 +257,18 @@ class _Check:
 
 
 def _spellings(text: bytes) -> set[bytes]:
-    """A text as it is, as JSON writes it, and as JSON does in a text of JSON."""
-    try:
+    """A text as it is, as JSON writes it, as JSON does in a text of JSON, and as messages write bytes: in base64."""
+    said = {text, base64.b64encode(text)}
+    with contextlib.suppress(UnicodeDecodeError):
         plain = text.decode()
-    except UnicodeDecodeError:
-        return {text}
-    once = {plain, *(json.dumps(plain, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))}
-    twice = {json.dumps(one, ensure_ascii=ascii_only)[1:-1] for one in once for ascii_only in (True, False)}
-    return {one.encode() for one in once | twice}
+        once = {plain, *(json.dumps(plain, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))}
+        twice = {json.dumps(one, ensure_ascii=ascii_only)[1:-1] for one in once for ascii_only in (True, False)}
+        said |= {one.encode() for one in once | twice}
+    return said
 
 
 def dump_erasure(
-    settings: Settings, root: Storage, place: CatalogTable, row: RowKey, keys: frozenset[str]
+    settings: Settings, root: Storage, place: CatalogTable, row: RowKey, keys: RowKeys
 ) -> DumpErasure | None:
     """The erasure of a row of a table from the dumps of the settings; None without dumps.
 
@@ -261,8 +288,8 @@ def dump_erasure(
     lake = Lake(root)
     table = lake.look(place.rules)
     named = table is not None and bool(key_columns(table.hudi.config))
-    if table is None or not named or settings.tables.is_history(place.source) or pair_of_wide(settings, place.source):
-        return DumpErasure(settings, storage, None, keys)
+    if table is None or not named or settings.tables.is_history(place.source):
+        return DumpErasure(settings, storage, None, keys.keys)
     registry = dump_schemas(replaying(settings), Definitions(settings), storage)
     reader = change_reader(settings, lake, {place.source: table}, registry)
-    return DumpErasure(settings, storage, DumpSearch(reader, place.source, row, keys), keys)
+    return DumpErasure(settings, storage, DumpSearch(reader, place.source, row, keys), keys.keys)

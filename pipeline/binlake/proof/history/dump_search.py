@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
 from binlake.decode.changes import META_NAMES, RawRecords, SourceTable
-from binlake.proof.history.changes import ChangeReader
+from binlake.proof.history.changes import ChangeReader, DecodedChunk
+from binlake.proof.history.erased_cells import RowKeys
 from binlake.proof.history.keys import RowKey
 from binlake.proof.history.quarantined import is_of_row, names_another
 from binlake.proof.history.row_change import NoRow, Row, RowChange
@@ -25,7 +25,8 @@ from hudilake.wording import counted
 _CHUNK_RECORDS = 10_000
 _MESSAGE = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ROWS = msgspec.json.Decoder(list[msgspec.Raw])
-_BAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+#: What reading a message of another form raises.
+_NO_ROWS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError)
 
 
 @dataclass
@@ -76,7 +77,7 @@ class DumpSearch:
     reader: ChangeReader
     source: SourceTable
     row: RowKey
-    keys: frozenset[str]
+    keys: RowKeys
 
     def look(self, storage: Storage, file: DumpFile) -> DumpFinds:
         """What a file has of the row. Raises CorruptDataError for a file that cannot be read, LakeError."""
@@ -100,18 +101,17 @@ class DumpSearch:
     def others_say(self, records: RawRecords, file: DumpFile, texts: Collection[bytes]) -> frozenset[bytes]:
         """Which texts the images of other rows in some records of a file have, of any table. Raises LakeError."""
         chunk = self.reader.decoded(records, _bare(file))
-        changes = [change for change in self.reader.changes(chunk) if isinstance(change, RowChange)]
-        images = [image for one in changes if one.key not in self.keys for image in (one.before, one.after)]
-        for batch in chunk.decoded.changes:
-            if self.source not in (batch.schema.source, batch.origin):
-                images += batch.rows.drop_columns(META_NAMES).to_pylist()
-        said = {text for image in images for text in texts_of(image)}
+        changes = [one for one in self.reader.changes(chunk, left_out=True) if isinstance(one, RowChange)]
+        own = {(one.offset, one.row) for one in changes if one.key in self.keys}
+        own -= {(one.offset, one.row) for one in changes if one.key not in self.keys}
+        said = {text for place, image in source_images(chunk) if place not in own for text in texts_of(image)}
         return frozenset(text for text in texts if any(text in one for one in said))
 
     def _look(self, records: RawRecords, bare: SourceTable | None, finds: DumpFinds) -> list[RawRecords]:
         """Note what some records have of the row. Returns those that have its key and name no table."""
         chunk = self.reader.decoded(records, bare)
-        wanted = {self.source: pa.array(sorted(self.keys), pa.string())}
+        known = self.keys.all_of_them
+        wanted = {self.source: known} if known is not None else None
         nowhere = {bad.offset for bad in chunk.decoded.quarantined if bad.source is None}
         mine, odd, tableless = set[int](), set(nowhere), list[RawRecords]()
         for batch in chunk.refused:
@@ -119,7 +119,8 @@ class DumpSearch:
                 odd |= set(batch.rows.column("__offset").to_pylist())
         for change in self.reader.changes(chunk, keys=wanted, left_out=True):
             if isinstance(change, RowChange):
-                mine.add(change.offset)
+                if change.key in self.keys:
+                    mine.add(change.offset)
             elif not change.is_truncate:
                 odd.add(change.offset)
         for index in np.flatnonzero(np.isin(records.offsets, sorted(odd - mine))).tolist():
@@ -169,6 +170,8 @@ class DumpSearch:
             if left is None:
                 finds.entangled += 1
                 return
+        elif own_rows:
+            finds.texts |= {text for _, image in source_images(chunk) for text in texts_of(image)}
         self._note(records, places, left, finds)
 
     def _note(self, records: RawRecords, places: list[int], left: bytes | None, finds: DumpFinds) -> None:
@@ -182,6 +185,17 @@ class DumpSearch:
 def _bare(file: DumpFile) -> SourceTable | None:
     """The table of a file's records that name none, as its path says."""
     return SourceTable(file.database, file.table) if file.database is not None and file.table is not None else None
+
+
+def source_images(chunk: DecodedChunk) -> Iterator[tuple[tuple[int, int], Row]]:
+    """The images of decoded records as the source has them, with the columns that the lake leaves out or masks. Each
+    with its record's offset and the row's number there."""
+    for batch in chunk.decoded.changes:
+        places = list(zip(*(batch.rows.column(name).to_pylist() for name in ("__offset", "__row")), strict=True))
+        yield from zip(places, batch.rows.drop_columns(META_NAMES).to_pylist(), strict=True)
+        if batch.before is not None:
+            befores = batch.before.select([n for n in batch.before.column_names if n not in META_NAMES]).to_pylist()
+            yield from zip((places[number] for number in batch.before_at.tolist()), befores, strict=True)
 
 
 def texts_of(image: Row | None) -> Iterator[bytes]:
@@ -206,8 +220,8 @@ def _texts(value: Any) -> Iterator[bytes]:  # noqa: ANN401 - a cell
 
 
 def without_rows(value: bytes | None, rows: Collection[int]) -> bytes | None:
-    """A message of several rows (Canal's ``data``, ``old``) without some of them, every other byte of its members as it
-    was; None for a message of another form.
+    """A message of several rows (Canal's ``data``, ``old``, the ``edit.cells`` of a WAL entry) without some of them,
+    every other byte of its members as it was; None for a message of another form.
 
     Args:
         value: the message.
@@ -215,13 +229,20 @@ def without_rows(value: bytes | None, rows: Collection[int]) -> bytes | None:
     """
     try:
         message = _MESSAGE.decode(value or b"")
+        if "edit" in message:
+            edit = _MESSAGE.decode(message["edit"])
+            edit["cells"] = _without(edit["cells"], rows)
+            return msgspec.json.encode(message | {"edit": edit})
         for name in ("data", "old"):
-            cells = bytes(message.get(name, b"null"))
-            if cells != b"null":
-                kept = [cell for number, cell in enumerate(_ROWS.decode(cells)) if number not in rows]
-                message[name] = msgspec.Raw(msgspec.json.encode(kept))
+            if bytes(message.get(name, b"null")) != b"null":
+                message[name] = _without(message[name], rows)
             elif name == "data":
                 return None
-    except _BAD:
+    except _NO_ROWS:
         return None
     return msgspec.json.encode(message)
+
+
+def _without(cells: msgspec.Raw, rows: Collection[int]) -> msgspec.Raw:
+    kept = [cell for number, cell in enumerate(_ROWS.decode(cells)) if number not in rows]
+    return msgspec.Raw(msgspec.json.encode(kept))

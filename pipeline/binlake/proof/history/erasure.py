@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from binlake.decode.cells import ROW
 from binlake.position.record_reader import RecordReader
 from binlake.proof.history.dump_erasure import DumpErasure, dump_erasure
+from binlake.proof.history.erased_cells import (
+    RowKeys,
+    cell_keys,
+    pair_of_cells,
+    quarantined_cells,
+    refuse_wide,
+    start_of_cells,
+    wide_keys,
+)
 from binlake.proof.history.keys import RowKey, row_key, source_key_fields, version_keys
 from binlake.proof.history.quarantined import names_another, quarantined_records
 from binlake.rows.upsert.fanout import destination, histories
 from binlake.rows.upsert.target import key_columns
-from binlake.settings import CompactionSettings, Settings
+from binlake.settings import CompactionSettings, Settings, TableRules
+from binlake.settings.fanout import ColumnsRule
 from binlake.tables.catalog import CatalogTable, catalog_table_at
 from binlake.tables.feeds import Feeds
 from binlake.tables.lake import locking
@@ -90,14 +101,18 @@ def plan_row_erasure(settings: Settings, place: CatalogTable, text: str) -> RowE
     Args:
         settings: of the stream.
         place: the table.
-        text: its key, as ``row_key`` takes it.
+        text: its key, as ``row_key`` takes it; in a table of cells also the row alone, for all its cells.
 
     Raises ConfigError for what is no key of the table, CorruptDataError, StorageError.
     """
+    refuse_wide(settings, place)
     root, opened = _lake(settings), HudiTable.open(place.storage)
-    row = row_key(text, opened)
+    named = row_key(text, opened, (ROW,) if place.rules.cells is not None else ())
+    row = replace(named, is_said=_is_said(place.rules, source_key_fields(opened)))
     feeds = Feeds.load(settings, root)
-    places = [(place, _record_keys(row, opened))]
+    start = start_of_cells(row, place)
+    keys = RowKeys(_record_keys(row, opened) if start is None else cell_keys(start, opened), start)
+    places = [(place, keys.keys), *_wide_rows(settings, root, place, row)]
     for history in _histories(settings, feeds, place):
         versions = HudiTable.open(history.storage)
         if source_key_fields(versions) == source_key_fields(opened):
@@ -110,11 +125,13 @@ def plan_row_erasure(settings: Settings, place: CatalogTable, text: str) -> RowE
         one for one in held if not names_another(one.key, one.value, row)
     ]  # the others say something of other rows
     unmatched += len(held) - len(whole) + len(strangers) + unknown
+    if (pair := pair_of_cells(settings, place)) is not None:
+        whole += quarantined_cells(settings, root, pair, str(row.values[ROW]))
     quarantined = frozenset(f"topic:{one.topic},partition:{one.partition},offset:{one.offset}" for one in whole)
     if quarantined:
         store = HudiTable.open(root.sub(settings.quarantine_path))
         plans = {QUARANTINE: plan_erasure(store, quarantined), **plans}
-    dumps = dump_erasure(settings, root, place, row, places[0][1])
+    dumps = dump_erasure(settings, root, place, row, keys)
     if dumps is not None:
         plans = {DUMPS: dumps.look(), **plans}
     taken = RecordReader.newest_of(opened).hours or {}
@@ -136,6 +153,28 @@ def _record_keys(row: RowKey, table: HudiTable) -> frozenset[str]:
             table=table.config.name,
         )
     return frozenset(row.lookup.keys.to_pylist())
+
+
+def _is_said(rules: TableRules, key: Sequence[str]) -> bool:
+    """Whether records name a row by the columns of its key, with their values: not if the lake masks or computes one,
+    or a source of a stitched table calls one otherwise: a column of that name may say another thing there."""
+    columns = rules.columns or ColumnsRule()
+    made = {mask.column.lower() for mask in columns.masks} | {name.lower() for name, _ in columns.computed}
+    renamed = any(ours.lower() != theirs.lower() for group in rules.groups for ours, theirs in group.key)
+    return not renamed and made.isdisjoint(name.lower() for name in key)
+
+
+def _wide_rows(
+    settings: Settings, root: Storage, place: CatalogTable, row: RowKey
+) -> list[tuple[CatalogTable, frozenset[str]]]:
+    """The wide table of a table of cells, with the record key of the row that is derived from the row's cells."""
+    pair = pair_of_cells(settings, place)
+    if pair is None or not HudiTable.exists(root.sub(pair.wide_rules.path)):
+        return []
+    wide = catalog_table_at(settings, root, pair.wide_rules.path)
+    if wide is None:
+        return []
+    return [(wide, wide_keys(pair, str(row.values[ROW]), HudiTable.open(wide.storage)))]
 
 
 def _histories(settings: Settings, feeds: Feeds, place: CatalogTable) -> list[CatalogTable]:

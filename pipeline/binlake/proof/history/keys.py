@@ -34,10 +34,13 @@ class RowKey:
         values: column (lake name) -> value in the column's type.
         lookup: its record keys in every spelling that the table may use; None for a table without a key whose rows are
             found by their content, and for a history table, where each version of the row has a key of its own.
+        is_said: whether records name the row by these columns and values; else what a record is of is known only
+            where it can be decoded.
     """
 
     values: Mapping[str, Any]
     lookup: KeyLookup | None
+    is_said: bool = True
 
     def buckets(self, table: HudiTable) -> Callable[[str], Collection[int]] | None:
         """Partition path -> the buckets of it that may hold the row; None if all may."""
@@ -45,7 +48,7 @@ class RowKey:
         return row_buckets.of if row_buckets is not None else None
 
 
-def row_key(text: str, table: HudiTable) -> RowKey:
+def row_key(text: str, table: HudiTable, enough: Collection[str] = ()) -> RowKey:
     """The row that a text names.
 
     Args:
@@ -53,6 +56,7 @@ def row_key(text: str, table: HudiTable) -> RowKey:
             table without a key, or an append table, the pairs name any columns, and a single value is the row's own
             name (``_binlake_row``). In a history table it is the key of the source's row, for all its versions.
         table: open.
+        enough: columns of the key that may stand alone: for all rows that have these values.
 
     Raises ConfigError for names that are not the key's, or values that are not of their column's type.
     """
@@ -65,7 +69,7 @@ def row_key(text: str, table: HudiTable) -> RowKey:
         raise ConfigError(
             f"the table has no column {', '.join(unknown)}", do_next=_how(fields), table=table.config.name
         )
-    if not keyless and set(named) != set(fields):
+    if not keyless and set(named) not in (set(fields), set(enough)):
         raise ConfigError("this is not the key of the table", do_next=_how(fields), table=table.config.name, key=text)
     values = {name: _typed(value, table.schema.field(name)) for name, value in named.items()}
     if set(values) != set(fields) or table.config.merging.keeps_versions:
@@ -83,20 +87,25 @@ def source_key_fields(table: HudiTable) -> tuple[str, ...]:
 
 
 def version_keys(row: RowKey, table: HudiTable) -> frozenset[str]:
-    """The record keys of all versions of a row in a history table: those in its files, of all file slices, those of
-    deletes that are kept, and those that an erasure which is not done still has. Raises CorruptDataError, StorageError.
-    """
+    """The record keys of all versions of a row in a history table, of ``stored_keys``. Raises CorruptDataError,
+    StorageError."""
     fields = table.config.record_key_fields
     some = {START_AT: 0, CHANGE_TYPE: INSERT}  # any place: it is cut off again
     first = {name: [row.values.get(name, some.get(name))] for name in fields}
     named = pa.table({name: pa.array(first[name], table.schema.field(name).type) for name in fields})
     wanted = keys_of_versions(record_keys(named, fields))
+    keys = stored_keys(table)
+    return frozenset(keys.filter(pc.is_in(keys_of_versions(keys), value_set=wanted)).to_pylist())
+
+
+def stored_keys(table: HudiTable) -> pa.ChunkedArray:
+    """All record keys in a table's files, of all file slices, those of deletes that are kept, and those that an erasure
+    which is not done still has. Raises CorruptDataError, StorageError."""
     parts = [read_versions(table, files).column(RECORD_KEY_FIELD) for files in group_files(table)]
     dead = [all_rows(table.storage, file_id) for file_id in table.storage.list_dirs(TOMBSTONES_PATH)]
     parts += [rows.column(RECORD_KEY_FIELD) for rows in dead if rows is not None]
     parts.append(pa.chunked_array([sorted(unfinished_keys(table.storage))], pa.string()))
-    keys = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
-    return frozenset(keys.filter(pc.is_in(keys_of_versions(keys), value_set=wanted)).to_pylist())
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
 
 
 def _how(fields: tuple[str, ...]) -> str:

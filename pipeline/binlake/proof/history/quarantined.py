@@ -45,7 +45,10 @@ def quarantined_records(
 
 def is_of_row(record_key: bytes | None, value: bytes | None, key: RowKey) -> bool | None:
     """Whether a record of any format has an image with a row's key; None if its images do not determine it: no image
-    names all columns of the key, or a connector may write a value of the key's type in other words."""
+    names all columns of the key, a connector may write a value of the key's type in other words, or records name the
+    row by other columns or values."""
+    if not key.is_said:
+        return None
     said = [_has(image, key) for image in _images(record_key, value) if _names(image, key)]
     if any(said):
         return True
