@@ -31,7 +31,8 @@ _log = logging.getLogger(__name__)
 
 def commits_after_rollback(storage: Storage, timeline: Timeline, among: Iterable[Instant]) -> list[Instant]:
     """The completed writes that a rollback of the active timeline has taken back: a completed one, or one that is
-    inflight, which has begun to delete their files.
+    inflight, which has begun to delete their files. From now on the timeline looks for completed files of what those
+    rollbacks have taken back.
 
     Args:
         storage: the table's root.
@@ -43,12 +44,13 @@ def commits_after_rollback(storage: Storage, timeline: Timeline, among: Iterable
     writes = [instant for instant in among if instant.completed and instant.action in WRITE_ACTIONS]
     if not writes:
         return []
-    oldest, rolled_back = min(write.requested_time for write in writes), set[str]()
+    oldest, rolled_back = min(write.requested_time for write in writes), dict[str, str]()
     begun = [i for i in timeline.pending() if i.action == ROLLBACK and i.state is State.INFLIGHT]
     for rollback in (*timeline.completed_actions({ROLLBACK}), *begun):
         if rollback.requested_time > oldest:
             with contextlib.suppress(CorruptDataError, StorageNotFoundError):  # fsck reports it
-                rolled_back |= rolled_back_by(storage, rollback)
+                rolled_back |= dict.fromkeys(rolled_back_by(storage, rollback), rollback.requested_time)
+    timeline.rolled_back(rolled_back)
     return [write for write in writes if write.requested_time in rolled_back]
 
 

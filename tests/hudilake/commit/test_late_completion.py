@@ -10,6 +10,7 @@ import pytest
 from hudilake.commit.rollback import RollbackPlan, files_of_instant
 from hudilake.errors import LostOwnershipError
 from hudilake.format.files.names import in_partition
+from hudilake.format.timeline import timeline
 from hudilake.format.timeline.instant import CLEAN, DELTA_COMMIT, ROLLBACK, Instant, State
 from hudilake.index.open import open_index
 from hudilake.services.archival import ArchivalConfig, archive
@@ -196,7 +197,8 @@ def test_a_dead_writers_commit_does_not_complete_beneath_a_later_one(
 def test_a_dead_processs_clustering_does_not_replace_what_a_later_commit_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rolled_back: bool
 ) -> None:
-    """It cannot give way any more, once its completing call is sent."""
+    """It cannot give way any more, once its completing call is sent. Others' commits need not be near it in time."""
+    monkeypatch.setattr(timeline, "LOOKBACK_MS", 0)
     if not rolled_back:
         monkeypatch.setattr(Publisher, "roll_back_dead", lambda *_: None)
     made, order = Made.at(tmp_path / "table", "bloom"), clustering("id")
@@ -222,3 +224,36 @@ def test_a_dead_processs_clustering_does_not_replace_what_a_later_commit_has_cha
     assert ("third2" in {row["name"] for row in ours(made.path)}) is rolled_back
     assert under_way.exists() is not rolled_back
     assert world.opened("next").rollback_pending() == []
+
+
+@pytest.mark.parametrize(
+    ("known", "late_ms"),
+    [("pending", 600_000), ("its rollback", 600_000), ("from its start", 600_000), ("from its start", 0)],
+    ids=["pending", "its rollback", "from its start", "control"],
+)
+def test_a_running_writer_deletes_it_however_far_its_own_commits_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str, late_ms: int
+) -> None:
+    """What the writer knew of the commit before its completed file arrives. Readers would believe it until then."""
+    monkeypatch.setattr(timeline, "LOOKBACK_MS", 0)
+    monkeypatch.setattr(timeline, "LATE_MS", late_ms)
+    world = template(tmp_path / "table", indexed=False)
+    dying, other = world.opened("dying"), world.opened("other")
+    early = world.opened("living")
+    instant = dying.begin()
+    if known == "pending":
+        early.refresh()
+    completed = dying.commit(instant, write(dying, instant, SECOND), {"position": "of it"})
+    under_way = world.path / ".hoodie" / "timeline" / f"{instant}_{completed}.deltacommit"
+    body = under_way.read_bytes()
+    under_way.unlink()
+    if known == "pending":
+        early.refresh()
+    assert other.rollback_pending() == [instant]
+    living = world.opened("later") if known == "from its start" else early
+    living.refresh() if living is early else living.rollback_pending()
+    living.commit(mine := living.begin(), write(living, mine, THIRD))
+    arrives(world.path, under_way.name, body)
+    living.refresh()
+    living.commit(mine := living.begin(), write(living, mine, THIRD))
+    assert under_way.exists() is (late_ms == 0)

@@ -261,6 +261,14 @@ TABLES = (
         ("tests/hudilake/commit/test_late_completion.py",),
     ),
     Mutant(
+        "late-completion", "a running writer looks for the late completed file of a rollback",
+        "it lists what is near its own commits alone",
+        "pipeline/hudilake/format/timeline/timeline.py",
+        "LOOKBACK_MS), *self._undone, *(",
+        "LOOKBACK_MS), *(",
+        ("tests/hudilake/commit/test_late_completion.py::test_a_running_writer_deletes_it_however_far_its_own_commits_are",),
+    ),
+    Mutant(
         "late-files", "files of rolled back commits are gone before archival passes these", "they stay",
         "pipeline/hudilake/services/archival.py",
         "            delete_late_files(table.storage, table.timeline, instants)\n",

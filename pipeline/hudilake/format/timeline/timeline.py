@@ -5,8 +5,10 @@ that was pending at the last refresh (a foreign writer may complete it at any ti
 that old time), and at least LOOKBACK_MS before the newest instant of the last listing (another machine's clock may be
 behind ours, so its instant may be older than a known one). Our own instants since do not move it: another writer may
 have begun before them, unseen. A pending instant that is no longer listed was rolled back and is removed.
+It also starts at every write that was rolled back in the last LATE_MS: the last call of its dead process may be carried
+out later, and readers believe the completed file until a writer has seen and deleted it (``late_completion``).
 A refresh misses an instant that is older than that window and began and ended entirely between two refreshes.
-The window is 25 times the clock skew that Hudi's own writers allow (200 ms); with a wider window every commit of a
+LOOKBACK_MS is 25 times the clock skew that Hudi's own writers allow (200 ms); with a wider window every commit of a
 fast stream lists more names.
 """
 
@@ -34,6 +36,8 @@ from hudilake.format.timeline.instant import (
 from hudilake.storage.base import Storage, StorageNotFoundError
 
 LOOKBACK_MS = 5_000
+#: As long as Hudi waits for a silent writer by default (its heartbeat's timeout): no store keeps a call longer.
+LATE_MS = 600_000
 _METADATA_KEPT = 64
 #: Partition path and file id.
 FileGroupId: TypeAlias = tuple[str, str]
@@ -54,6 +58,8 @@ class Timeline:
         self._writes: list[Instant] = []  # completed write actions, ascending
         self._latest = ""
         self._listed_to = ""  # the greatest requested time of a listing
+        #: The requested time of a write that was rolled back -> a time of this table by which it was.
+        self._undone: dict[str, str] = {}
         #: Completed files of the last listing whose instants have another one with a later completion time.
         self.outdated: list[Instant] = []
         self._metadata: dict[str, CommitMetadata] = {}
@@ -85,12 +91,12 @@ class Timeline:
     def taken_in(self) -> Iterator[None]:
         """What is listed inside stays only if all inside succeeds: else the next refresh returns it again."""
         before = self._pending.copy(), self._completed.copy(), self._writes.copy(), self._latest, self._listed_to
-        outdated = self.outdated
+        outdated, undone = self.outdated, self._undone.copy()
         try:
             yield
         except BaseException:
             self._pending, self._completed, self._writes, self._latest, self._listed_to = before
-            self.outdated = outdated
+            self.outdated, self._undone = outdated, undone
             raise
 
     def refresh(self, *, whole: bool = False) -> list[Instant]:
@@ -174,6 +180,14 @@ class Timeline:
     def forget(self, instant: Instant) -> None:
         """Remove a pending instant whose files this process deleted."""
         self._pending.pop(instant.identity, None)
+        self._look_for(instant.identity)
+
+    def rolled_back(self, writes: Mapping[str, str]) -> None:
+        """Look for completed files of writes that others have rolled back, as for those that were pending here.
+
+        ``writes``: requested time of a write -> requested time of its rollback.
+        """
+        self._undone |= writes
 
     def archived(self, instants: Collection[Instant]) -> None:
         """Remove completed instants that have left the active timeline."""
@@ -306,6 +320,7 @@ class Timeline:
         self._listed_to = max([self._listed_to, *(time for time, _ in listed)])
         for identity in [i for i in self._pending if i not in listed]:
             del self._pending[identity]
+            self._look_for(identity)
         changed = [
             instant
             for identity, instant in listed.items()
@@ -318,8 +333,14 @@ class Timeline:
     def _window_start(self) -> str | None:
         if not self._latest:
             return None
-        starts = [earlier(self._listed_to, LOOKBACK_MS)] + [identity[0] for identity in self._pending]
+        self._undone = {time: by for time, by in self._undone.items() if by >= earlier(self._latest, LATE_MS)}
+        starts = [earlier(self._listed_to, LOOKBACK_MS), *self._undone, *(time for time, _ in self._pending)]
         return min(starts) or None
+
+    def _look_for(self, undone: tuple[str, str]) -> None:
+        time, action = undone
+        if action in WRITE_ACTIONS:
+            self._undone[time] = self._latest
 
     def _first_write(self) -> str | None:
         firsts = [i.requested_time for i in self._writes[:1]]
