@@ -14,11 +14,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from bench.events import COLUMNS, DATABASE, TABLE, events
+from bench.events import COLUMNS, DATABASE, TABLE, Shape, Skew, events
 from binlake.decode.changes import RawRecords
 from binlake.position.ledger import Ledger
 from binlake.rows.tasks.decode_and_route import decode_records
@@ -120,11 +120,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.history", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--events", type=int, default=20_000, help="of a batch")
     parser.add_argument("--batches", type=int, default=12)
+    parser.add_argument("--skew", choices=get_args(Skew), default="80/20", help="how often the keys come")
     parser.add_argument(
         "--kind", choices=["scd2", "bitemporal", "changes"], default="scd2", help="of the history table"
     )
     given = parser.parse_args()
-    keys, values = zip(*events(given.events * given.batches), strict=True)
+    made = events(given.events * given.batches, shape=Shape(skew=given.skew))
+    keys, values = zip(*made, strict=True)
     with tempfile.TemporaryDirectory() as folder:
         engine = Held(list(keys), list(values))
         history = {"table": f"{DATABASE}.{TABLE}", "to": f"{DATABASE}.{HISTORY}", "kind": given.kind}

@@ -36,6 +36,8 @@ from hudilake.storage import Storage
 from hudilake.table.table import HudiTable
 
 _STAMP = pa.timestamp("us", tz="UTC")
+#: The columns that say of a record where it was and why it is here, in words that commits have, too.
+ABOUT_RECORDS = frozenset({"topic", "reason", "source_table", "replayed_to"})
 COLUMNS = pa.schema(
     [
         ("topic", pa.string()),

@@ -224,11 +224,13 @@ class Table:
         """Take rows and all their versions out of every byte of the table, in every partition, and look for them again.
 
         Args:
-            rows: the columns of the record key; others are not looked at.
+            rows: the columns of the record key; others are not looked at. Of an append table any columns: all rows that
+                have the values of one of them are erased.
             release_savepoints: delete the savepoints that hold one of them.
 
-        Raises ConfigError for savepoints that hold a row, UnsupportedError for an append table, TransientError while
-        others compact, cluster or restore, CorruptDataError, StorageError. After an error the same call goes on.
+        Raises ConfigError for savepoints that hold a row, UnsupportedError for a table of another kind, TransientError
+        while others compact, cluster or restore, CorruptDataError, StorageError. After an error the same call goes
+        on.
         """
         self._settle()
         rewrite = upkeep.erasing(self._table)

@@ -23,6 +23,7 @@ from hudilake.services.clustering.completion import ClusteringResult
 from hudilake.services.clustering.config import ClusteringConfig
 from hudilake.services.clustering.service import Clustering
 from hudilake.services.compaction import CompactionConfig
+from hudilake.services.erasure.erase import keys_with
 from hudilake.services.erasure.rewrite import KeepKeys, Rewrite
 from hudilake.services.erasure.search import refuse_kind
 from hudilake.services.planned import one_by_one
@@ -76,9 +77,14 @@ def keeps_of(table: HudiTable) -> KeepKeys | None:
 
 
 def record_keys_of(table: HudiTable, rows: Rows) -> frozenset[str]:
-    """The record keys of rows that name them. Raises ConfigError for rows without the columns of the key or
-    with a record key that other values have, too, UnsupportedError for a table whose kind has no erasure."""
+    """The record keys of rows that name them; of an append table those of all rows with the given values. Raises
+    ConfigError for rows without the columns of the key or with a record key that other values have, too,
+    UnsupportedError for a table whose kind has no erasure."""
     refuse_kind(table)
+    if not table.config.record_key_fields:
+        given = rows_of(rows, table.schema)
+        named = given.to_pylist() if given.num_columns else [{}]
+        return frozenset[str]().union(*(keys_with(table, values) for values in named))
     fields = table.config.record_key_fields
     given = rows_of(rows, table.schema)
     if lacking := [name for name in fields if name not in given.column_names]:

@@ -86,6 +86,14 @@ def group_files(
     ]
 
 
+def still_there(table: HudiTable, files: GroupFiles) -> GroupFiles:
+    """Those of the files that are on storage: a clean that has died may have deleted some that are still listed. Raises
+    StorageError."""
+    bases = tuple(file for file in files.base_files if table.storage.stat(file.path))
+    logs = tuple(file for file in files.log_files if table.storage.stat(file.path))
+    return replace(files, base_files=bases, log_files=logs)
+
+
 def _group(table: HudiTable, newest: FileSlice, infos: Sequence[FileInfo]) -> GroupFiles:
     path, bases, logs = newest.partition_path, [], []
     for info in infos:

@@ -20,7 +20,7 @@ from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.commit.compaction_plan import read_plan as read_compaction
 from hudilake.commit.savepoint_record import held_files, savepoints
 from hudilake.format.definition.format_config import FormatConfig
-from hudilake.format.files.names import parse_data_name
+from hudilake.format.files.names import parse_written_name
 from hudilake.format.files.view import partition_paths
 from hudilake.format.timeline.avro_container import decode_container
 from hudilake.format.timeline.instant import (
@@ -164,7 +164,7 @@ def clean_slices(table: HudiTable, groups: Collection[tuple[str, str]]) -> Insta
 
 
 def _group_of(partition_path: str, info: FileInfo) -> tuple[str, str] | None:
-    name = parse_data_name(info.path.rpartition("/")[2])
+    name = parse_written_name(info.path.rpartition("/")[2])
     return None if name is None else (partition_path, name.file_id)
 
 

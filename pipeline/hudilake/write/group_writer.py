@@ -125,6 +125,7 @@ class BaseWriter:
             groups. None where a row's file group is computed.
         keeps_deletes: as ``GroupWriter``.
         form: of the base files.
+        tells: whether change logs have what changes. An erasure writes empty ones: they would have the erased rows.
     """
 
     context: WriteContext
@@ -132,6 +133,7 @@ class BaseWriter:
     sizes: FileSizePolicy | None = None
     keeps_deletes: bool = False
     form: BaseFileForm = field(default_factory=BaseFileForm)
+    tells: bool = True
 
     def write(self, storage: Storage, group: FileGroupWrite) -> list[WriteResult]:
         """Merges the rows over the base file and writes new base files. Errors as ``GroupWriter.write``."""
@@ -168,7 +170,7 @@ class BaseWriter:
         with tempfile.TemporaryDirectory(prefix="binlake-rewrite-") as directory:
             outline = self._outline(may_split=not logs_changes)
             made = write_bases(storage, source, log, outline, _file_ids(self.context, group), Path(directory))
-            if not (anew or log.changes_base):
+            if not (anew or log.changes_base or not self.tells):
                 return []
             return [self._published(storage, group, log, made, number) for number in range(len(made))]
 
@@ -216,7 +218,7 @@ class BaseWriter:
         context, name = self.context, str(ChangeLogName(group.file_id, self.context.instant))
         assert context.change_log is not None
         mode, columns = context.change_log, context.arrow_schema
-        data = encode_change_log(context.instant, mode, columns, context.table_name, changes.rows)
+        data = encode_change_log(context.instant, mode, columns, context.table_name, changes.rows if self.tells else ())
         storage.write(marker_path(context.instant, group.partition_path, name), b"")
         storage.write(in_partition(group.partition_path, name), data)
         return name, len(data)

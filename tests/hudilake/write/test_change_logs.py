@@ -178,10 +178,8 @@ def test_a_file_group_is_not_written_anew_beside_change_logs(tmp_path: Path) -> 
     )
 
 
-def test_what_moves_rows_and_what_erases_them_is_refused(tmp_path: Path) -> None:
+def test_what_moves_rows_is_refused(tmp_path: Path) -> None:
     table = written(tmp_path / "t")
-    with pytest.raises(UnsupportedError, match=r"erasure is not possible where hoodie\.table\.cdc\.enabled is true"):
-        table.erase([{"id": 2}])
     with pytest.raises(UnsupportedError, match="rebucket is not possible"):
         refuse_unmovable(table.internal, "t")
 

@@ -29,11 +29,10 @@ from binlake.tables.catalog import CatalogTable, catalog_table_at
 from binlake.tables.feeds import Feeds
 from binlake.tables.lake import locking
 from binlake.tables.lake_table import LakeTable
-from binlake.tables.quarantine import quarantine_rules
+from binlake.tables.quarantine import ABOUT_RECORDS, quarantine_rules
 from binlake.tables.services.policy import compaction_config
-from hudilake.errors import ConfigError
 from hudilake.format.definition.keys import check_own_keys
-from hudilake.services.erasure.erase import ErasureReport, check_savepoints, erase
+from hudilake.services.erasure.erase import ErasureReport, check_savepoints, erase, keys_with
 from hudilake.services.erasure.rewrite import Rewrite
 from hudilake.services.erasure.search import ErasurePlan, plan_erasure
 from hudilake.storage import Storage, open_storage
@@ -81,7 +80,8 @@ class RowErasure:
         if QUARANTINE in self.plans:
             rules = quarantine_rules(self.settings)
             table = LakeTable.open(_lake(self.settings).sub(rules.path), rules, owner)
-            done = erase(rewrite_of(table), self.quarantined, self.texts, release_savepoints=release_savepoints)
+            rewrite = replace(rewrite_of(table), no_texts=ABOUT_RECORDS)
+            done = erase(rewrite, self.quarantined, self.texts, release_savepoints=release_savepoints)
             yield QUARANTINE, done
         if self.dumps is not None:
             yield DUMPS, self.dumps.carry_out(self.texts)
@@ -101,14 +101,15 @@ def plan_row_erasure(settings: Settings, place: CatalogTable, text: str) -> RowE
     Args:
         settings: of the stream.
         place: the table.
-        text: its key, as ``row_key`` takes it; in a table of cells also the row alone, for all its cells.
+        text: its key, as ``row_key`` takes it; in a table of cells also the row alone, for all its cells; in
+            a table without one values of any columns, for all rows that have them.
 
     Raises ConfigError for what is no key of the table, CorruptDataError, StorageError.
     """
     refuse_wide(settings, place)
     root, opened = _lake(settings), HudiTable.open(place.storage)
     named = row_key(text, opened, (ROW,) if place.rules.cells is not None else ())
-    row = replace(named, is_said=_is_said(place.rules, source_key_fields(opened)))
+    row = replace(named, is_said=_is_said(place.rules, tuple(named.values)))
     feeds = Feeds.load(settings, root)
     start = start_of_cells(row, place)
     keys = RowKeys(_record_keys(row, opened) if start is None else cell_keys(start, opened), start)
@@ -130,7 +131,7 @@ def plan_row_erasure(settings: Settings, place: CatalogTable, text: str) -> RowE
     quarantined = frozenset(f"topic:{one.topic},partition:{one.partition},offset:{one.offset}" for one in whole)
     if quarantined:
         store = HudiTable.open(root.sub(settings.quarantine_path))
-        plans = {QUARANTINE: plan_erasure(store, quarantined), **plans}
+        plans = {QUARANTINE: plan_erasure(store, quarantined, ABOUT_RECORDS), **plans}
     dumps = dump_erasure(settings, root, place, row, keys)
     if dumps is not None:
         plans = {DUMPS: dumps.look(), **plans}
@@ -146,13 +147,7 @@ def _record_keys(row: RowKey, table: HudiTable) -> frozenset[str]:
         check_own_keys(named, fields, (), table.config.name)
     if table.config.merging.keeps_versions:
         return version_keys(row, table)
-    if row.lookup is None:
-        raise ConfigError(
-            "a row of a table without a key is erased by its own name",
-            do_next="give the value of _binlake_row, which binlake why prints",
-            table=table.config.name,
-        )
-    return frozenset(row.lookup.keys.to_pylist())
+    return keys_with(table, row.values) if row.lookup is None else frozenset(row.lookup.keys.to_pylist())
 
 
 def _is_said(rules: TableRules, key: Sequence[str]) -> bool:

@@ -21,7 +21,7 @@ from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.names import TOMBSTONES_PATH
 from hudilake.read.filters.expressions import And, Eq
 from hudilake.read.record_keys import KeyLookup, key_lookup
-from hudilake.read.versions import group_files, read_versions
+from hudilake.read.versions import group_files, read_versions, still_there
 from hudilake.services.erasure.erase import unfinished_keys
 from hudilake.table.table import HudiTable
 
@@ -101,7 +101,7 @@ def version_keys(row: RowKey, table: HudiTable) -> frozenset[str]:
 def stored_keys(table: HudiTable) -> pa.ChunkedArray:
     """All record keys in a table's files, of all file slices, those of deletes that are kept, and those that an erasure
     which is not done still has. Raises CorruptDataError, StorageError."""
-    parts = [read_versions(table, files).column(RECORD_KEY_FIELD) for files in group_files(table)]
+    parts = [read_versions(table, still_there(table, files)).column(RECORD_KEY_FIELD) for files in group_files(table)]
     dead = [all_rows(table.storage, file_id) for file_id in table.storage.list_dirs(TOMBSTONES_PATH)]
     parts += [rows.column(RECORD_KEY_FIELD) for rows in dead if rows is not None]
     parts.append(pa.chunked_array([sorted(unfinished_keys(table.storage))], pa.string()))

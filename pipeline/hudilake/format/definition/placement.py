@@ -182,9 +182,6 @@ OpenGroups.refused = {
         "an append table cannot be fetched anew: its rows have no key, and none of them would be replaced",
         "load it again under a new path",
     ),
-    TableOperation.ERASURE: KindRefusal(
-        "the rows of an append table have no key by which they could be erased", "write the table anew without them"
-    ),
 }
 _OF_LOOKUP: Final = {
     TableOperation.BACKFILL: KindRefusal(

@@ -37,8 +37,8 @@ def open_groups(slices: Iterable[FileSlice], sizes: FileSizePolicy) -> dict[str,
 def rows_never_merge(kind: TableKind, log_files: Iterable[str]) -> bool:
     """Whether a slice with these log files (bare names) has every row that was written to it: one of an append table.
 
-    Log files of binlake hold added rows only. Hudi Spark can update and delete rows by their generated keys; its log
-    files have another write token.
+    Log files of binlake hold added rows only, but those of an erasure. Hudi Spark can update and delete rows by their
+    generated keys. Log files of both have another write token.
     """
     if not kind.appends:
         return False

@@ -19,8 +19,9 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 
+from hudilake.errors import CorruptDataError
 from hudilake.format.definition.schema import RECORD_KEY_FIELD, avro_schema
-from hudilake.format.files.log_file import BlockType, Header, encode_block
+from hudilake.format.files.log_file import BlockType, Header, encode_block, whole_blocks
 from hudilake.format.files.log_rows import Longs
 from hudilake.format.files.varint import write_varint
 from hudilake.policies import ChangeLog
@@ -120,6 +121,27 @@ def encode_change_log(
         Header.SCHEMA: json.dumps(_schema(mode, row), separators=(",", ":")),
     }
     return encode_block(BlockType.CDC_DATA, header, b"".join(parts))
+
+
+def decode_change_log(data: bytes, path: str = "") -> Iterator[dict[str, Any]]:
+    """The changes of a change log in any mode, each with what that has: ``record_key``, or the rows ``before`` and
+    ``after``. Raises CorruptDataError."""
+    for block in whole_blocks(data, path):
+        if block.block_type is not BlockType.CDC_DATA:
+            continue
+        try:
+            schema = fastavro.parse_schema(json.loads(block.header[Header.SCHEMA]))
+            content, position = bytes(block.content), 2 * _INT.size
+            for _ in range(_INT.unpack_from(content, _INT.size)[0]):
+                (size,) = _INT.unpack_from(content, position)
+                position += _INT.size
+                change: Any = fastavro.schemaless_reader(io.BytesIO(content[position : position + size]), schema, None)
+                position += size
+                yield change
+        except (struct.error, ValueError, EOFError, LookupError, TypeError, OverflowError) as error:
+            raise CorruptDataError(
+                f"a change log cannot be read: {error}", do_next="run binlake fsck", path=path
+            ) from error
 
 
 def _schema(mode: ChangeLog, row: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,8 @@ from hudilake.format.files.column_stats import ColumnRange, LogRanges, log_range
 from hudilake.format.files.delete_block import encode_deletes
 from hudilake.format.files.log_file import encode_data_block, encode_delete_block
 from hudilake.format.files.names import (
+    DELETING_TOKEN,
+    STEADY_TOKEN,
     LogFileName,
     in_partition,
     marker_list,
@@ -219,7 +221,8 @@ def write_file_group(storage: Storage, context: WriteContext, group: FileGroupWr
     """
     whole, partial = data_rows(context, group)
     data = _encode(context, group, [*whole, *partial])
-    name = str(LogFileName(group.file_id, context.instant))
+    token = STEADY_TOKEN if context.ordering_field or group.deletes is None else DELETING_TOKEN
+    name = str(LogFileName(group.file_id, context.instant, write_token=token))
     if not context.has_markers:
         storage.write(marker_path(context.instant, group.partition_path, name), b"")
     storage.write(in_partition(group.partition_path, name), data)

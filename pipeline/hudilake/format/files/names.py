@@ -14,6 +14,8 @@ REPAIRS_PATH = ".hoodie/.repairs"
 TOMBSTONES_PATH = ".hoodie/.binlake/tombstones"
 #: The write token of files that a retried task must overwrite: the same for every attempt.
 STEADY_TOKEN = "0-0-0"  # noqa: S105 - no secret
+#: That of log files with which rows of an append table are deleted: by it they are known from those of added rows.
+DELETING_TOKEN = "1-0-0"  # noqa: S105 - no secret
 
 _MARKER = ".marker.CREATE"
 _LOG = re.compile(r"^\.([^._]+)_([^.]*)\.(log|archive)\.(\d+)(?:_(\d+-\d+-\d+)(\.cdc)?)?$")

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from hudilake.commit.compaction_plan import CompactionOperation
 from hudilake.format.definition.kind import TableKind
+from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.definition.schema import META_FIELDS
 from hudilake.format.files.append import rows_never_merge
 from hudilake.format.files.column_stats import column_ranges
@@ -90,6 +91,8 @@ class CompactionContext:
     def outline(self) -> BaseOutline:
         """Of the base files."""
         form = self.config.form
+        if not self.kind.keeps(MetadataPartition.BLOOM_FILTERS):
+            form = replace(form, bloom_kind=None)  # nobody looks for a key
         return BaseOutline(self.instant, self.schema, self.avro_schema_json, self.indexed_columns, form)
 
 

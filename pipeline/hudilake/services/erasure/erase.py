@@ -7,24 +7,26 @@ crash.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudilake.errors import ConfigError
+from hudilake.errors import ConfigError, CorruptDataError
+from hudilake.format.definition.change_logs import change_log_of
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
-from hudilake.format.files.names import REPAIRS_PATH
+from hudilake.format.files.names import REPAIRS_PATH, parse_change_log_name
 from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.metadata.services.purge import purge
+from hudilake.read.versions import group_files, read_versions, still_there
 from hudilake.services.cleaning import clean_slices
 from hudilake.services.erasure.record import ErasureRecord, Ledger, erasure_records
 from hudilake.services.erasure.rewrite import Rewrite
-from hudilake.services.erasure.search import ErasurePlan, Fate, plan_erasure, refuse_kind
-from hudilake.services.erasure.traces import ByteScan, Quarry, scan
+from hudilake.services.erasure.search import ErasurePlan, Fate, changes_with, plan_erasure, refuse_kind
+from hudilake.services.erasure.traces import ByteScan, Quarry, Trace, scan
 from hudilake.services.savepoint import delete_savepoint
-from hudilake.storage.base import Storage
+from hudilake.storage.base import Storage, every_file
 from hudilake.table.table import HudiTable
 
 
@@ -74,7 +76,7 @@ def erase(
     table.rollback_pending()
     table.refresh()
     ledger = _ledger(table, frozenset(keys))
-    plan = plan_erasure(table, keys)
+    plan = plan_erasure(table, keys, rewrite.no_texts)
     check_savepoints(table.config.name, plan, release_savepoints=release_savepoints)
     ledger.hold(plan, texts)
     for savepoint in plan.held_by:
@@ -87,18 +89,56 @@ def erase(
     for path in dict.fromkeys(_repair_of(holder.path) for holder in plan.of(Fate.REPAIR)):
         table.storage.delete_tree(path)
     if plan.groups or plan.of(Fate.METADATA):
-        _purge_metadata(table, plan)
+        _purge_metadata(table, ledger)
     _note_gone(table, ledger)
     quarry = Quarry(plan.keys, frozenset(ledger.record.texts))
     left = scan(table.storage, quarry, besides=ledger.record.path)
+    _look_into_change_logs(table, plan.keys, left)
     if left.is_clean:
         ledger.end()
     return ErasureReport(ledger.record, left)
 
 
+def _look_into_change_logs(table: HudiTable, keys: Collection[str], left: ByteScan) -> None:
+    """Take in which change logs still have a row of the keys: their rows may have no record key, so a scan of bytes
+    finds texts alone."""
+    for info in every_file(table.storage) if change_log_of(table.config.extra) is not None else ():
+        if parse_change_log_name(info.path.rpartition("/")[2]) is not None:
+            try:
+                if changes_with(table, info, keys):
+                    left.finds[info.path] = [*left.finds.get(info.path, ()), Trace("change log")]
+            except CorruptDataError as error:
+                left.unread[info.path] = error.what
+
+
 def unfinished_keys(storage: Storage) -> frozenset[str]:
     """The record keys of a table's erasures that are not done. Raises CorruptDataError, StorageError."""
     return frozenset(key for known in erasure_records(storage) if known.ended_ms is None for key in known.keys)
+
+
+def keys_with(table: HudiTable, values: Mapping[str, object]) -> frozenset[str]:
+    """The record keys of the rows with these values, in all files that are kept, and those that an erasure which is not
+    done still has: of a table without a key, whose rows are named by what they say.
+
+    ``values``: column -> value in its type.
+
+    Raises ConfigError for no values and for columns that the table does not have, CorruptDataError, StorageError.
+    """
+    if not values or (unknown := sorted(values.keys() - set(table.schema.names))):
+        raise ConfigError(
+            f"the table has no column {', '.join(unknown)}" if values else "no values name the rows",
+            do_next="give values of the table's columns: all rows that have them are erased",
+            table=table.config.name,
+        )
+    keys = unfinished_keys(table.storage)
+    for files in group_files(table):
+        rows = read_versions(table, still_there(table, files), columns=sorted(values))
+        rows = rows.filter(pc.invert(rows.column("deleted")))
+        for name, value in values.items():
+            column = rows.column(name)
+            rows = rows.filter(pc.is_null(column) if value is None else pc.equal(column, pa.scalar(value, column.type)))
+        keys |= frozenset(rows.column(RECORD_KEY_FIELD).to_pylist())
+    return keys
 
 
 def _ledger(table: HudiTable, keys: frozenset[str]) -> Ledger:
@@ -142,12 +182,14 @@ def _repair_of(path: str) -> str:
     return "/".join(path.split("/")[: REPAIRS_PATH.count("/") + 2])
 
 
-def _purge_metadata(table: HudiTable, plan: ErasurePlan) -> None:
+def _purge_metadata(table: HudiTable, ledger: Ledger) -> None:
+    """Also of the partitions whose files an erasure that has died had deleted already."""
+    folders = {held.path.rpartition("/")[0] for held in ledger.record.files}
     with table.exclusively():
         table.refresh()
         table.state.forget_index()
         if (index := table.metadata_table) is not None:
-            purge(index, sorted({path for path, _ in plan.groups}))
+            purge(index, sorted(path for path in folders if not f"{path}/".startswith(".hoodie/")))
 
 
 def _note_gone(table: HudiTable, ledger: Ledger) -> None:

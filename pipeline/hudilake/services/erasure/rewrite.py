@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 
 from hudilake.commit.compaction_plan import pending_compactions
 from hudilake.errors import CommitUnknownError, LostOwnershipError, TransientError
+from hudilake.format.definition.change_logs import change_log_of
 from hudilake.format.definition.kind_support import TableOperation
+from hudilake.format.definition.metadata_partition import MetadataPartition
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite, WriteResult
 from hudilake.format.files.view import FileSlice
@@ -49,11 +51,13 @@ class Rewrite:
         table: open, as a writer.
         compaction: how base files are written, and how long deletes are kept.
         keep_keys: of a table whose index must know its keys; None for others.
+        no_texts: columns whose texts tell nothing of a row.
     """
 
     table: HudiTable
     compaction: CompactionConfig
     keep_keys: KeepKeys | None = None
+    no_texts: frozenset[str] = frozenset()
 
     def take_out(self, groups: Collection[tuple[str, str]], keys: frozenset[str]) -> None:
         """Make newest file slices of some file groups that hold none of the keys.
@@ -79,7 +83,10 @@ class Rewrite:
         table = self.table
         table.refresh(begins=True)
         slices = [piece for piece in table.file_slices() if (piece.partition_path, piece.file_id) in groups]
-        living = {piece: alive for piece in slices if len(alive := self._living(piece, keys))}
+        blooms = table.config.kind.keeps(MetadataPartition.BLOOM_FILTERS)
+        # The change log of the newest base file may have a row that lives no more: it gets a base file anew.
+        logs_changes = change_log_of(table.config.extra) is not None
+        living = {piece: alive for piece in slices if len(alive := self._living(piece, keys)) or logs_changes}
         if not living:
             return
         instant = table.begin()
@@ -88,7 +95,9 @@ class Rewrite:
             writer: GroupWriter = LogWriter(context)
             if not table.config.kind.has(TableOperation.COMPACTION):
                 bases = {piece.file_id: piece.base_file for piece in living if piece.base_file is not None}
-                writer = BaseWriter(context, bases, form=self.compaction.form)
+                form = self.compaction.form
+                form = form if blooms else replace(form, bloom_kind=None)
+                writer = BaseWriter(context, bases, form=form, tells=False)
             results: list[WriteResult] = []
             for piece, alive in living.items():
                 orders = pa.nulls(len(alive), pa.int64())

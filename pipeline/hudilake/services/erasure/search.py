@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudilake.commit.savepoint_record import Savepoint, savepoints
 from hudilake.errors import CorruptDataError
-from hudilake.format.definition.change_logs import refuse_change_log
+from hudilake.format.definition.keys import record_keys
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.format.definition.schema import META_FIELDS, RECORD_KEY_FIELD
 from hudilake.format.files.base_file import read_base_file
+from hudilake.format.files.change_log import decode_change_log
 from hudilake.format.files.data_block import decode_data_block
 from hudilake.format.files.delete_block import decode_deletes
 from hudilake.format.files.log_file import BlockType, whole_blocks
-from hudilake.format.files.names import REPAIRS_PATH, TOMBSTONES_PATH, BaseFileName, in_partition, parse_data_name
+from hudilake.format.files.names import (
+    REPAIRS_PATH,
+    TOMBSTONES_PATH,
+    BaseFileName,
+    ChangeLogName,
+    in_partition,
+    parse_data_name,
+    parse_written_name,
+)
 from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.services.cleaning import listing
 from hudilake.services.erasure.traces import LEAST_TEXT_BYTES, Quarry, traces
@@ -82,15 +92,16 @@ class ErasurePlan:
 def refuse_kind(table: HudiTable) -> None:
     """Raise UnsupportedError for a table of a kind without erasure. Nothing is read or rolled back before it."""
     table.config.kind.refuse(TableOperation.ERASURE, table.config.name)
-    config = table.config
-    refuse_change_log(config.extra, config.name, "erasure", "the change log of its commit would hold the row")
 
 
-def plan_erasure(table: HudiTable, keys: Collection[str]) -> ErasurePlan:
+def plan_erasure(table: HudiTable, keys: Collection[str], no_texts: Collection[str] = ()) -> ErasurePlan:
     """Look for record keys in all files of a table, as of its last refresh. Of base files the keys are read first, and
     the rows of those that hold one; all other files are read whole.
 
-    ``keys``: record keys, as ``_hoodie_record_key`` has them.
+    Args:
+        table: open.
+        keys: record keys, as ``_hoodie_record_key`` has them.
+        no_texts: columns whose texts tell nothing of a row: they may be anywhere.
 
     Raises UnsupportedError for a table of a kind without erasure, CorruptDataError for a timeline or a metadata table
     that cannot be read, StorageError.
@@ -102,12 +113,15 @@ def plan_erasure(table: HudiTable, keys: Collection[str]) -> ErasurePlan:
     own: list[pa.Table] = []
     others: list[FileInfo] = []
     for info in every_file(table.storage):
-        name = parse_data_name(info.path.rpartition("/")[2])
+        name = parse_written_name(info.path.rpartition("/")[2])
         if name is None or info.path.startswith(".hoodie/"):
             others.append(info)
             continue
         try:
-            rows = _rows_with(table.storage, info, plan.keys)
+            if isinstance(name, ChangeLogName):
+                rows = changes_with(table, info, plan.keys)
+            else:
+                rows = _rows_with(table.storage, info, plan.keys)
         except CorruptDataError as error:
             plan.unread[info.path] = error.what
             continue
@@ -118,19 +132,29 @@ def plan_erasure(table: HudiTable, keys: Collection[str]) -> ErasurePlan:
         completed = table.timeline.is_completed(name.instant) and (info.path in listed or not listed)
         fate = Fate.LEFT if not completed else Fate.REWRITTEN if info.path in newest else Fate.CLEANED
         plan.holders[info.path] = Holder(info.path, info.size, fate, group)
-    plan.texts = _texts_of(own, table, plan.keys)
+    plan.texts = _texts_of(own, table, plan.keys, no_texts)
     _look_beside(table.storage, others, plan)
-    held = {in_partition(h.group[0], h.path.rpartition("/")[2]) for h in plan.holders.values() if h.group is not None}
+    held = {_written(h.group[0], h.path.rpartition("/")[2]) for h in plan.holders.values() if h.group is not None}
     for known in savepoints(table.storage, table.timeline):
-        if held & {in_partition(path, name) for path, names in known.files.items() for name in names}:
+        if held & {_written(path, name) for path, names in known.files.items() for name in names}:
             plan.held_by.append(known)
     return plan
 
 
+def _written(partition_path: str, name: str) -> tuple[str, str, str]:
+    """What a data file and the change log beside it have in common: partition path, file id, instant."""
+    parsed = parse_written_name(name)
+    return (partition_path, parsed.file_id, parsed.instant) if parsed is not None else (partition_path, name, "")
+
+
 def _newest_files(table: HudiTable) -> set[str]:
     slices = table.file_slices()
-    bases = {piece.base_file.path for piece in slices if piece.base_file is not None}
-    return bases | {log.path for piece in slices for log in piece.log_files}
+    bases = [piece.base_file for piece in slices if piece.base_file is not None]
+    logs = {log.path for piece in slices for log in piece.log_files}
+    changes = {
+        in_partition(base.partition_path, str(ChangeLogName(base.name.file_id, base.name.instant))) for base in bases
+    }
+    return {base.path for base in bases} | logs | changes
 
 
 def _rows_with(storage: Storage, info: FileInfo, keys: Collection[str]) -> list[pa.Table] | None:
@@ -147,6 +171,29 @@ def _rows_with(storage: Storage, info: FileInfo, keys: Collection[str]) -> list[
         return _log_rows(storage.read(info.path), info.path, wanted) if info.size else None
     except StorageNotFoundError:
         return None  # cleaned or rolled back meanwhile
+
+
+def changes_with(table: HudiTable, info: FileInfo, keys: Collection[str]) -> list[pa.Table] | None:
+    """The images in a change log whose rows have one of the keys, and the others; None for a log without. In the mode
+    that has no record key it is that of the images, by the columns of the key."""
+    fields, schema = table.config.record_key_fields, table.schema
+    try:
+        changes = list(decode_change_log(table.storage.read(info.path), info.path))
+    except StorageNotFoundError:
+        return None
+    images, known = list[dict[str, Any]](), list[str | None]()
+    for change in changes:
+        for image in (change.get("before"), change.get("after")):
+            if image is not None or change.get("record_key") is not None:
+                images.append({name: cell for name, cell in (image or {}).items() if name in schema.names})
+                known.append(change.get("record_key"))
+    if not images:
+        return None
+    columns = [schema.field(name) for name in schema.names if name in fields or _is_text(schema.field(name).type)]
+    rows = pa.Table.from_pylist(images, pa.schema(columns))
+    names = pc.coalesce(pa.array(known, pa.string()), record_keys(rows, fields))
+    marked = _marked(rows.append_column(RECORD_KEY_FIELD, names), pa.array(sorted(keys), pa.string()))
+    return [marked] if pc.any(marked.column(_MARK)).as_py() else None
 
 
 def _log_rows(data: bytes, path: str, wanted: pa.Array) -> list[pa.Table] | None:
@@ -170,10 +217,12 @@ def _marked(rows: pa.Table, wanted: pa.Array) -> pa.Table:
     return rows.append_column(_MARK, pc.is_in(rows.column(RECORD_KEY_FIELD), value_set=wanted))
 
 
-def _texts_of(parts: Collection[pa.Table], table: HudiTable, keys: Collection[str]) -> frozenset[bytes]:
+def _texts_of(
+    parts: Collection[pa.Table], table: HudiTable, keys: Collection[str], no_texts: Collection[str]
+) -> frozenset[bytes]:
     """Texts and bytes of the marked rows, long enough to be looked for, without what other rows of the same files have
     too, and what names the table, its columns or a partition."""
-    passed_over = {*META_FIELDS, _MARK, *table.config.partition_fields}
+    passed_over = {*META_FIELDS, _MARK, *table.config.partition_fields, *no_texts}
     mine, others = {key.encode() for key in keys}, set[bytes]()
     for rows in parts:
         for name in rows.column_names:

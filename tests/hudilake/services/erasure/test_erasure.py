@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import hudilake
 from hudilake import Table
 from hudilake.errors import ConfigError, UnsupportedError
 from hudilake.services.cleaning import clean_slices
 from hudilake.services.erasure.record import erasure_records
 from hudilake.services.erasure.search import Fate, plan_erasure
 from hudilake.services.erasure.traces import Quarry, plain_pages, scan
-from tests.hudilake.api.tables import KEYED, SCHEMA, Row, assert_holds, keyed, row
+from tests.hudilake.api.tables import KEYED, Row, assert_holds, keyed, row
 from tests.hudilake.lake import data_files
 from tests.judges.hudi_spark import HudiSpark
 
@@ -164,12 +164,14 @@ def test_ranges_of_partitions_become_narrow(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_table_for_it_is_refused(tmp_path: Path) -> None:
-    table = hudilake.create_table(str(tmp_path / "t"), SCHEMA)
-    table.append([row(1, 1)])
-    with pytest.raises(UnsupportedError, match="no key"):
-        table.erase([{"name": "a"}])
-    with pytest.raises(UnsupportedError, match="no key"):
-        plan_erasure(table._table, ["1"])  # as binlake erase --dry-run asks it
+    """Its store keeps what was deleted."""
+    table = keyed(tmp_path / "t")
+    table.upsert([row(1, 1)])
+    opened = table.internal
+    external = replace(opened.config, kind=replace(opened.config.kind, index="external"))
+    opened.state.config = external
+    with pytest.raises(UnsupportedError, match="external index"):
+        plan_erasure(opened, ["1"])  # as binlake erase --dry-run asks it
 
 
 def test_nothing_to_erase_writes_nothing(tmp_path: Path) -> None:
