@@ -63,11 +63,11 @@ class Table:
 
 def read_tables(session: Queries, database: str, named: str) -> list[Table]:
     """The base tables of a database, in order of their names; they say that their database is ``named``."""
-    where = f"WHERE table_schema = '{database}'"
+    where, kinds = f"WHERE table_schema = '{database}'", "'BASE TABLE', 'SYSTEM VERSIONED'"
     tables = {
         str(name): Table(named, str(name))
         for [name] in session.query(
-            f"SELECT table_name FROM information_schema.tables {where} AND table_type = 'BASE TABLE' ORDER BY 1"
+            f"SELECT table_name FROM information_schema.tables {where} AND table_type IN ({kinds}) ORDER BY 1"
         )
     }
     _read_columns(session, where, tables)

@@ -83,6 +83,9 @@ def give_key(
         refuse(KEY_OF_TABLE, f"{what}, and {state.keeps_key}", order, state, judged)
     elif state.shard is not None:
         refuse(KEY_OF_TABLE, f"{what}, and it holds rows of several source tables", order, state, judged)
+    elif absent := [name for name in key if known_column(name, state) is None]:
+        why = f"{what}, and the lake has no column {', '.join(absent)}"
+        refuse(KEY_OF_TABLE, f"{why}: {_way_out(before)}", order, state, judged)
     elif lacking:
         why = f"{what}, and only the source knows the values of {', '.join(lacking)} in rows before"
         # The rows keep the key that they have: as null, all of them would be one.
