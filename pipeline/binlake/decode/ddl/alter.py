@@ -26,6 +26,10 @@ from binlake.decode.ddl.tokens import Reader, Token, split_at_commas
 _NO_COLUMN = ("PRIMARY", "UNIQUE", "KEY", "INDEX", "CONSTRAINT", "FOREIGN", "CHECK", "FULLTEXT", "SPATIAL", "PERIOD")
 
 
+#: The first words of clauses of ALTER TABLE that are not options of the table.
+NO_TABLE_OPTION = ("ADD", "ALTER", "CHANGE", "DROP", "MODIFY", "ORDER", "PARTITION", "RENAME")
+
+
 def _defined(part: Sequence[Token]) -> ColumnDefinition | None:
     """A column of CREATE TABLE; None for a part that is not a column."""
     return None if not part or part[0].is_word(*_NO_COLUMN) else column_definition(Reader(part))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
 from binlake.decode.changes import SourceTable, ZeroDates
 from binlake.decode.ddl.columns import ColumnDefinition
+from binlake.decode.ddl.columns import in_charset as in_column_charset
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.types.zero_dates import lake_form
@@ -127,6 +128,26 @@ def _in_lake_form(clause: Clause, policy: ZeroDates) -> Clause:
     if column is None or column.type is None or not isinstance(clause, AddColumn | ModifyColumn | RenameColumn):
         return clause
     return replace(clause, column=replace(column, type=lake_form(column.type, policy)))
+
+
+#: CONVERT TO CHARACTER SET DEFAULT: that of the database.
+DEFAULT_CHARSET = "default"
+
+
+def in_charset(clauses: Iterable[Clause], charset_of_column: Callable[[str], str | None]) -> tuple[Clause, ...]:
+    """The clauses with the character sets of text columns that name none. ``charset_of_column``: of the column of a
+    name after the statement, None if it is not known; "" stands for any column."""
+    return tuple(_in_charset(clause, charset_of_column) for clause in clauses)
+
+
+def _in_charset(clause: Clause, charset_of_column: Callable[[str], str | None]) -> Clause:
+    if isinstance(clause, ConvertCharset):
+        charset = charset_of_column("") if clause.charset == DEFAULT_CHARSET else None
+        return clause if charset is None else ConvertCharset(charset)
+    if not isinstance(clause, AddColumn | ModifyColumn | RenameColumn) or clause.column is None:
+        return clause
+    charset = charset_of_column(clause.column.name)
+    return clause if charset is None else replace(clause, column=in_column_charset(clause.column, charset))
 
 
 #: The table name that stands for all tables of a database, in DROP DATABASE and ROLLBACK.

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from binlake.decode.ddl.tokens import Reader, Token, expression_text, text_of
-from binlake.decode.types.mysql_types import MysqlType, parse_type
+from binlake.decode.types.mysql_types import TEXT_BASES, MysqlType, charset_of, parse_type
 from hudilake.errors import UnsupportedError
 
 
@@ -43,7 +43,6 @@ class ColumnDefinition:
     collation: str = ""
 
 
-_TEXTS = frozenset({"char", "varchar", "text", "enum", "set"})
 #: Words that stand for a character set.
 _CHARSET_WORDS = {"ASCII": "latin1", "UNICODE": "ucs2"} | dict.fromkeys(("NATIONAL", "NCHAR", "NVARCHAR"), "utf8mb3")
 
@@ -70,9 +69,14 @@ def column_definition(reader: Reader) -> ColumnDefinition | None:
         kind = None
     column = _with_attributes(ColumnDefinition(name, text, kind), Reader(tokens[end:]))
     charset = _implied_charset(tokens[:end], column.collation)
-    if charset is None or kind is None or kind.base not in _TEXTS:
+    return column if charset is None else in_charset(column, charset)
+
+
+def in_charset(column: ColumnDefinition, charset: str) -> ColumnDefinition:
+    """The column with a character set, if it is text and names none."""
+    if column.type is None or column.type.base not in TEXT_BASES or charset_of(column.type_text) is not None:
         return column
-    text = f"{text} character set {charset}"
+    text = f"{column.type_text} character set {charset}"
     return replace(column, type_text=text, type=parse_type(text))
 
 

@@ -83,6 +83,8 @@ class _SourceBlock(msgspec.Struct):
     ts_ms: int | None = None
     ts_sec: int | None = None
     exact_database: bool = False
+    strict: bool = False
+    charset: str = ""
 
     @property
     def of_snapshot(self) -> bool:
@@ -156,7 +158,8 @@ class ExecutedStatement:
     """A DDL statement that was executed at the source, or a part of it. ``database``: of the name that the part ends
     with; for most statements that of names written without one. ``mariadb``: the server is a MariaDB. ``previous``: the
     former name of the renamed table; the connector's own history of schemas tells it. ``exact``: names without a
-    database are of ``database``, for certain."""
+    database are of ``database``, for certain. ``strict``: the session is known to refuse values that do not fit.
+    ``charset``: of the text columns that it defines and that name none, where the record tells it."""
 
     database: str
     file: str
@@ -168,6 +171,8 @@ class ExecutedStatement:
     mariadb: bool = False
     previous: SourceTable | None = None
     exact: bool = False
+    strict: bool = False
+    charset: str = ""
 
 
 def executed(value: bytes | memoryview) -> ExecutedStatement | None:
@@ -194,6 +199,8 @@ def executed(value: bytes | memoryview) -> ExecutedStatement | None:
         mariadb,
         _table_of_id(former[0], database) if len(former) == 1 else None,
         record.source.exact_database,
+        record.source.strict,
+        record.source.charset,
     )
 
 
@@ -249,7 +256,8 @@ def column_type(column: _ColumnText) -> MysqlType:
     name = (column.type_expression or column.type_name).strip()
     kind = name.split("(")[0].lower()
     if column.enum_values and kind in ("enum", "set"):  # Debezium keeps the values of a column that is an INT now
-        return enum_type(kind, column.enum_values, f"{name}({','.join(column.enum_values)})")
+        text = f"{name.split('(')[0]}({','.join(column.enum_values)})"
+        return enum_type(kind, column.enum_values, text + _in_charset(column))
     if "(" not in name and column.length is not None:
         arguments = f"({column.length},{column.scale})" if column.scale is not None else f"({column.length})"
         first, attributes = _name_and_attributes(name)
@@ -259,9 +267,11 @@ def column_type(column: _ColumnText) -> MysqlType:
             f"{name} of the character set binary comes as text or as bytes, and no message says which",
             do_next="declare the column as BINARY or VARBINARY",
         )
-    if column.charset_name is not None:
-        name += f" character set {column.charset_name}"
-    return parse_type(name.lower())
+    return parse_type((name + _in_charset(column)).lower())
+
+
+def _in_charset(column: _ColumnText) -> str:
+    return "" if column.charset_name is None else f" character set {column.charset_name.lower()}"
 
 
 def _name_and_attributes(name: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -21,6 +22,10 @@ MAX_LAKE_DECIMAL_DIGITS = 38
 NULL_BASE = "null"
 #: Bases of types whose values are whole numbers.
 INTEGER_BASES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bool"})
+#: Types of which a part of the values, or of the members, is text of a character set.
+TEXT_BASES = frozenset({"char", "varchar", "text", "enum", "set"})
+#: In place of a character set's name: the column has one, and no log says which.
+UNDETERMINED_CHARSET = "undetermined"
 #: The types that hold characters of a character set.
 CHARACTER_TYPES = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
@@ -55,6 +60,8 @@ _CANONICAL = {
     "geometry": "geometry point linestring polygon multipoint multilinestring multipolygon geometrycollection "
     "geomcollection",
 }
+_CHARSET = re.compile(r"""'(?:[^'\\]|''|\\.)*'|\b(?:charset|character\s+set)\s*=?\s*(\w+)""", re.IGNORECASE | re.DOTALL)
+_COLLATION = re.compile(r"\s+collate\s*=?\s*\w+", re.IGNORECASE)
 _BASE_OF = {spelling: base for base, spellings in _CANONICAL.items() for spelling in spellings.split()}
 _LONGEST_NAME_WORDS = 3
 #: The greatest length and scale of types, and the most members, in MySQL or MariaDB; of other types that of LONGTEXT.
@@ -239,3 +246,15 @@ def _unescape(literal: str) -> str:
 
 def _streamed(literal: str) -> str:
     return literal.replace(",", "\\,").replace("\\'", "'").replace("''", "'")
+
+
+@lru_cache(maxsize=1024)
+def charset_of(text: str) -> str | None:
+    """The character set that a type's text names, in lower case; None if it names none."""
+    return next((match[1].lower() for match in _CHARSET.finditer(text) if match[1]), None)
+
+
+def without_charset(text: str) -> str:
+    """A type's text without its character set and collation."""
+    bare = _CHARSET.sub(lambda match: "" if match[1] else match[0], text)
+    return _COLLATION.sub("", bare).strip()

@@ -8,7 +8,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from binlake.decode.changes import ZeroDates
-from binlake.decode.ddl.clauses import Action, AddColumn, AddUnique, ChangeKey, Clause, in_lake_form
+from binlake.decode.ddl.clauses import (
+    Action,
+    AddColumn,
+    AddUnique,
+    ChangeKey,
+    Clause,
+    DropColumn,
+    ModifyColumn,
+    RenameColumn,
+    in_lake_form,
+)
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction
 from binlake.decode.schemas.schemas import SchemaVersion
@@ -53,6 +63,36 @@ class CreatedDefinition:
         """Its indexes."""
         made = self.before(order)
         return (made.since, indexes_of(made.defined, made.key)) if made else None
+
+
+def declared(versions: Sequence[SchemaVersion], effects: Sequence[Effect], order: int) -> SchemaVersion | None:
+    """The definition of a table before a statement, of which no row need have come: the newest one that came, as the
+    statements after it change it. None if neither one came nor a statement made the table.
+
+    Args:
+        versions, effects: the definitions of the table, and the statements about it.
+        order: the statement's ordering value.
+    """
+    known = [version for version in versions if version.columns and version.since < order]
+    since = known[-1].since if known else -1
+    columns, key = (dict(known[-1].columns), known[-1].key) if known else ({}, ())
+    for effect in (one for one in effects if since < one.event.order < order):
+        if effect.action is Action.CREATE:
+            columns, key = {}, ()
+        for clause in effect.clauses if effect.action in (Action.CREATE, Action.ALTER) else ():
+            if isinstance(clause, ChangeKey):
+                key = clause.columns
+            elif isinstance(clause, DropColumn):
+                columns = {name: kind for name, kind in columns.items() if name.lower() != clause.name.lower()}
+            elif isinstance(clause, RenameColumn):
+                names = {name: clause.new if name.lower() == clause.old.lower() else name for name in columns}
+                columns = {names[name]: kind for name, kind in columns.items()}
+                key = tuple(names.get(name, name) for name in key)
+            if isinstance(clause, AddColumn | ModifyColumn | RenameColumn) and clause.column is not None:
+                known_as = next((name for name in columns if name.lower() == clause.column.name.lower()), None)
+                if clause.column.type is not None:
+                    columns[known_as or clause.column.name] = clause.column.type
+    return SchemaVersion(order, tuple(columns.items()), key) if columns else None
 
 
 def taken_over(

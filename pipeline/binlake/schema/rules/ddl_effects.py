@@ -26,6 +26,8 @@ class DdlEvent:
     ``text`` is not the statement's own text. ``mariadb``: the record shows that the server is a MariaDB. ``previous``:
     the former name of the renamed table, where the record tells it. ``exact``: names without a database are of
     ``database``, for certain. ``by_rows``: nobody has executed it: it says which key the table's rows come with.
+    ``strict``: its session is known to refuse values that do not fit. ``charset``: of the text columns that it defines
+    and that name none; "" where the record does not tell it.
     """
 
     order: int
@@ -38,6 +40,8 @@ class DdlEvent:
     previous: SourceTable | None = None
     exact: bool = False
     by_rows: bool = False
+    strict: bool = False
+    charset: str = ""
 
     @property
     def digest(self) -> str:

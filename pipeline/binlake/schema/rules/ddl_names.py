@@ -19,7 +19,7 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import EVERY_TABLE, Action, Clause, TableEffect
 from binlake.decode.ddl.row_statements import changes_rows
 from binlake.decode.schemas.schemas import SchemaVersion
-from binlake.schema.rules.created import taken_over
+from binlake.schema.rules.created import declared, taken_over
 from binlake.schema.rules.ddl_effects import DatedName, DdlEvent, DdlHistory, Effect, TableEnd, VersionsOf
 from binlake.schema.rules.plan import Name, name_at
 from binlake.schema.rules.shadows import (
@@ -31,6 +31,7 @@ from binlake.schema.rules.shadows import (
     swapped_unseen,
     swaps,
 )
+from binlake.schema.rules.table_charsets import TableCharsets
 from binlake.schema.rules.tables_there import in_database
 from binlake.schema.rules.undetermined import UndeterminedEffect
 from binlake.settings.schema_changes import SchemaChangeSettings
@@ -63,7 +64,8 @@ class QualifiedPart:
 class HistoryBuilder:
     """``holders``: the name that each table in the lake has at the source now, None after DROP TABLE. ``emptied``:
     those whose rows went with it. ``begun``: where the first statement about a name is one that makes it, its place.
-    ``made``: where statements give a name to another table, in order."""
+    ``made``: where statements give a name to another table, in order. ``charsets``: those that the statements give to
+    tables."""
 
     rule_of: RuleOf
     known: set[SourceTable]
@@ -75,6 +77,7 @@ class HistoryBuilder:
     emptied: set[SourceTable] = field(default_factory=set)
     begun: dict[SourceTable, int | None] = field(default_factory=dict)
     made: dict[SourceTable, list[int]] = field(default_factory=dict)
+    charsets: TableCharsets = field(default_factory=TableCharsets)
 
     def note_beginnings(self, named: QualifiedPart) -> None:
         """Note which names a part of a statement makes, if it is the first one about them. Call it in order, before
@@ -90,7 +93,8 @@ class HistoryBuilder:
         """Take in a part of a statement."""
         if len(named.databases) > 1:
             self._leave_open(named.event, named.left_open, named.databases)
-        event, done = named.event, named.done
+        event = named.event
+        done = self.charsets.completed(event, named.done, self.versions_of)
         swapped = self._swapped_in_place(event, done)
         for ddl in done:
             if ddl.source in swapped or (ddl.to is not None and ddl.to in swapped):
@@ -254,18 +258,18 @@ class HistoryBuilder:
 
     def _defined(self, event: DdlEvent, ddl: TableEffect) -> tuple[Clause, ...]:
         """The definition that CREATE TABLE ... LIKE does not spell. A binlog tells a definition with the first rows
-        that have it: it is the one that comes next, else the model's, else the name's last one."""
+        that have it: it is the one that comes next, else the model's by its statements, else the name's last one."""
         until = next((order for order in self.made.get(ddl.source, ()) if order > event.order), None)
         mine = [v for v in self.versions_of(ddl.source) if v.columns]
         known = [v for v in mine if v.since >= event.order and (until is None or v.since < until)][:1]
         model_versions = self._versions(ddl.like, event) if ddl.like is not None else ()
-        if ddl.like is not None:
-            for versions in (model_versions, mine):
-                known += [v for v in versions if v.columns and v.since < event.order][-1:]
-        if not known:
-            return ()
         model = self.history.identity(ddl.like, event.order).identity if ddl.like is not None else None
         effects = self.history.effects.get(model, ()) if model is not None else ()
+        if ddl.like is not None:
+            by_model = declared(model_versions, effects, event.order)
+            known += [by_model] if by_model is not None else [v for v in mine if v.since < event.order][-1:]
+        if not known:
+            return ()
         return taken_over(known[0], model_versions, effects, event.order)
 
     def _leave_open(self, event: DdlEvent, written: Iterable[TableEffect], databases: Sequence[str]) -> None:

@@ -14,8 +14,8 @@ from enum import StrEnum
 import pyarrow as pa
 from sqlglot import exp
 
-from binlake.decode.types.mysql_types import MysqlType
-from binlake.schema.rules.conversion.declared import charset_of, zerofill_width
+from binlake.decode.types.mysql_types import MysqlType, charset_of
+from binlake.schema.rules.conversion.declared import zerofill_width
 
 
 class Kind(StrEnum):

@@ -92,6 +92,7 @@ class TableSchemaState:
     a table of its kind cannot get another key; None if it can. ``empty``: whether no rows are from before the
     statement: a tool alters its copy of a table before it fills it. ``zero_dates``: of the stream; it decides the lake
     types of dates. ``open_columns``: those (source names in lower case) that earlier statements leave open.
+    ``strict``: whether the session of the statement is known to refuse values that do not fit.
     """
 
     schema: pa.Schema
@@ -115,6 +116,7 @@ class TableSchemaState:
     empty: bool = False
     zero_dates: ZeroDates = ZeroDates.NULL
     open_columns: set[str] = field(default_factory=set)
+    strict: bool = False
     _former: dict[str, MysqlType | None] = field(default_factory=dict)
 
     def note_open(self, undetermined: Iterable[UndeterminedEffect], clauses: Iterable[Clause]) -> None:

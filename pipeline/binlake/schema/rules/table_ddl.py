@@ -181,6 +181,7 @@ def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaSt
     texts, deleted, renamed, rewrite = list[str](), None, None, None
     undetermined: list[UndeterminedEffect] = []
     state.session = replace(state.session, mariadb=event.mariadb, seconds=event.seconds)
+    state.strict = event.strict
     for effect in effects:
         state.empty = effect.unfilled
         judged, removed = _by_action(effect, state)

@@ -8,8 +8,13 @@ import pyarrow as pa
 
 from binlake.decode.ddl.clauses import Clause, ConvertCharset, RenameColumn
 from binlake.decode.ddl.columns import ColumnDefinition
-from binlake.decode.types.mysql_types import MysqlType, parse_type
-from binlake.schema.rules.conversion.declared import TypeGroup, kind_of, without_charset
+from binlake.decode.types.mysql_types import (
+    TEXT_BASES,
+    MysqlType,
+    parse_type,
+    without_charset,
+)
+from binlake.schema.rules.conversion.declared import TypeGroup, kind_of
 from binlake.schema.rules.evolution import TypeChange, common_type
 from binlake.schema.rules.generated_columns import changed, reading, words
 from binlake.schema.rules.judged import (
@@ -26,12 +31,12 @@ from binlake.schema.rules.judged import (
 from binlake.schema.rules.retyping import conversion, is_rewritten, keeps_key_texts, takes_key_texts
 from binlake.schema.rules.stepping import copied_type, is_null
 from binlake.schema.rules.steps import Compute, Convert, Copy, Fill, Follow
+from binlake.schema.rules.table_charsets import taking_all
 from binlake.schema.rules.time_defaults import is_time
 from binlake.schema.rules.undetermined import WHOLE_ROWS, UndeterminedEffect
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.column_names import lake_name
 
-_TEXTS = frozenset({"char", "varchar", "text", "enum", "set"})
 _NOT_SAID = "{}: whether the server computes it anew, no log says"
 
 
@@ -253,7 +258,7 @@ def _may_stay(old: MysqlType | None, new: MysqlType | None) -> bool:
     and virtual columns do not (measured with MariaDB 11.4: ZEROFILL, character sets and collations)."""
     if old is None or new is None:
         return True
-    return {old.base, new.base} <= _TEXTS or (
+    return {old.base, new.base} <= TEXT_BASES or (
         kind_of(old) is kind_of(new) is TypeGroup.EXACT and old.scale == new.scale
     )
 
@@ -275,8 +280,8 @@ def _convert(
     """Whether rows before the statement are converted: adds the step, and what it cannot determine."""
     before, after = lake_types
     rekeys = known_column(column.name, state) in judged.rekeyed
-    never_null = state.is_never_null(column.name)
-    step, undetermined = conversion(column, old, before, after, state.session, rekeys=rekeys, never_null=never_null)
+    never_null, taking = state.is_never_null(column.name), taking_all(column, strict=state.strict)
+    step, undetermined = conversion(taking, old, before, after, state.session, rekeys=rekeys, never_null=never_null)
     if step is None:
         return False
     judged.steps.append(step)
@@ -295,7 +300,7 @@ def convert_charset(clause: ConvertCharset, order: int, state: TableSchemaState,
     texts = state.all_types_before(order)
     for name, kind in texts.items():
         lake = known_column(name, state)
-        if kind.base in _TEXTS and lake not in state.gone:
+        if kind.base in TEXT_BASES and lake not in state.gone:
             text = f"{without_charset(kind.text or kind.base)} character set {clause.charset}"
             column = ColumnDefinition(lake or name, text, parse_type(text))
             modify(column, order, state, judged)
@@ -339,7 +344,11 @@ def copy_column(
         return
     if column is not None and column.type is not None and state.rules.schema_changes.convert == "follow":
         step, undetermined = conversion(
-            column, former, *lake_types, state.session, never_null=state.is_never_null(clause.old)
+            taking_all(column, strict=state.strict),
+            former,
+            *lake_types,
+            state.session,
+            never_null=state.is_never_null(clause.old),
         )
     copied = Copy(clause.old, clause.new, column if step is None else None, move=not state.key)
     judged.steps += [copied] if step is None else [copied, step]

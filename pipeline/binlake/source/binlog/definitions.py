@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from binlake.decode.changes import SourceTable
+from binlake.decode.ddl.clauses import in_charset
+from binlake.decode.ddl.statements import parse_ddl
+from binlake.decode.types.mysql_types import UNDETERMINED_CHARSET
 from binlake.source.binlog.charsets import Charset
 from binlake.source.binlog.dump import BinlogEvent
 from binlake.source.binlog.places import offset_of
@@ -80,9 +83,11 @@ class StatementPlace:
         }
 
 
-def statement_record(statement: LoggedStatement, place: StatementPlace) -> bytes:
-    """The record of a DDL statement, without the definitions that it leads to."""
-    return _ENCODE({"source": place.source(), "databaseName": statement.database, "ddl": statement.text})
+def statement_record(statement: LoggedStatement, place: StatementPlace, charset: str = "") -> bytes:
+    """The record of a DDL statement, without the definitions that it leads to. ``charset``: of text columns that name
+    none."""
+    source = place.source() | {"strict": statement.strict} | ({"charset": charset} if charset else {})
+    return _ENCODE({"source": source, "databaseName": statement.database, "ddl": statement.text})
 
 
 def definition_record(table: LoggedTable, place: StatementPlace) -> bytes:
@@ -90,8 +95,8 @@ def definition_record(table: LoggedTable, place: StatementPlace) -> bytes:
     columns = []
     for column in (one for one in table.columns if not one.hidden):
         text = type_text(column)
-        members = [_literal(one) for one in column.members]
-        columns.append({"name": column.name, "typeName": text or "unreadable", "enumValues": members or None})
+        members, charset = [_literal(one) for one in column.members], column.charset
+        columns.append(_column(column.name, text or "unreadable", members, charset.name if charset else None))
     return _definition("ALTER", table.source, columns, table.key, "", place)
 
 
@@ -101,8 +106,12 @@ def loaded_record(table: DescribedTable, created: str, place: StatementPlace) ->
     columns = []
     for column in table.columns:
         members = [_literal(one) for one in column.type.options] if column.type is not None else []
-        columns.append({"name": column.name, "typeName": column.type_text, "enumValues": members or None})
+        columns.append(_column(column.name, column.type_text, members, column.charset))
     return _definition("CREATE", table.name, columns, table.key, created, place)
+
+
+def _column(name: str, type_text: str, members: Sequence[str], charset: str | None) -> dict[str, object]:
+    return {"name": name, "typeName": type_text, "enumValues": members or None, "charsetName": charset}
 
 
 def _definition(
@@ -130,13 +139,24 @@ class DefinitionReader:
         charsets: by the id of the collation.
         mariadb: whether the server is a MariaDB.
         then: what a definition at an offset leaves open, as ``TablesThen.at``.
+        default_charset: that of a table behind the statement at an offset, as ``DefaultCharsets.after``.
         selects: whether a table is taken into the lake.
     """
 
     charsets: Mapping[int, Charset]
     mariadb: bool
     then: Callable[[LoggedTable, int], TableThen]
+    default_charset: Callable[[SourceTable, LoggedStatement, int], str]
     selects: Callable[[SourceTable], bool]
+
+    def charset_in(self, statement: LoggedStatement, offset: int) -> str:
+        """The character set of text columns that the statement at an offset defines and that name none; "" if it has
+        none such of a table that is taken."""
+        for effect in parse_ddl(statement.text, statement.database):
+            takes = self.selects(effect.source) and effect.source.database not in OWN_DATABASES
+            if takes and in_charset(effect.clauses, lambda name: UNDETERMINED_CHARSET) != effect.clauses:
+                return self.default_charset(effect.source, statement, offset)
+        return ""
 
     def read(self, mapped: BinlogEvent) -> LoggedTable | None:
         """The definition of a TABLE_MAP event; None if the table's rows are not read.

@@ -13,11 +13,13 @@ import numpy as np
 from binlake.decode.changes import RawRecords, SourceTable
 from binlake.settings import DatabaseSettings, Settings
 from binlake.source.binlog.charsets import Charset, charsets_of
+from binlake.source.binlog.default_charsets import DefaultCharsets
 from binlake.source.binlog.definitions import DefinitionReader
 from binlake.source.binlog.dump import BinlogEvent, binlog_events
 from binlake.source.binlog.places import FIRST_POSITION, PARTITION, ROW_BITS, BinlogServer, charsets, place_of
 from binlake.source.binlog.prepared import PreparedTransactions
 from binlake.source.binlog.records import InsideTransactionError, RecordMaker, RecordPiece
+from binlake.source.binlog.statement_log import StatementLogs
 from binlake.source.binlog.tables_then import TablesThen
 from binlake.source.offsets import OffsetRange
 from hudilake.errors import ConfigError
@@ -42,9 +44,12 @@ class BinlogSource:
     charsets: dict[int, Charset] = field(repr=False)
     selects: Callable[[SourceTable], bool]
     _then: TablesThen = field(init=False, repr=False)
+    _defaults: DefaultCharsets = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._then = TablesThen(lambda: _connect(self.settings), self.charsets)
+        logs = StatementLogs(self.charsets)
+        self._then = TablesThen(lambda: _connect(self.settings), logs)
+        self._defaults = DefaultCharsets(lambda: _connect(self.settings), logs)
 
     @staticmethod
     def open(settings: Settings) -> BinlogSource:
@@ -78,7 +83,8 @@ class BinlogSource:
         An offset inside a transaction is found by reading its file from the beginning: the definitions of the tables
         stand before the rows.
         """
-        definitions = DefinitionReader(self.charsets, self.server.mariadb, self._then.at, self.selects)
+        mariadb, then, after = self.server.mariadb, self._then.at, self._defaults.after
+        definitions = DefinitionReader(self.charsets, mariadb, then, after, self.selects)
         place = place_of(start)
         is_event = not start & ((1 << ROW_BITS) - 1)
         for position in (*((place.position,) if is_event else ()), FIRST_POSITION):

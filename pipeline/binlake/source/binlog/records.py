@@ -280,7 +280,8 @@ class RecordMaker:
                 head, tail = self._ends(event, source, "t")
                 self._add(offset + row, millis, f'{{"before":null,"after":null{head}{row}{tail}')
         if kind is not StatementKind.EMPTIED:
-            self._piece.schema.append(statement_record(statement, place))
+            charset = self._definitions.charset_in(statement, offset) if kind is StatementKind.DDL else ""
+            self._piece.schema.append(statement_record(statement, place, charset))
 
     def _place(self, event: BinlogEvent) -> StatementPlace:
         return StatementPlace(event.file, event.start, event.seconds, event.server_id, self._gtid, self._mariadb)

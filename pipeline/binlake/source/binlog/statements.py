@@ -7,7 +7,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import Action
@@ -25,6 +25,8 @@ _MODE_VARIABLE: Final = 1
 _VARIABLE_BYTES: Final = {0: (4, 0), 1: (8, 0), 2: (2, 1), 3: (4, 0), 6: (1, 1), 128: (3, 0), 129: (8, 0), 131: (1, 4)}
 _REAL_AS_FLOAT: Final = 1
 _NO_BACKSLASH_ESCAPES: Final = 1 << 20
+_STRICT: Final = 1 << 21 | 1 << 22  # STRICT_TRANS_TABLES, STRICT_ALL_TABLES
+_IGNORES: Final = re.compile(r"\bIGNORE\b", re.IGNORECASE)
 #: Comments, names in quotes, strings and words; in strings a backslash is a sign like others, or takes the next one.
 _PLAIN_STRINGS: Final = r"""'[^']*'|"[^"]*\""""
 _ESCAPING_STRINGS: Final = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -78,10 +80,17 @@ class StatementKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """A statement: its text, and the database of names without one ("" for none)."""
+    """A statement: its text, and the database of names without one ("" for none).
+
+    Args:
+        strict: whether its session refuses values that do not fit.
+        server_charset: of databases that it makes and that name none; "" if it is not known.
+    """
 
     database: str
     text: str
+    strict: bool = False
+    server_charset: str = ""
 
     @property
     def kind(self) -> StatementKind:
@@ -155,28 +164,40 @@ def statement_of(body: bytes, charsets: Mapping[int, Charset]) -> LoggedStatemen
     """
     database_bytes = body[8]
     variables_bytes = int.from_bytes(body[11:13], "little")
-    collation, sql_mode = _session_of(body[_HEADER_BYTES : _HEADER_BYTES + variables_bytes])
+    session = _session_of(body[_HEADER_BYTES : _HEADER_BYTES + variables_bytes])
     names = _HEADER_BYTES + variables_bytes
-    charset = charsets.get(collation)
+    charset, of_server = charsets.get(session.collation), charsets.get(session.server_collation)
     text = body[names + database_bytes + 1 :].decode((charset and charset.codec) or "utf-8")
     database = body[names : names + database_bytes].decode()
-    return LoggedStatement(database, in_default_mode(text, sql_mode))
+    strict = bool(session.sql_mode & _STRICT) and _IGNORES.search(text) is None
+    return LoggedStatement(
+        database, in_default_mode(text, session.sql_mode), strict, of_server.name if of_server is not None else ""
+    )
 
 
-def _session_of(variables: bytes) -> tuple[int, int]:
-    """The collation of the client's statements and the bits of its ``sql_mode``; 0 where the event does not say it."""
+class _LoggedSession(NamedTuple):
+    """The collations of the client's statements and of the server, and the bits of ``sql_mode``; 0 where the event does
+    not say them."""
+
+    collation: int
+    server_collation: int
+    sql_mode: int
+
+
+def _session_of(variables: bytes) -> _LoggedSession:
     place = sql_mode = 0
     while place < len(variables):
         code = variables[place]
         if code == _CHARSET_VARIABLE:
-            return int.from_bytes(variables[place + 1 : place + 3], "little"), sql_mode
+            client, _, server = struct.unpack_from("<HHH", variables, place + 1)
+            return _LoggedSession(client, server, sql_mode)
         if code == _MODE_VARIABLE:
             sql_mode = int.from_bytes(variables[place + 1 : place + 9], "little")
         if code not in _VARIABLE_BYTES:
             break
         least, more = _VARIABLE_BYTES[code]
         place += 1 + least + more * variables[place + 1]
-    return 0, sql_mode
+    return _LoggedSession(0, 0, sql_mode)
 
 
 def in_default_mode(text: str, sql_mode: int) -> str:

@@ -9,8 +9,7 @@ not determined.
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -25,11 +24,7 @@ from binlake.decode.ddl.clauses import (
     RenameColumn,
     TableEffect,
 )
-from binlake.decode.ddl.statements import parse_ddl
-from binlake.source.binlog.charsets import Charset
-from binlake.source.binlog.dump import EventType, binlog_events
-from binlake.source.binlog.places import BinlogServer, offset_of, place_of
-from binlake.source.binlog.statements import statement_in
+from binlake.source.binlog.statement_log import PlacedStatement, StatementLogs
 from binlake.source.binlog.table_map import LoggedTable
 
 if TYPE_CHECKING:
@@ -38,9 +33,8 @@ if TYPE_CHECKING:
 _QUESTION = "SELECT {} FROM information_schema.{} WHERE table_schema = %s AND table_name = %s"
 _VERSIONING = re.compile(r"(?:\b(ADD|DROP)\s+SYSTEM\s+)?\bVERSIONING\b", re.IGNORECASE)
 _UNLESS_THERE = re.compile(r"\bIF\s+NOT\s+EXISTS\b", re.IGNORECASE)
-_QUERIES = (EventType.QUERY, EventType.QUERY_COMPRESSED)
 #: So often the server is asked, if statements of the table keep coming while it answers.
-_TRIES = 5
+TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,107 +51,48 @@ class TableThen:
     versioned: bool | None = False
 
 
-@dataclass(frozen=True, slots=True)
-class _PlacedStatement:
-    """A statement that has effects on tables. ``offset``: of its event."""
-
-    offset: int
-    text: str
-    effects: Sequence[TableEffect]
-
-
 class TablesThen:
     """Answers about one server; any thread may ask.
 
     Args:
         connect: begins a session at the server.
-        charsets: by the id of the collation.
+        logs: of its statements.
     """
 
-    def __init__(
-        self, connect: Callable[[], AbstractContextManager[SourceConnection]], charsets: Mapping[int, Charset]
-    ) -> None:
-        self._connect, self._charsets = connect, charsets
-        self._ahead, self._before = _StatementLog(), _StatementLog()
-        self._lock = threading.Lock()
+    def __init__(self, connect: Callable[[], AbstractContextManager[SourceConnection]], logs: StatementLogs) -> None:
+        self._connect, self._logs = connect, logs
 
     def at(self, table: LoggedTable, offset: int) -> TableThen:
         """What a definition in the event with an offset leaves open: its ``open_columns``, and whether it is versioned.
 
         Raises BadInputError (the server no longer has the place), ConfigError, TransientError.
         """
-        with self._lock:
+        with self._logs.lock:
             then = self._by_now(table.source, table.open_columns, offset)
             is_open = None in then.types.values() or (then.versioned is None and table.may_be_versioned)
             if not is_open:
                 return then
             with self._connect() as connection:
-                server = BinlogServer.ask(connection)
-                self._before.read_on(connection, server, self._charsets, server.start, offset)
-            return _declared(self._before.between(0, offset), table.source, then)
+                before = self._logs.read_before(connection, offset)
+            return _declared(before, table.source, then)
 
     def _by_now(self, source: SourceTable, columns: frozenset[str], offset: int) -> TableThen:
         """What the answer of the server for the present says of the place."""
         undetermined = TableThen(dict.fromkeys(columns), versioned=None)
         with self._connect() as connection:
-            self._read_ahead(connection, offset)
-        for _ in range(_TRIES):
-            until = self._ahead.end
+            self._logs.read_ahead(connection, offset)
+        for _ in range(TRIES):
+            until = self._logs.ahead.end
             followed = _FollowedTable(source, {name: name for name in columns})
-            followed.through(self._ahead.between(offset, until))
+            followed.through(self._logs.ahead.between(offset, until))
             if followed.source is None:
                 return undetermined
             with self._connect() as connection:
                 types, versioned = _answer(connection, followed.source)
-                self._read_ahead(connection, offset)
-            if not followed.through(self._ahead.between(until, self._ahead.end)):
+                self._logs.read_ahead(connection, offset)
+            if not followed.through(self._logs.ahead.between(until, self._logs.ahead.end)):
                 return followed.as_now(types, versioned=versioned) if types else undetermined
         return undetermined
-
-    def _read_ahead(self, connection: SourceConnection, offset: int) -> None:
-        server = BinlogServer.ask(connection)
-        self._ahead.read_on(connection, server, self._charsets, offset, server.end)
-
-
-@dataclass
-class _StatementLog:
-    """The statements with effects on tables of a part of the binlog, from ``start`` to ``end``."""
-
-    start: int = 0
-    end: int = 0
-    _statements: list[_PlacedStatement] = field(default_factory=list)
-
-    def read_on(
-        self,
-        connection: SourceConnection,
-        server: BinlogServer,
-        charsets: Mapping[int, Charset],
-        start: int,
-        end: int,
-    ) -> None:
-        """Make it the part from ``start``, or from before it, to ``end`` or further. Raises as ``binlog_events``."""
-        if not self.start <= start <= self.end:
-            self.start = self.end = start
-            self._statements.clear()
-        if self.end >= end:
-            return
-        place = place_of(self.end)
-        for event in binlog_events(connection, server.file_of(place), place.position, server_id=0, ends=True):
-            if event is None or not event.end:
-                continue
-            offset = offset_of(event.file, event.start)
-            if event.type in _QUERIES:
-                statement = statement_in(event, charsets)
-                effects = parse_ddl(statement.text, statement.database)
-                self._statements += [_PlacedStatement(offset, statement.text, effects)] if effects else []
-            self.end = offset_of(event.file, event.end)
-            if self.end >= end:
-                return
-        self.end = max(self.end, end)
-
-    def between(self, start: int, end: int) -> list[_PlacedStatement]:
-        """Those from ``start`` on, and before ``end``."""
-        return [one for one in self._statements if start <= one.offset < end]
 
 
 def _answer(connection: SourceConnection, source: SourceTable) -> tuple[dict[str, str], bool]:
@@ -186,12 +121,12 @@ class _FollowedTable:
     def __post_init__(self) -> None:
         self._columns = frozenset(self.names)
 
-    def through(self, statements: Iterable[_PlacedStatement]) -> bool:
+    def through(self, statements: Iterable[PlacedStatement]) -> bool:
         """Follow it through statements, in order; whether one of them was about it."""
         meant = False
         for statement in statements:
             for effect in statement.effects:
-                if self.source is not None and _is_about(effect, self.source):
+                if self.source is not None and is_about(effect, self.source):
                     meant = True
                     self._take(effect, statement.text)
         return meant
@@ -211,7 +146,7 @@ class _FollowedTable:
         return TableThen(known | changed, None if self._versioning else versioned)
 
 
-def _is_about(effect: TableEffect, source: SourceTable) -> bool:
+def is_about(effect: TableEffect, source: SourceTable) -> bool:
     """Some servers do not distinguish names of tables by case."""
     meant = effect.source.database.lower(), effect.source.table.lower()
     if effect.source.table == EVERY_TABLE:
@@ -245,7 +180,7 @@ class _DeclaredTable:
     versioned: bool | None = None
 
 
-def _declared(statements: Iterable[_PlacedStatement], source: SourceTable, then: TableThen) -> TableThen:
+def _declared(statements: Iterable[PlacedStatement], source: SourceTable, then: TableThen) -> TableThen:
     """What ``then`` leaves open as the statements before declare it."""
     tables: dict[SourceTable, _DeclaredTable | None] = {}
     for statement in statements:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.types.mysql_types import MysqlType, parse_type
+from binlake.decode.types.mysql_types import TEXT_BASES, MysqlType, parse_type
 from hudilake.errors import ConfigError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FLOATS = frozenset({"float", "double"})
 _SHORT_YEAR = 2
 _COLUMNS = (
-    "SELECT column_name, column_type, is_nullable FROM information_schema.columns "
+    "SELECT column_name, column_type, is_nullable, character_set_name FROM information_schema.columns "
     "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
 )
 #: Databases of the servers themselves: their tables are nobody's data.
@@ -39,12 +39,14 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """A column of the source. ``type`` is None where the lake does not support it (``type_text``)."""
+    """A column of the source. ``type`` is None where the lake does not support it (``type_text``). ``charset``: of its
+    text; None for other types."""
 
     name: str
     type_text: str
     type: MysqlType | None
     nullable: bool
+    charset: str | None = None
 
     @property
     def selected(self) -> str:
@@ -97,7 +99,7 @@ class DescribedTable:
 def describe(connection: SourceConnection, name: SourceTable) -> DescribedTable:
     """Ask the server for a table. Raises ConfigError if it has none of that name, TransientError."""
     where = (name.database, name.table)
-    columns = tuple(_column(*map(str, row)) for row in connection.rows(_COLUMNS, where))
+    columns = tuple(_column(*row) for row in connection.rows(_COLUMNS, where))
     if not columns:
         raise ConfigError(
             "the source has no such table, or its user may not see it",
@@ -127,12 +129,13 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _column(name: str, type_text: str, nullable: str) -> SourceColumn:
+def _column(name: object, type_text: object, nullable: object, charset: object) -> SourceColumn:
     try:
-        kind: MysqlType | None = parse_type(type_text)
+        kind: MysqlType | None = parse_type(str(type_text))
     except UnsupportedError:
         kind = None
-    return SourceColumn(name, type_text, kind, nullable == "YES")
+    of_text = kind is not None and kind.base in TEXT_BASES and charset is not None
+    return SourceColumn(str(name), str(type_text), kind, nullable == "YES", str(charset) if of_text else None)
 
 
 def _key(rows: Sequence[Sequence[str | None]]) -> tuple[str, ...]:

@@ -209,6 +209,8 @@ class SchemaRegistry:
                 mariadb=done.mariadb,
                 previous=done.previous,
                 exact=done.exact,
+                strict=done.strict,
+                charset=done.charset,
             )
             self.ddl.add(event)
 

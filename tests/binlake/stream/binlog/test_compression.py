@@ -43,7 +43,7 @@ CHANGES = [
 def pieces(events: Sequence[BinlogEvent], start: int = 0) -> list[RecordPiece]:
     charsets = charsets_of(dict.fromkeys((45, 255), ("utf8mb4", 4)))
     definitions = DefinitionReader(
-        charsets, mariadb=False, then=lambda *asked: TableThen({}), selects=lambda table: True
+        charsets, False, lambda *asked: TableThen({}), lambda *asked: "utf8mb4", selects=lambda table: True
     )
     maker = RecordMaker(definitions, start, PreparedTransactions(lambda *place: iter(()), list, charsets))
     return [piece for piece in maker.pieces(events) if piece is not None]

@@ -17,6 +17,7 @@ from bench.planted import PASSWORD, USER
 from binlake.decode.changes import SourceTable
 from binlake.settings import DatabaseSettings
 from binlake.source.binlog.places import offset_at
+from binlake.source.binlog.statement_log import StatementLogs
 from binlake.source.binlog.table_map import FieldType, LoggedColumn, LoggedTable
 from binlake.source.binlog.tables_then import TablesThen
 from binlake.source.database.connection import SourceConnection
@@ -192,7 +193,7 @@ def answers_of_history(server: EmbeddedMariaDB, seed: int, steps: int) -> Counte
             states.append(history.states())
             places.append(history.place())
     database = DatabaseSettings(host=server.host, port=server.port, user=USER, password=SecretStr(PASSWORD))
-    then = TablesThen(lambda: closing(SourceConnection(database, server.host, server.port)), {})
+    then = TablesThen(lambda: closing(SourceConnection(database, server.host, server.port)), StatementLogs({}))
     found: Counter[str] = Counter()
     for place, tables in zip(places, states, strict=True):
         for table, state in tables.items():

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
-from functools import lru_cache
 
-from binlake.decode.types.mysql_types import MysqlType
+from binlake.decode.types.mysql_types import MysqlType, charset_of
 
 #: Bytes that a column of the type holds at most, by the first word of its text.
 _SIZES = {"tiny": 255, "medium": (1 << 24) - 1, "long": (1 << 32) - 1}
 _PLAIN_SIZE = (1 << 16) - 1
-_CHARSET = re.compile(r"\b(?:charset|character\s+set)\s*=?\s*(\w+)", re.IGNORECASE)
 #: Widths of ZEROFILL columns that name none.
 _WIDTHS = {"tinyint": 3, "smallint": 5, "mediumint": 8, "int": 10, "bigint": 20}
 #: MySQL's character sets of a byte a character, under the names of Python's codecs. latin1 is Windows-1252 at MySQL.
@@ -49,18 +46,6 @@ def kind_of(kind: MysqlType) -> TypeGroup:
     return _KINDS.get(kind.base, TypeGroup.OTHER)
 
 
-@lru_cache(maxsize=1024)
-def charset_of(text: str) -> str | None:
-    """The character set that a type's text names, in lower case; None if it names none."""
-    charset_match = _CHARSET.search(text)
-    return charset_match[1].lower() if charset_match else None
-
-
-def without_charset(text: str) -> str:
-    """A type's text without its character set and collation."""
-    return re.sub(r"\s+collate\s*=?\s*\w+", "", _CHARSET.sub("", text), flags=re.IGNORECASE).strip()
-
-
 def codec_of(kind: MysqlType) -> str | None:
     """Python's codec of the column's character set; None for Unicode, or where the text names no character set.
 
@@ -72,6 +57,14 @@ def codec_of(kind: MysqlType) -> str | None:
     if charset in ("utf8", "utf8mb3", "ucs2"):
         return "ucs2"
     return _CODECS[charset]
+
+
+def known_codec_of(kind: MysqlType) -> str | None:
+    """The codec that a text is cut to; None also for a character set that lacks none of the text's characters."""
+    try:
+        return codec_of(kind)
+    except LookupError:
+        return None
 
 
 def zerofill_width(kind: MysqlType) -> int | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from binlake.decode.types.mysql_types import MysqlType
-from binlake.schema.rules.conversion.declared import charset_of, size_in_bytes
+from binlake.decode.types.mysql_types import MysqlType, charset_of
+from binlake.schema.rules.conversion.declared import size_in_bytes
 from binlake.schema.rules.conversion.numbers import INTEGERS, integer_range
 
 _UNICODE = frozenset({None, "utf8mb4", "utf16", "utf16le", "utf32"})

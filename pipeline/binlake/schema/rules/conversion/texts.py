@@ -13,6 +13,7 @@ from binlake.schema.rules.conversion.declared import (
     TypeGroup,
     codec_of,
     kind_of,
+    known_codec_of,
     size_in_bytes,
     zerofill_width,
 )
@@ -113,7 +114,7 @@ def characters(data: bytes, codec: str | None) -> str:
 
 def fitting(new: MysqlType) -> Callable[[str], str]:
     """Cuts a text to a column's character set and length."""
-    encoded = codec_of(new)
+    encoded = known_codec_of(new)
     length = (new.length or (1 if new.base == "char" else None)) if new.base in ("char", "varchar") else None
     size = size_in_bytes(new) if new.base == "text" else None
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from binlake.decode.types.mysql_types import MysqlType
-from binlake.schema.rules.conversion.declared import TypeGroup, charset_of, codec_of, kind_of
+from binlake.decode.types.mysql_types import UNDETERMINED_CHARSET, MysqlType, charset_of
+from binlake.schema.rules.conversion.declared import TypeGroup, codec_of, kind_of
+from binlake.schema.rules.conversion.lossless import keeps_values
 from binlake.schema.rules.conversion.session import Session
 
 #: What takes the number of an ENUM's member.
 _NUMBERED = (TypeGroup.EXACT, TypeGroup.REAL, TypeGroup.MOMENT)
 _TEXTS = frozenset({"char", "varchar", "text"})
+_HOLDS_TEXT = (TypeGroup.TEXT, TypeGroup.CHOICE)
+_HOLDS_BYTES = frozenset({"binary", "varbinary", "blob", "bit"})
 _DATES = frozenset({"date", "datetime", "timestamp"})
 #: Types with a fraction of a second.
 _CLOCKS = frozenset({"datetime", "timestamp", "time"})
@@ -32,7 +35,7 @@ def why_undetermined(old: MysqlType, new: MysqlType, session: Session) -> str | 
         return "how MySQL writes bits as text is known for MariaDB alone"
     if new.base == "json" and not session.mariadb and old.base != "json":
         return "MySQL writes a document in an order and with blanks of its own"
-    return _unknown_charset(old) or _unknown_charset(new)
+    return _why_characters(old, new)
 
 
 def why_ambiguous(old: MysqlType, new: MysqlType) -> str | None:
@@ -89,9 +92,24 @@ def _printed(old: MysqlType, new: MysqlType, session: Session) -> bool:
     return session.mariadb and old.scale is None and new.base != "time"
 
 
+def _why_characters(old: MysqlType, new: MysqlType) -> str | None:
+    """Why it is not known which characters a column takes, or which bytes they are."""
+    if kind_of(old) not in _HOLDS_TEXT and old.base not in _HOLDS_BYTES:
+        return None
+    if new.base in _HOLDS_BYTES:
+        return _unknown_charset(old) if kind_of(old) in _HOLDS_TEXT else None
+    if kind_of(new) is not TypeGroup.TEXT:
+        return None
+    same = charset_of(old.text) == charset_of(new.text) and (new.base != "text" or keeps_values(old, new))
+    return None if same else _unknown_charset(new)
+
+
 def _unknown_charset(kind: MysqlType) -> str | None:
+    charset = charset_of(kind.text)
+    if charset == UNDETERMINED_CHARSET:
+        return "no log says which character set the table has by default"
     try:
         codec_of(kind)
     except LookupError:
-        return f"the character set {charset_of(kind.text)} is not known"
+        return f"the character set {charset} is not known"
     return None

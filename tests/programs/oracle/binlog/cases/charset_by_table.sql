@@ -1,0 +1,13 @@
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20) CHARACTER SET utf8mb4, b VARCHAR(20), c TEXT CHARACTER SET utf8mb4, v VARCHAR(9)) CHARACTER SET latin1;
+INSERT INTO t VALUES (1, '日é', 'é', '日本é', 'é');
+
+-- the connector takes its snapshot here
+
+SET SESSION sql_mode = '';
+INSERT INTO t VALUES (2, '日é', 'é', '日本é', 'é');
+ALTER TABLE t MODIFY a VARCHAR(30);
+ALTER TABLE t CHANGE c d VARCHAR(30) NOT NULL;
+ALTER TABLE t ADD COLUMN n VARCHAR(9) DEFAULT 'é';
+ALTER TABLE t MODIFY n VARBINARY(9);
+ALTER TABLE t MODIFY v VARBINARY(9);
+INSERT INTO t (id, a, b, d) VALUES (3, 'é', 'x', 'é');
