@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from numba import njit, types
 from numba.core import typeinfer
 from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 from numpy import generic, ndarray
 
 _log = logging.getLogger(__name__)
@@ -84,6 +85,14 @@ class _Cache(FunctionCache):
     def __init__(self, function: FunctionType) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         self._parts = digest_of_parts(function)
+
+    def load_overload(self, sig: object, target_context: Any) -> Any:  # noqa: ANN401 - numba's
+        """Code that is kept is run with numba's runtime alone. Numba itself would first load what it knows of all
+        functions, to compile them: as long as all else that a start needs of it. What is not kept is compiled, and the
+        compiler loads that by itself."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
     def _index_key(self, signature: object, codegen: object) -> tuple[object, ...]:
         return (*super()._index_key(signature, codegen), self._parts)  # type: ignore[no-untyped-call]

@@ -67,11 +67,19 @@ def _run_binlog(
     *,
     once: bool,
 ) -> None:
-    from binlake.stream.binlog.run import BinlogStream
-    from binlake.stream.monitoring.watched import monitored
+    with ThreadPoolExecutor(1, thread_name_prefix="import") as pool:
+        pool.submit(_import_compiled)
+        from binlake.stream.binlog.run import BinlogStream
+        from binlake.stream.monitoring.watched import monitored
 
-    with monitored(settings) as monitor:
-        BinlogStream(settings, mysql, tell, halt, monitor, registrar=registrar).run(once=once)
+        with monitored(settings) as monitor:
+            BinlogStream(settings, mysql, tell, halt, monitor, registrar=registrar).run(once=once)
+
+
+def _import_compiled() -> None:
+    """Import what the first rows are read with, a third of a second, while the server and the disk are waited for. What
+    fails here fails again at its first use."""
+    import binlake.decode.templates.kernel  # noqa: F401
 
 
 def _run_kafka(
