@@ -120,7 +120,7 @@ class TemplatePass:
             )
         matched = np.zeros(len(self.starts), dtype=bool)
         scan(
-            self.text, words_of(self.joined), rows, self.starts, self.ends, *template.arrays(),
+            self.text, words_of(self.joined), rows, self.starts, self.ends, *template.arrays,
             matched, self.what, self.value, self.length, self.marks,
         )  # fmt: skip
         self.template[matched] = len(self.templates)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
 
 import msgspec
 import numpy as np
@@ -43,6 +44,12 @@ _LAYOUTS = {
 }
 
 
+_Form: TypeAlias = tuple[object, ...]
+_MOST_KEPT = 1_024
+#: By the form of their messages and the slots before them, the templates of former chunks with the slots behind them.
+_kept: dict[_Form, tuple[Template, dict[str, int]]] = {}
+
+
 def scan_envelopes(
     payloads: Sequence[Buffer], at: Sequence[int], *, traced: bool, max_nesting: int
 ) -> EnvelopeScan | None:
@@ -50,7 +57,7 @@ def scan_envelopes(
 
     ``at``: the numbers that their events get. ``traced``: with server and GTID.
     """
-    reading = TemplatePass.of(payloads, lambda message, slots: _learn(message, slots, max_nesting), NEXT_SLOT, {})
+    reading = TemplatePass.of(payloads, _Teacher(max_nesting).learn, NEXT_SLOT, {})
     if reading is None:
         return None
     of_before = _of_before(reading)
@@ -61,17 +68,52 @@ def scan_envelopes(
     return EnvelopeScan(rows, np.flatnonzero(~good), events)
 
 
-def _learn(message: Buffer, slots: dict[str, int], max_nesting: int) -> Template | None:
-    """The template of a Debezium envelope with at least one row image; None for any other message."""
-    text = bytes(message)
-    try:
-        document = _ANY(text)
-    except _BAD:
-        return None
-    row = _row_of(document)
-    if row is None or json_fault(text, max_nesting) is not None:
-        return None
-    return template_of(text, document, _LAYOUTS[row], slots)
+@dataclass
+class _Teacher:
+    """Gives the templates of one chunk. Those of former chunks are kept by what their messages look like, for a small
+    batch is read in the time that it takes to learn a template: one that does not read its message is learned anew.
+
+    ``_given``: the templates of former chunks that it has given, by their forms without slots.
+    """
+
+    max_nesting: int
+    _given: dict[_Form, _Form] = field(default_factory=dict)
+
+    def learn(self, message: Buffer, slots: dict[str, int]) -> Template | None:
+        """The template of a Debezium envelope with at least one row image; None for any other message."""
+        text = bytes(message)
+        try:
+            document = _ANY(text)
+        except _BAD:
+            return None
+        row = _row_of(document)
+        if row is None:
+            return None
+        bare = (self.max_nesting, row, *_form(document))
+        form = (*bare, *slots)
+        if (failed := self._given.get(bare)) is not None:  # the message is still there
+            _kept.pop(failed, None)
+        elif (kept := _kept.get(form)) is not None:
+            self._given[bare] = form
+            slots |= kept[1]
+            return kept[0]
+        if json_fault(text, self.max_nesting) is not None:
+            return None
+        template = template_of(text, document, _LAYOUTS[row], slots)
+        if template is not None:
+            if len(_kept) >= _MOST_KEPT:
+                _kept.clear()
+            _kept[form] = template, dict(slots)
+        return template
+
+
+def _form(document: Mapping[str, Any]) -> _Form:
+    """What the messages of a template have in common, and a few others too: names of members in their order, and which
+    of them are objects."""
+    source = document["source"]
+    members = (document, source, *(document.get(image) or () for image in ("before", "after")))
+    objects = tuple(isinstance(value, dict) for value in document.values())
+    return source["db"], source["table"], objects, *map(tuple, members)
 
 
 def _row_of(document: Any) -> str | None:  # noqa: ANN401 - JSON

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -100,8 +101,9 @@ class Template:
     steps: list[tuple[int, int, int]] = field(default_factory=list)
     literals: bytearray = field(default_factory=bytearray)
 
+    @cached_property
     def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
-        """Steps and literals in the kernel's form."""
+        """Steps and literals in the kernel's form, of a template that is whole."""
         literals = bytes(self.literals) + PADDING
         return np.array(self.steps, dtype=np.int64), np.frombuffer(literals, dtype=np.uint8), words_of(literals)
 

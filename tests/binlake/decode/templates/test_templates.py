@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from binlake.decode.changes import DecodedRecords
 from binlake.decode.options import DecodeOptions
 from binlake.decode.templates import cells, scan
+from binlake.decode.templates.template import template_of
 from binlake.decode.templates.text_kernel import gather
 from tests.binlake.decode.events import declared, envelope, raw_envelope, source
 from tests.binlake.decode.mangled import changed_bytes, mangled
@@ -203,6 +204,39 @@ def test_what_is_read_by_templates() -> None:
     assert share([message(n, shape=[{"a": [n]}, {}, []]) for n in range(9)]) == 1
     assert share([b'{"id":1,"__op":"u"}'] * 9) == 0
     assert share([message(1), message(2)[:-1], message(3)]) == pytest.approx(2 / 3)
+
+
+def test_a_template_is_learned_once_for_all_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that looks like those of a kept template and is written otherwise gets one of its own."""
+    learned: list[bytes] = []
+
+    def counting(text: bytes, *further: Any) -> Any:  # noqa: ANN401 - as the function's
+        learned.append(text)
+        return template_of(text, *further)
+
+    monkeypatch.setattr(scan, "template_of", counting)
+    monkeypatch.setattr(scan, "_kept", {})
+    both = [message(1), envelope(None, {"id": 2, "name": "x"}, "d")]
+    for _ in range(3):
+        assert share([*both * 5]) == 1
+    assert len(learned) == 2
+    spaced = [json.dumps(json.loads(one), separators=(", ", ":")).encode() for one in both]
+    for values in (spaced, both, [*spaced, *both], [*both, *spaced], [both[0], spaced[0], both[1], spaced[1]]):
+        assert share([*values * 5]) == 1
+        check([*values])
+    assert share([message(1, new=1), message(2, new=None)]) == 1
+
+
+def test_the_first_message_of_a_chunk_is_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether its template is kept or not, and what its values are."""
+    row = json.dumps(ROW | {"name": "@"}, separators=(",", ":")).encode()
+    deep = "[" * 70 + "]" * 70
+    for text in (*VALUES, deep):
+        odd = raw_envelope(row.replace(b'"@"', text.encode("utf-8", "surrogatepass")))
+        check([message(1)])
+        check([odd, message(2)])
+        monkeypatch.setattr(scan, "_kept", {})
+        check([odd, message(2)])
 
 
 @pytest.mark.full
