@@ -81,12 +81,14 @@ class Lake:
         opened, known = self._open.get(rules.path), self._known.get(rules.path)
         if opened is None:
             storage, rules = self.root.sub(rules.path), self._rules(rules)
-            if known is not None:
-                known.check_there(storage)
-            elif not HudiTable.exists(storage):
+            if known is None and not HudiTable.exists(storage):
                 return None
             try:
                 opened = self._kept(rules, LakeTable.open(storage, rules, self._locking, known))
+            except ConfigError:
+                if known is not None:
+                    known.check_there(storage)
+                raise
             except StorageNotFoundError as error:
                 raise judged(storage, error) from error
             self._refuse_half(opened)

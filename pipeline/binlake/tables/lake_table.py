@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from binlake.decode.changes import SourceTable, TableSchema
 from binlake.position.commit_record import CommitRecord
-from binlake.position.record_reader import RecordReader
+from binlake.position.record_reader import RecordKey, RecordReader
 from binlake.position.recorded import RecordedLoad
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.plain_deletes import keep_plain_deletes
@@ -114,9 +114,10 @@ class LakeTable:
         cleaning.finish_known(table)  # of the timeline that was just listed whole
         table.keep_metadata(metadata)
         opened = cls(storage, table, rules)
+        table.timeline.look_for(tuple(RecordKey))
         opened.settle_key()
         table.state.settle_buckets()
-        opened._load()
+        opened._load(opens=True)
         return opened
 
     @classmethod
@@ -135,14 +136,14 @@ class LakeTable:
         table = HudiTable.create(storage, target.config, schema, metadata, locking, rules.conflicts)
         return cls(storage, table, rules, keyless=KeylessState() if is_keyless(target.config) else None)
 
-    def _load(self) -> None:
-        """Read the newest commit records; they count once all are read."""
+    def _load(self, *, opens: bool = False) -> None:
+        """Read the newest commit records; they count once all are read. ``opens``: the file groups wait for a batch."""
         table, recorded = self.hudi, self.recorded
         positions, source, origin = recorded.positions or {}, recorded.source, recorded.origin
         truncates, ddl, snapshots = recorded.truncates, recorded.ddl or (), recorded.snapshots
         heights, load = recorded.heights, recorded.load
         keyless = recorded.keyless or KeylessState() if is_keyless(table.config) else self.keyless
-        self.rows.load()
+        (self.rows.forget if opens else self.rows.load)()
         self.positions, self.source, self.origin = positions, source, origin
         self.truncates, self.ddl, self.snapshots = truncates, ddl, snapshots
         self.heights, self.load, self.keyless = heights, load, keyless
@@ -395,6 +396,5 @@ class LakeTable:
         config = self.hudi.config
         partition = PartitionSettings(column=config.partition_fields[0]) if config.partition_fields else None
         target = Target(source, self.rules.path, config, partition)
-        return TaskTableReport(
-            TableSchema(source, (), target.key), target, pa.schema([]), shared=bool(self.rules.groups)
-        )
+        columns = TableSchema(source, (), target.key)
+        return TaskTableReport(columns, target, pa.schema([]), shared=bool(self.rules.groups))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from hudilake.storage.base import Storage, StorageError
+from hudilake.storage.base import Names, Storage, StorageError
 
 
 class ReplacedError(StorageError):
@@ -52,6 +52,22 @@ class Touchable(Protocol):
     def touch(self, path: str) -> bool:
         """Set the file's time of change to now; False if there is no file."""
         ...
+
+
+@runtime_checkable
+class NameLists(Protocol):
+    """A store that lists names with less work than files with their sizes and times."""
+
+    def list_names(self, prefix: str, start_after: str | None = None) -> Names:
+        """The bare names of what ``Storage.list`` gives, in its order."""
+        ...
+
+
+def list_names(storage: Storage, prefix: str, start_after: str | None = None) -> Names:
+    """The bare names of the files directly in a directory, sorted; only those greater than ``start_after`` if given."""
+    if isinstance(storage, NameLists):
+        return storage.list_names(prefix, start_after)
+    return [info.path.rpartition("/")[2] for info in storage.list(prefix, start_after)]
 
 
 @runtime_checkable

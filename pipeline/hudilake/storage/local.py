@@ -9,28 +9,28 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hudilake.errors import ConfigError, LakeError, UnsupportedError
-from hudilake.storage.base import (
-    AlreadyExistsError,
-    FileInfo,
-    Files,
-    Names,
-    OutcomeUnknownError,
-    StorageError,
-    StorageNotFoundError,
+from hudilake.errors import ConfigError
+from hudilake.storage.base import FileInfo, Files, Names, OutcomeUnknownError
+from hudilake.storage.local_calls import (
+    info_of,
+    info_of_entry,
+    make_directory,
+    read_whole,
+    remove_tree,
+    scan,
+    translated,
+    write_new,
 )
-from hudilake.storage.paths import dir_path, file_path, is_temporary, join, temporary_name, temporary_pattern
+from hudilake.storage.paths import dir_path, file_path, join, temporary_name, temporary_pattern
 
 _ATTEMPTS = 5
 _MAX_KNOWN_DIRECTORIES = 10_000
-_PART_BYTES = 1 << 20
 
 # Directories whose entries in their parents this process has synced. Every task of a process opens its own storage,
 # so the set belongs to the process; a deleted directory is noticed when a file cannot be made in it.
@@ -60,29 +60,29 @@ class LocalStorage:
 
     def read(self, path: str) -> bytes:
         """The whole file. Raises StorageNotFoundError."""
-        with _translated("read", self.root, path):
-            return _read_whole(self._absolute(path))
+        with translated("read", self.root, path):
+            return read_whole(self._absolute(path))
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         """``length`` bytes from ``start`` (fewer at the end of the file). Raises StorageNotFoundError."""
-        with _translated("read", self.root, path), Path(self._absolute(path)).open("rb", buffering=0) as file:
+        with translated("read", self.root, path), Path(self._absolute(path)).open("rb", buffering=0) as file:
             file.seek(start)
             return file.read(length) or b""
 
     def create(self, path: str, data: bytes) -> None:
         """Write a file that must not exist yet. Raises AlreadyExistsError."""
-        with _translated("create", self.root, path):
+        with translated("create", self.root, path):
             self._put(self._absolute(path), data, os.link)
 
     def write(self, path: str, data: bytes) -> None:
         """Write or replace a file."""
-        with _translated("write", self.root, path):
+        with translated("write", self.root, path):
             self._put(self._absolute(path), data, os.replace)
 
     def delete(self, path: str) -> bool:
         """Delete one file; False if there was none."""
         file = self._absolute(path)
-        with _translated("delete", self.root, path):
+        with translated("delete", self.root, path):
             try:
                 os.unlink(file)  # noqa: PTH108 - text, as _absolute says
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -94,52 +94,58 @@ class LocalStorage:
     def delete_tree(self, prefix: str) -> None:
         """Delete a directory and everything below it, also while others delete in it."""
         directory = self.root / dir_path(prefix)
-        with _translated("delete", self.root, prefix):
-            _remove_tree(directory)
+        with translated("delete", self.root, prefix):
+            remove_tree(directory)
             with contextlib.suppress(FileNotFoundError):
                 self._sync(directory.parent)
 
     def stat(self, path: str) -> FileInfo | None:
         """The file, or None."""
         file = self._absolute(path)
-        with _translated("stat", self.root, path):
+        with translated("stat", self.root, path):
             try:
                 status = os.stat(file)  # noqa: PTH116 - text, as _absolute says
             except (FileNotFoundError, NotADirectoryError):
                 return None
-            return None if stat.S_ISDIR(status.st_mode) else _info_of(path, status)
+            return None if stat.S_ISDIR(status.st_mode) else info_of(path, status)
 
     def list(self, prefix: str, start_after: str | None = None) -> Files:
         """The files directly in a directory, by name; only names greater than ``start_after`` if given."""
         prefix = dir_path(prefix)
-        with _translated("list", self.root, prefix):
-            names = (e for e in _scan(self.root / prefix) if start_after is None or e.name > start_after)
-            return sorted((i for e in names if (i := _info(prefix, e))), key=lambda info: info.path)
+        with translated("list", self.root, prefix):
+            names = (e for e in scan(self.root / prefix) if start_after is None or e.name > start_after)
+            return sorted((i for e in names if (i := info_of_entry(prefix, e))), key=lambda info: info.path)
+
+    def list_names(self, prefix: str, start_after: str | None = None) -> Names:
+        """The bare names of the same files; the directory says which of its entries are files."""
+        with translated("list", self.root, dir_path(prefix)):
+            names = (e for e in scan(self.root / dir_path(prefix)) if start_after is None or e.name > start_after)
+            return sorted(entry.name for entry in names if not entry.is_dir())
 
     def list_dirs(self, prefix: str) -> Names:
         """The bare names of the directories directly in a directory, sorted."""
-        with _translated("list", self.root, prefix):
-            return sorted(entry.name for entry in _scan(self.root / dir_path(prefix)) if entry.is_dir())
+        with translated("list", self.root, prefix):
+            return sorted(entry.name for entry in scan(self.root / dir_path(prefix)) if entry.is_dir())
 
     def walk(self, prefix: str) -> Iterator[FileInfo]:
         """All files at or below a directory, in no promised order."""
         waiting = [dir_path(prefix)]
         while waiting:
             directory = waiting.pop()
-            with _translated("list", self.root, directory):
-                for entry in _scan(self.root / directory):
+            with translated("list", self.root, directory):
+                for entry in scan(self.root / directory):
                     if entry.is_dir():
                         waiting.append(join(directory, entry.name))
-                    elif info := _info(directory, entry):
+                    elif info := info_of_entry(directory, entry):
                         yield info
 
     def unfinished(self, prefix: str) -> Iterator[FileInfo]:
         """The half-written files at or below a directory, which listings leave out."""
-        with _translated("list", self.root, prefix):
+        with translated("list", self.root, prefix):
             for file in (self.root / dir_path(prefix)).rglob(temporary_pattern()):
                 with contextlib.suppress(FileNotFoundError):
                     status, path = file.stat(), file.relative_to(self.root).as_posix()
-                    yield _info_of(path, status)
+                    yield info_of(path, status)
 
     def sub(self, path: str) -> LocalStorage:
         """The same store with its root further down."""
@@ -151,7 +157,7 @@ class LocalStorage:
 
     def touch(self, path: str) -> bool:
         """Set the file's time of change to now; False if there is no file."""
-        with _translated("touch", self.root, path):
+        with translated("touch", self.root, path):
             try:
                 os.utime(self._absolute(path))
             except (FileNotFoundError, NotADirectoryError):
@@ -160,7 +166,7 @@ class LocalStorage:
 
     def make(self) -> bool:
         """Make the root with the directories above it; False if it is there."""
-        with _translated("make a directory", self.root, ""):
+        with translated("make a directory", self.root, ""):
             if self.root.is_dir():
                 return False
             _forget(str(self.root))  # anybody may have deleted it, or one above it, since it was seen
@@ -173,7 +179,7 @@ class LocalStorage:
 
     def move_to(self, target: LocalStorage) -> None:
         """Move the root in one step to a place where nothing is, or an empty directory."""
-        with _translated("move", self.root, ""):
+        with translated("move", self.root, ""):
             target._make_directory(str(target.root.parent))
             self.root.rename(target.root)
             self._sync(self.root.parent)
@@ -182,7 +188,7 @@ class LocalStorage:
 
     def remove_empty(self) -> bool:
         """Remove the root if nothing is in it; whether it was removed."""
-        with _translated("remove a directory", self.root, ""):
+        with translated("remove a directory", self.root, ""):
             try:
                 self.root.rmdir()
             except (FileNotFoundError, NotADirectoryError):
@@ -233,7 +239,7 @@ class LocalStorage:
     def _put_once(self, target: str, data: bytes, publish: Callable[[str, str], object]) -> None:
         temporary = f"{_parent(target)}/{temporary_name()}"
         try:
-            _write_new(temporary, data, sync=self.fsync)
+            write_new(temporary, data, sync=self.fsync)
             publish(temporary, target)
         finally:
             with contextlib.suppress(FileNotFoundError):
@@ -242,12 +248,12 @@ class LocalStorage:
     def _make_directory(self, directory: str) -> None:
         """Make a directory with its parents; each entry on the way down from the root is synced, whoever made it."""
         if not self.fsync:
-            _mkdir(directory, parents=True)
+            make_directory(directory, parents=True)
         elif directory not in _durable:
             here = Path(directory)
             if not ((here == self.root or here in self.root.parents) and here.is_dir()):
                 self._make_directory(str(here.parent))
-                _mkdir(directory)
+                make_directory(directory)
                 self._sync(str(here.parent))
             _remember(directory)
 
@@ -286,27 +292,6 @@ def _parent(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _mkdir(directory: str, *, parents: bool = False) -> None:
-    try:
-        Path(directory).mkdir(parents=parents, exist_ok=True)
-    except FileExistsError as error:
-        raise NotADirectoryError(errno.ENOTDIR, "a file is where a directory should be", directory) from error
-
-
-def _remove_tree(directory: Path) -> None:
-    """Remove a directory while others may delete in it, and some still write into it."""
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            shutil.rmtree(directory)
-            return
-        except OSError as error:
-            passes = error.errno in (errno.ENOENT, errno.ENOTEMPTY)
-            if not directory.exists():
-                return
-            if not passes or attempt == _ATTEMPTS:
-                raise
-
-
 def _remember(directory: str) -> None:
     with _durable_lock:
         if len(_durable) >= _MAX_KNOWN_DIRECTORIES:
@@ -324,77 +309,3 @@ def _forget_below(directory: Path) -> None:
     below = f"{directory}/"
     with _durable_lock:
         _durable.difference_update([known for known in _durable if f"{known}/".startswith(below)])
-
-
-def _read_whole(file: str) -> bytes:
-    """All bytes of a file; four system calls, of which each lets another thread of Python run."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        size = os.fstat(descriptor).st_size
-        data = os.read(descriptor, size + 1)
-        while len(data) != size and (more := os.read(descriptor, _PART_BYTES)):  # a file system may give less at a time
-            data += more
-        return data
-    finally:
-        os.close(descriptor)
-
-
-def _write_new(file: str, data: bytes, *, sync: bool) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-        if sync and data:
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _scan(directory: Path) -> Sequence[os.DirEntry[str]]:
-    try:
-        with os.scandir(directory) as entries:
-            return [entry for entry in entries if not is_temporary(entry.name)]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def _info(prefix: str, entry: os.DirEntry[str]) -> FileInfo | None:
-    """The entry if it is a file and still there."""
-    try:
-        if entry.is_dir():
-            return None
-        status = entry.stat()
-    except FileNotFoundError:
-        return None
-    return _info_of(join(prefix, entry.name), status)
-
-
-def _info_of(path: str, status: os.stat_result) -> FileInfo:
-    return FileInfo(path, status.st_size, status.st_mtime_ns // 1_000_000)
-
-
-@contextlib.contextmanager
-def _translated(operation: str, root: Path, path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise _translate(error, operation, f"file://{root / path}") from error
-
-
-def _translate(error: OSError, operation: str, path: str) -> LakeError:
-    message = f"cannot {operation}: {error.strerror or error}"
-    if isinstance(error, FileExistsError) and operation == "create":
-        return AlreadyExistsError(
-            "the file exists already", do_next="another writer created it first: read it", path=path
-        )
-    if operation == "read" and isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError)):
-        return StorageNotFoundError("no such file", do_next="list the directory", path=path)
-    match error.errno:
-        case errno.ENOSPC | errno.EDQUOT:
-            return StorageError(message, do_next="free space or raise the quota, then start again", path=path)
-        case errno.EACCES | errno.EPERM | errno.EROFS:
-            return ConfigError(message, do_next="let this user write to the directory, or name another root", path=path)
-        case errno.ENAMETOOLONG | errno.EILSEQ:
-            return UnsupportedError(message, do_next="look at the data that the name is made from", path=path)
-    return StorageError(message, do_next="check the disk and its mount, then start again", path=path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hudilake.storage.abilities import list_names
 from hudilake.storage.base import FileInfo, Files, Names, Storage
 from hudilake.storage.local import LocalStorage
 
@@ -55,6 +56,10 @@ class PassingStorage:
     def list(self, prefix: str, start_after: str | None = None) -> Files:
         """Lists the files directly in a directory of the inner storage, by name; those after ``start_after``."""
         return self.inner.list(prefix, start_after)
+
+    def list_names(self, prefix: str, start_after: str | None = None) -> Names:
+        """Lists the bare names of the same files of the inner storage."""
+        return list_names(self.inner, prefix, start_after)
 
     def list_dirs(self, prefix: str) -> Names:
         """Lists the bare names of the directories directly in a directory of the inner storage."""

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hudilake.commit.preconditions import is_time
 from hudilake.errors import LakeError
 from hudilake.format.files.file_group_write import WriteResult
+from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.commit_entries import added_files, changed_keys, listed_change_logs
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.initialise import drop, initialise, kept_partitions
 from hudilake.metadata.records.delta import MetadataDelta
+from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.metadata.services import rollback as metadata_rollback
-from hudilake.metadata.services.upkeep import is_due, maintain
+from hudilake.metadata.services.upkeep import is_due, maintain, recover
 from hudilake.table.table_state import TableState
 
 
@@ -59,6 +62,25 @@ class MetadataUpkeep:
             )
         table.note_properties()
         return True
+
+    def has_pending(self) -> bool:
+        """Whether an action on the metadata table is pending, by the names in its timeline; later times of the table
+        are after all of its own.
+
+        Raises UnsupportedError for a table that binlake cannot write to, StorageError.
+        """
+        if not self.table.config.metadata_partitions:
+            return False
+        self.table.config.check_writable()
+        timeline = Timeline.load(self.table.storage.sub(METADATA_PATH))
+        if is_time(latest := timeline.latest_time() or ""):
+            self.table.clock.observe(latest)
+        return bool(timeline.pending())
+
+    def recover(self) -> None:
+        """Finish or undo what is pending on the metadata table. Errors as ``upkeep.recover``."""
+        if self.table.metadata_table is not None:
+            recover(self.table.metadata_table)
 
     def maintain(self) -> str | None:
         """Run the metadata table's services after a commit, if they are due.

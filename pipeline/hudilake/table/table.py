@@ -35,7 +35,6 @@ from hudilake.format.timeline.instant import CLUSTERING, REPLACE_COMMIT, WRITE_A
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.ownership import Locking, Ownership
 from hudilake.metadata.config import MetadataConfig
-from hudilake.metadata.services.upkeep import recover
 from hudilake.metadata.table import MetadataTable
 from hudilake.policies import Conflicts
 from hudilake.storage.base import Storage
@@ -290,6 +289,7 @@ class HudiTable:
         """Raise what ``begin`` does for a table that no instant may begin on."""
         self.state.check_config()
         self.state.check_writable()
+        _ = self.metadata_table  # one that cannot be opened refuses the instant, and not its files
         self.state.refuse_foreign()
         self.state.check_others()
         check_clock(self.timeline, self.config.name)
@@ -389,12 +389,10 @@ class HudiTable:
         of the commits rolled back. Pending compactions stay. Heartbeats show which writers
         are dead (Hudi's LAZY policy); a writer without heartbeats treats all others as dead (Hudi's EAGER policy).
         """
-        with self.exclusively():
-            if self.state.delete_late_completions() or not self.state.lock.others_held:
-                self.state.forget_index()  # else it was opened, or looked at, when the lock was taken
-            abandoned = self.ownership.is_abandoned
+        with self.state.exclusively(starts=True):
+            pending, abandoned = self._upkeep.has_pending(), self.ownership.is_abandoned
             rolled_back = roll_back_pending(self.storage, self.timeline, self.clock, abandoned, self._publisher.undo)
-            if self.metadata_table is not None:
-                recover(self.metadata_table)
+            if pending or rolled_back:
+                self._upkeep.recover()
             self.ownership.sweep({pending.requested_time for pending in self.timeline.pending()})
         return rolled_back

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -14,12 +13,10 @@ from hudilake.commit.late_completion import commits_after_rollback, completed_ag
 from hudilake.commit.planned import PendingClustering, PlannedClusterings, groups_of
 from hudilake.commit.preconditions import is_time, refuse_foreign
 from hudilake.errors import LakeError, UnsupportedError
-from hudilake.format.definition.avro_types import read_only_type
-from hudilake.format.definition.config import CREATE_SCHEMA, TableConfig, load_config
+from hudilake.format.definition.config import TableConfig, load_config
 from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.definition.schema import arrow_schema, value_schema
 from hudilake.format.files.view import FileSlice, file_slices, slices_of_partition
-from hudilake.format.timeline.commit_metadata import SCHEMA_KEY
 from hudilake.format.timeline.instant import COMMIT, COMPACTION, REPLACE_COMMIT, RESTORE, ROLLBACK, Instant
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.base import TableLock
@@ -33,27 +30,13 @@ from hudilake.storage.at_once import at_once
 from hudilake.storage.base import FileInfo, Storage
 from hudilake.table.begun import Begun, BegunInstants
 from hudilake.table.bucket_counts import with_buckets_of
+from hudilake.table.columns import avro_schema_of, columns_as_of, columns_of
 from hudilake.table.others_writes import OthersWrites
 from hudilake.table.rings import Rings
 
 #: Actions that may overtake a commit if another writer completes one after its begin, besides that of commits of rows.
 #: A compaction changes no row.
 _OVERTAKING = (REPLACE_COMMIT, RESTORE)
-
-
-def avro_schema_of(config: TableConfig, timeline: Timeline) -> str:
-    """The Avro schema of the write that was requested last, as JSON, as Hudi's readers take it.
-
-    Raises UnsupportedError for a table without one, CorruptDataError, StorageError.
-    """
-    text = timeline.newest_schema() or config.extra.get(CREATE_SCHEMA)
-    if text is None:
-        raise UnsupportedError(
-            "the table has no schema, neither in a commit nor in hoodie.properties",
-            do_next=f"restore {CREATE_SCHEMA} in hoodie.properties from a copy",
-            table=config.name,
-        )
-    return text
 
 
 class TableState:
@@ -119,15 +102,19 @@ class TableState:
         return self.ownership.lock
 
     @contextlib.contextmanager
-    def exclusively(self) -> Iterator[None]:
+    def exclusively(self, *, starts: bool = False) -> Iterator[None]:
         """Hold the table's lock, refreshed after other holders' changes. Reentrant.
+
+        ``starts``: a writer starts, which looks at all of the timeline and deletes completed files that appeared late.
 
         Raises LockHeldError if another writer keeps it too long, StorageError, CorruptDataError.
         """
         with self.lock:
             self._entered += 1
             try:
-                if self._entered == 1 and (self.lock.others_held or self._behind):
+                if starts:
+                    self._take_in_all()
+                elif self._entered == 1 and (self.lock.others_held or self._behind):
                     self._take_in()
                 if self._late:
                     delete_late(self.storage, self._late)
@@ -156,6 +143,13 @@ class TableState:
                 self._index = None
         with contextlib.suppress(LakeError):  # raised again on the next use
             _ = self.metadata_table  # later times must be after those of its own services too
+
+    def _take_in_all(self) -> None:
+        with self._or_behind():
+            self.delete_late_completions()
+            if self._entered == 1:
+                self.check_config()
+        self._index = None  # opened on its next use
 
     @property
     def holds_lock(self) -> bool:
@@ -274,10 +268,12 @@ class TableState:
 
         Call it under the table's lock. Raises StorageError.
         """
+        last = self.timeline.last_completed()
         with self._or_behind(), self.timeline.taken_in():
             changed = self.timeline.refresh(whole=True)
+            taken_back = self._behind or (not changed and self.timeline.last_completed() != last)
             late = commits_after_rollback(self.storage, self.timeline, self.timeline.completed())
-            news = self._follow(changed, late, anew=bool(late) or self._behind)
+            news = self._follow(changed, late, anew=bool(late) or taken_back)
         delete_late(self.storage, (*completed_again(self.timeline, self.action), *self._late))
         self._late = []
         return news
@@ -305,15 +301,8 @@ class TableState:
 
     def schema_as_of(self, instant: str) -> pa.Schema:
         """The table's columns as of a requested time: those of the newest commit at or before it."""
-        for commit in reversed(self.timeline.completed()):
-            text = (
-                self.timeline.commit_metadata(commit).extra.get(SCHEMA_KEY)
-                if commit.requested_time <= instant
-                else None
-            )
-            if text is not None:
-                return value_schema(arrow_schema(text))
-        return self.schema
+        columns = columns_as_of(self.timeline, instant)
+        return self.schema if columns is None else columns
 
     def newest_avro_schema(self) -> str:
         """The Avro schema of the columns as of the last refresh, as JSON. Errors as ``avro_schema_of``."""
@@ -331,8 +320,7 @@ class TableState:
 
     def _read_schema(self) -> tuple[pa.Schema, str | None]:
         """The columns, and the type among them that is only read, if there is one."""
-        text = self.newest_avro_schema()
-        return value_schema(arrow_schema(text)), read_only_type(json.loads(text))
+        return columns_of(self.newest_avro_schema())
 
     def _observe_times(self) -> None:
         latest = self.timeline.latest_time()

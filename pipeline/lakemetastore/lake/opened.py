@@ -11,7 +11,7 @@ from hudilake.read.index import TableIndex
 from hudilake.read.listing import Listing
 from hudilake.storage import Storage
 from hudilake.storage.base import FileInfo
-from hudilake.table.table_state import avro_schema_of
+from hudilake.table.columns import avro_schema_of
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from bench.events import COLUMNS, DATABASE, TABLE, events
 from bench.kafka_load import create_topic, produce
 from bench.requests.proxy import Request, RequestLog, depths
-from binlake.decode.changes import RawRecords
+from binlake.decode.changes import RawRecords, SourceTable
 from binlake.position.ledger import Ledger
 from binlake.rows.tasks.decode_and_route import decode_records
 from binlake.rows.tasks.plan import BatchPlan, Item
@@ -34,7 +34,8 @@ from binlake.stream.batches.runner import BatchRunner
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.stream.run import Stream
-from binlake.tables.lake import Lake
+from binlake.tables.lake import Lake, locking
+from binlake.tables.presence import KnownTable
 from hudilake.clock import new_uuid
 from hudilake.format.files import file_group_write
 from hudilake.storage import open_storage
@@ -179,6 +180,43 @@ def test_the_markers_of_many_files_are_one_list(
     world.batch()
     others = A_COMMIT["write"] - 2 * BUCKETS
     assert [world.batch()[0]["write"] for _ in range(3)] == [written + others] * 3
+
+
+#: What a table asks of storage that a start opens, with so many commits: each body is read once, none of its data files
+#: and of its metadata table is, and the timeline is listed twice, before and under the lock.
+OPENED = {many: Counter({"read": 4 + many - 1, "stat": 2, "list": 5, "create": 1, "delete": 1}) for many in (1, 9)}
+#: One after the other: bodies are read side by side.
+OPENED_IN_SERIES = 13
+
+
+def opened(path: Path, commits: int, storage: Costs, dearer: int = 0) -> Counter[str]:
+    """The calls to open a table of so many commits."""
+    world = World(path, 40)
+    for _ in range(commits):
+        world.batch()
+    config = settings(path)
+    known = KnownTable(SourceTable(DATABASE, TABLE), f"{DATABASE}/{TABLE}", f"{DATABASE}/{TABLE}")
+    lake = Lake(storage, locking(config.locking, "stream shop", one_run=True))
+    lake.expect(known)
+    table = lake.get(config.table_rules(known.source))
+    assert table is not None
+    for _ in range(dearer):
+        table.hudi.refresh()
+    return Counter(method for method, _ in storage.calls)
+
+
+@pytest.mark.parametrize("commits", sorted(OPENED))
+@pytest.mark.parametrize("dearer", [0, 1])
+def test_the_calls_to_open_a_table(tmp_path: Path, commits: int, dearer: int) -> None:
+    storage = Costs(open_storage(str(tmp_path), {"fsync": "false"}))
+    assert (opened(tmp_path, commits, storage, dearer) == OPENED[commits]) == (not dearer)
+
+
+def test_the_calls_in_series_to_open_a_table(tmp_path: Path) -> None:
+    storage = Delayed(open_storage(str(tmp_path), {"fsync": "false"}))
+    opened(tmp_path, 9, storage)
+    requests = storage.log.take()
+    assert max(depths(requests)) == OPENED_IN_SERIES
 
 
 #: Calls of a commit one after the other, from the look at the timeline to the ledger, and up to the file that makes it

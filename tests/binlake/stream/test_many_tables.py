@@ -24,8 +24,8 @@ BUSY, FEW, MANY = 2, 4, 124
 #: Calls from Python that an idle table may add to a batch: none, but to wait for threads takes some dozens.
 CALLS_AN_IDLE_TABLE = 0.5
 BATCHES = 3
-#: Calls of the store to open a table at the start of a stream: 26 measured.
-CALLS_TO_OPEN = 26
+#: Calls of the store to open a table at the start of a stream: 13 measured.
+CALLS_TO_OPEN = 13
 
 
 class Counted:

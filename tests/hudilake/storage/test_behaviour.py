@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import pickle
 import random
 import signal
@@ -28,7 +29,9 @@ from hudilake.storage import (
     StorageNotFoundError,
     check_exclusive_create,
 )
+from hudilake.storage.abilities import list_names
 from hudilake.storage.hdfs import HdfsStorage
+from hudilake.storage.metered import Meter, MeteredStorage
 
 ODD_NAMES = [
     "year=2024",
@@ -188,6 +191,11 @@ def test_list_shows_the_files_directly_in_a_directory_by_name(storage: Storage) 
     assert paths(storage.walk("d")) == ["d/B", "d/a", "d/b", "d/sub/x", "d/sub/y/z"]
     assert paths(storage.walk("")) == ["d/B", "d/a", "d/b", "d/sub/x", "d/sub/y/z", "d2/c", "e"]
     assert list(storage.walk("none")) == []
+    for directory, after in itertools.product(("d", "d/", "", "none", "e"), (None, "B", "z")):
+        assert list_names(storage, directory, after) == [
+            info.path.rpartition("/")[2] for info in storage.list(directory, after)
+        ]
+    assert list_names(MeteredStorage(storage, Meter()), "d", "B") == ["a", "b"]
     assert storage.list("d")[0] == storage.stat("d/B")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hudilake.errors import ConfigError
+from hudilake.errors import ConfigError, CorruptDataError
 from hudilake.format.definition.config import TableConfig
 from hudilake.format.files.view import file_slices
 from hudilake.metadata.config import MetadataConfig
@@ -149,3 +149,14 @@ def test_upkeep_that_fails_does_not_fail_the_commit(tmp_path: Path) -> None:
     assert "no space" in str(troubles[0])
     check(tmp_path, model)
     assert findings(tmp_path) == []
+
+
+def test_a_metadata_table_that_cannot_be_opened_refuses_the_instant(tmp_path: Path) -> None:
+    """A start looks at the names of its timeline alone; nothing of an instant is left by one that is damaged."""
+    new_table(tmp_path, KEPT)
+    table = HudiTable.open(storage_at(tmp_path))
+    assert table.rollback_pending() == []
+    table.storage.write(".hoodie/.index_defs/index.json", b"{")
+    with pytest.raises(CorruptDataError):
+        table.begin()
+    assert HudiTable.open(storage_at(tmp_path)).timeline.pending() == []

@@ -33,7 +33,7 @@ from hudilake.errors import LakeError, LostOwnershipError
 from hudilake.format.definition.bucket import bucket_ids, file_id
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
 from hudilake.format.files.file_group_write import FileGroupWrite, write_file_group
-from hudilake.storage import Storage, local, open_storage
+from hudilake.storage import Storage, local, local_calls, open_storage
 from hudilake.storage.local import LocalStorage
 from hudilake.table.table import HudiTable
 from tests.binlake.schema.ddl_source import FILE, DdlSource
@@ -331,7 +331,7 @@ def moved(clock_: SimpleNamespace) -> SimpleNamespace:
 def move_disk(patch: pytest.MonkeyPatch) -> None:
     """Files bear the time of the clock module, as on a disk of this machine: the store's clock moves on with the
     process's."""
-    write, touch = local._write_new, LocalStorage.touch
+    write, touch = local_calls.write_new, LocalStorage.touch
 
     def date(file: str | Path) -> None:
         os.utime(file, ns=(now := clock.now_ms() * 1_000_000, now))
@@ -346,5 +346,5 @@ def move_disk(patch: pytest.MonkeyPatch) -> None:
             date(storage.root / path)
         return done
 
-    patch.setattr(local, "_write_new", write_dated)
+    patch.setattr(local, "write_new", write_dated)
     patch.setattr(LocalStorage, "touch", touch_dated)

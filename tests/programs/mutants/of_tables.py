@@ -385,7 +385,7 @@ TABLES = (
     ),
     Mutant(
         "fsync-data", "data is on the disk before its name is", "data is not synced",
-        "pipeline/hudilake/storage/local.py",
+        "pipeline/hudilake/storage/local_calls.py",
         "        if sync and data:\n            os.fsync(descriptor)\n",
         "        if not sync:\n            os.fsync(descriptor)\n",
         ("tests/hudilake/storage/test_local.py",),

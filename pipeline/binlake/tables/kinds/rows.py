@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -57,15 +58,26 @@ class TableRows(ABC):
     storage: Storage
     table: HudiTable
     rules: TableRules
-    names: GroupNames = field(init=False)
+    _names: GroupNames | None = field(init=False)
     _states: StateCache = field(default_factory=StateCache)
 
     def __post_init__(self) -> None:
-        self.names = GroupNames(self.table.config.name, self.table.config.bucketing)
+        self._names = GroupNames(self.table.config.name, self.table.config.bucketing)
+
+    @property
+    def names(self) -> GroupNames:
+        """The ids of the file groups. Errors as ``group_names``."""
+        if self._names is None:
+            self.load()
+        return cast(GroupNames, self._names)
+
+    def forget(self) -> None:
+        """Learn the ids of the file groups on their next use: a table that is in no batch needs none."""
+        self._names = None
 
     def load(self) -> None:
         """Learn the ids of the file groups. Errors as ``group_names``."""
-        self.names = group_names(self.table, self.rules.path)
+        self._names = group_names(self.table, self.rules.path)
 
     @property
     def merging(self) -> Merging:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Collection
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -53,6 +54,20 @@ def encode_container(name: str, record: dict[str, Any]) -> bytes:
     fastavro.schemaless_writer(out, timeline_schema(name), record)
     body = out.getvalue()
     return b"".join([header, b"\x02", _long(len(body)), body, sync])
+
+
+def words_within(name: str, data: bytes, words: Collection[bytes]) -> list[bytes] | None:
+    """The words among these that are in the record of a container; None for a container that is not whole, or not as
+    ``encode_container`` makes it of that schema."""
+    header, sync = _header(name)
+    if not (data.startswith(header) and data.endswith(sync)):
+        return None
+    start, end = len(header), len(data) - len(sync)
+    for begin in range(start + 2, min(start + 7, end)):
+        length = b"\x02" + _long(end - begin)
+        if start + len(length) == begin and data.startswith(length, start):
+            return [word for word in words if data.find(word, begin, end) >= 0]
+    return None
 
 
 def decode_container(data: bytes, path: str) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hudilake.errors import CorruptDataError
 from hudilake.format.digest.content_sum import CONTENTS_KEY, ContentSum
-from hudilake.format.timeline.avro_container import decode_container, encode_container
+from hudilake.format.timeline.avro_container import decode_container, encode_container, words_within
 
 SCHEMA_KEY = "schema"
 #: The operation of replacecommits that move rows and change none.
@@ -197,6 +197,15 @@ class CommitMetadata:
     def partitions(self) -> set[str]:
         """The partition paths the commit wrote to."""
         return {stat.partition_path for stat in self.stats}
+
+
+def keys_within(data: bytes, keys: Collection[bytes]) -> list[bytes] | None:
+    """Those of these keys, in UTF-8, that the extra metadata of a commit's file may have, by looking for their bytes:
+    the others it lacks for certain. None for a file that another writer made, or that is not whole."""
+    for name in (_AVRO, _AVRO_REPLACE):
+        if (within := words_within(name, data, keys)) is not None:
+            return within
+    return None
 
 
 def replace_request() -> bytes:

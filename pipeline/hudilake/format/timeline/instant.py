@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from hudilake.errors import UnsupportedError
 
@@ -117,6 +118,7 @@ def _parse_older(name: str) -> Instant | None:
     return None
 
 
+@lru_cache(maxsize=1 << 13)  # a start lists a timeline twice, and each refresh the names of the one before
 def known_instant(name: str, layout: int = 2) -> Instant | None:
     """As ``parse_name``, in a layout. Raises UnsupportedError for an instant of an unknown action, or one of the other
     layout: without it, its rows would be missing and its files would seem to be nobody's."""

@@ -17,10 +17,11 @@ from __future__ import annotations
 import bisect
 import contextlib
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from hudilake.clock import format_instant, parse_instant
-from hudilake.format.timeline.commit_metadata import CLUSTER, SCHEMA_KEY, CommitMetadata
+from hudilake.format.timeline.commit_metadata import CLUSTER, SCHEMA_KEY, CommitMetadata, keys_within
 from hudilake.format.timeline.history import History
 from hudilake.format.timeline.instant import (
     COMMIT,
@@ -33,6 +34,8 @@ from hudilake.format.timeline.instant import (
     known_instant,
     timeline_directory,
 )
+from hudilake.storage.abilities import list_names
+from hudilake.storage.at_once import at_once
 from hudilake.storage.base import Storage, StorageNotFoundError
 
 LOOKBACK_MS = 5_000
@@ -69,10 +72,12 @@ class Timeline:
         #: The keys of extraMetadata of the writes whose bodies were read, by file name; equal sets are one object.
         self._extra_keys: dict[str, frozenset[str]] = {}
         self._key_sets: dict[frozenset[str], frozenset[str]] = {}
+        #: Keys that the extraMetadata of writes lacks for certain, by file name; equal sets are one object.
+        self._lacks: dict[str, frozenset[str]] = {}
 
     def __getstate__(self) -> dict[str, object]:
         """In a task: the instants without their bodies, which are read again if they are needed."""
-        return {**vars(self), "_metadata": {}, "_history": None, "_extra_keys": {}, "_key_sets": {}}
+        return {**vars(self), "_metadata": {}, "_history": None, "_extra_keys": {}, "_key_sets": {}, "_lacks": {}}
 
     @classmethod
     def load(cls, storage: Storage, layout: int = 2) -> Timeline:
@@ -196,6 +201,7 @@ class Timeline:
         self._writes = [i for i in self._writes if i.identity not in archived]
         for instant in instants:
             self._extra_keys.pop(instant.file_name, None)
+            self._lacks.pop(instant.file_name, None)
         self._history = None
 
     def is_completed(self, requested_time: str) -> bool:
@@ -249,13 +255,31 @@ class Timeline:
         """The extraMetadata of a completed write that has a key; None if it lacks it. A body is read once, however many
         keys are asked for. Errors as ``commit_metadata``."""
         keys = self._extra_keys.get(instant.file_name)
-        if keys is not None and key not in keys:
+        if (keys is not None and key not in keys) or key in self._lacks.get(instant.file_name, ()):
             return None
         extra = self.commit_metadata(instant).extra
         if keys is None:
-            names = frozenset(extra)
-            self._extra_keys[instant.file_name] = self._key_sets.setdefault(names, names)
+            self._extra_keys[instant.file_name] = self._one_set(frozenset(extra))
         return extra if key in extra else None
+
+    def look_for(self, keys: Collection[str]) -> None:
+        """Note which of these keys of extraMetadata each completed write lacks whose body was not read. All bodies are
+        read at once and none is taken apart, so that ``extra_of`` reads those that have a key. Raises StorageError."""
+        known = self._metadata.keys() | self._extra_keys.keys()
+        unread = [write for write in self._writes if write.layout == 2 and write.file_name not in known]
+        bodies = at_once([partial(self._read, write) for write in unread], reads=self._storage) if unread else []
+        encoded = {key.encode(): key for key in keys}
+        for write, body in zip(unread, bodies, strict=True):
+            if (within := keys_within(body, encoded)) is not None:
+                self._lacks[write.file_name] = self._one_set(frozenset(encoded.values()) - {encoded[w] for w in within})
+
+    def _read(self, write: Instant) -> bytes:
+        with contextlib.suppress(StorageNotFoundError):  # archived meanwhile
+            return self._storage.read(write.path)
+        return b""
+
+    def _one_set(self, keys: frozenset[str]) -> frozenset[str]:
+        return self._key_sets.setdefault(keys, keys)
 
     def is_compaction(self, write: Instant) -> bool:
         """Whether a completed write only wrote anew what was there: a commit says so; in a copy-on-write table commits
@@ -305,8 +329,8 @@ class Timeline:
     def _list(self, start_after: str | None) -> dict[tuple[str, str], Instant]:
         furthest: dict[tuple[str, str], Instant] = {}
         self.outdated = []
-        for info in self._storage.list(timeline_directory(self.layout), start_after):
-            instant = known_instant(info.path.rpartition("/")[2], self.layout)
+        for name in list_names(self._storage, timeline_directory(self.layout), start_after):
+            instant = known_instant(name, self.layout)
             if instant is None:
                 continue
             previous = furthest.get(instant.identity)

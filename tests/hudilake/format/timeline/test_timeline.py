@@ -14,7 +14,7 @@ import pytest
 from hudilake.clock import format_instant, parse_instant
 from hudilake.errors import CorruptDataError
 from hudilake.format.timeline.avro_container import decode_container, encode_container
-from hudilake.format.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudilake.format.timeline.commit_metadata import CommitMetadata, WriteStat, keys_within
 from hudilake.format.timeline.instant import Instant, State
 from hudilake.format.timeline.timeline import LOOKBACK_MS, Timeline
 from hudilake.storage import open_storage
@@ -154,6 +154,44 @@ def test_loading_reads_no_bodies(tmp_path: Path) -> None:
     for _ in range(3):
         assert timeline.commit_metadata(newest).extra["k"] == "4"
     assert [method for method, _ in counting.calls] == ["list", "read"]
+
+
+KEYS = ("k", "rare", "never")
+
+
+def test_what_commits_lack_is_known_without_taking_them_apart(tmp_path: Path) -> None:
+    """Each body is read once, and those that have a key again, whose bytes alone do not say so."""
+    table = new_table(tmp_path)
+    for order in range(5):
+        commit(table, upserts([1], order), {"k": "never", **({"rare": "1"} if order == 1 else {})})
+    counting = CountingStorage(table.storage)
+    timeline = Timeline.load(counting)
+    counting.calls.clear()
+    timeline.look_for(KEYS)
+    timeline.look_for(KEYS[:1])  # nothing is read again for that
+    assert len(counting.calls) == 2 * 5
+    counting.calls.clear()
+    having = {key: [bool(timeline.extra_of(write, key)) for write in timeline.completed()] for key in KEYS}
+    assert having == {"k": [True] * 5, "rare": [False, True, False, False, False], "never": [False] * 5}
+    assert len(counting.calls) == 5
+
+
+def test_only_a_whole_body_of_ours_says_what_it_lacks(storage: Storage) -> None:
+    """Of Hudi's, of a torn one and of a longer one nothing is concluded: they are read as ever."""
+    whole = CommitMetadata(extra={"k": "1"}).to_bytes()
+    assert keys_within(whole, [b"k1", b"never"]) == []
+    replaced = CommitMetadata(extra={"k": "1"}, replaced={"": ("a",)}).to_bytes()
+    assert keys_within(replaced, [b"k", b"never"]) == [b"k"]
+    others = [whole[:cut] for cut in range(len(whole))] + [whole + b"\0", whole + whole[-16:], b"{}"]
+    golden = Timeline.load(open_storage((GOLDEN / "tbl_hudi120").as_uri())).completed()[0]
+    others.append((GOLDEN / "tbl_hudi120" / golden.path).read_bytes())
+    assert {keys_within(other, [b"never"]) is None for other in others} == {True}
+    torn = put(storage, 1, State.INFLIGHT).in_state(State.COMPLETED, time(2))
+    storage.create(torn.path, whole[:-20])
+    timeline = Timeline.load(storage)
+    timeline.look_for(KEYS)
+    with pytest.raises(CorruptDataError):
+        timeline.extra_of(torn, "never")
 
 
 # -- bodies
