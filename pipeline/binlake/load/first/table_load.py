@@ -181,10 +181,10 @@ class TableLoad:
         """Keep what no statement will say that the stream reads: the table was made before."""
         described = self.plan.described
         connection = self.sessions[0].connection
-        [row] = connection.rows(f"SHOW CREATE TABLE {described.sql_name}")
+        created = connection.definition(described.sql_name)
         mariadb = "mariadb" in str(connection.rows("SELECT VERSION()")[0][0]).lower()
         place = StatementPlace(position.file, position.position, 0, position.server_id, None, mariadb, loaded=True)
-        Definitions(self.settings).keep([loaded_record(described, str(row[1]), place)])
+        Definitions(self.settings).keep([loaded_record(described, created, place)])
 
     def _goes_on(self, load: RecordedLoad) -> bool:
         return self.plan.by_key and load.definition == self.plan.definition

@@ -108,6 +108,16 @@ class SourceConnection:
             cursor.execute(sql, tuple(values) or None)
             return list(cursor.fetchall())
 
+    def definition(self, sql_name: str) -> str:
+        """The text of SHOW CREATE TABLE; what is no UTF-8 in it (a default of bytes) is U+FFFD. Errors as ``rows``."""
+        self._connection.use_unicode = False
+        try:
+            [row] = self.rows(f"SHOW CREATE TABLE {sql_name}")
+        finally:
+            self._connection.use_unicode = True
+        text: Any = row[1]
+        return bytes(text).decode("utf-8", "replace")
+
     def named(self, sql: str) -> dict[str, str | None]:
         """The first row of a small result by column name, in lower case; empty if there is none."""
         with self._errors(), self._connection.cursor() as cursor:
