@@ -302,8 +302,8 @@ def convert_charset(clause: ConvertCharset, order: int, state: TableSchemaState,
         lake = known_column(name, state)
         if kind.base in TEXT_BASES and lake not in state.gone:
             text = f"{without_charset(kind.text or kind.base)} character set {clause.charset}"
-            column = ColumnDefinition(lake or name, text, parse_type(text))
-            modify(column, order, state, judged)
+            modify(ColumnDefinition(lake or name, text, parse_type(text)), order, state, judged)
+            judged.reread.setdefault(name, kind)  # it takes another collation, too
     if not texts and not clause.charset.startswith("utf8mb4"):
         judged.undetermined.append(
             UndeterminedEffect(WHOLE_ROWS, f"text becomes {clause.charset}, and no column is known")
