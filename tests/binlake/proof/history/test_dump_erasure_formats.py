@@ -155,3 +155,20 @@ def test_a_text_of_the_row_in_another_record_is_found(tmp_path: Path, avro: tupl
     assert any(row["email"] in said for said in dumped.said().values())
     assert not report.is_done
     assert {trace.text for seen in report.scan.finds.values() for trace in seen} == {row["email"].encode()}
+
+
+def test_a_record_of_avro_that_cannot_be_read_is_named(tmp_path: Path, avro: tuple[str, Topics, Writer]) -> None:
+    """It is in quarantine and in the dump, and may be of any row: neither is said to be clean."""
+    url, topics, writer = avro
+    (topic,) = (one for one in topics if one.endswith(".coupons"))
+    whole, *rest = topics[topic]
+    (last, *_) = [n for n in reversed(range(len(whole))) if whole.values[n] is not None]
+    values = [(value or b"")[:-9] if n == last else value for n, value in enumerate(whole.values)]
+    dumped = Dumped(tmp_path, url, {**topics, topic: [replace(whole, values=values), *rest]}, writer)
+    row = dumped.rows("coupons")[0]
+    place = catalog_table(dumped.settings, open_storage(dumped.settings.lake.uri), "shop.coupons")
+    asked = plan_row_erasure(dumped.settings, place, json.dumps({name: row[name] for name in ("code", "region")}))
+    assert asked.unmatched == 1
+    report = dict(asked.carry_out(release_savepoints=False))[DUMPS]
+    assert not report.is_done
+    assert [one.where for seen in report.scan.finds.values() for one in seen] == ["1 record of no known row"]
