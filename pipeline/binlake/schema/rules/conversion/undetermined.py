@@ -35,6 +35,8 @@ def why_undetermined(old: MysqlType, new: MysqlType, session: Session) -> str | 
         return "how MySQL writes bits as text is known for MariaDB alone"
     if new.base == "json" and not session.mariadb and old.base != "json":
         return "MySQL writes a document in an order and with blanks of its own"
+    if charset_of(old.text) != charset_of(new.text) and _lacks_members(new):
+        return "its character set lacks a character of its members, and others become the error value, too"
     return _why_characters(old, new)
 
 
@@ -102,6 +104,19 @@ def _why_characters(old: MysqlType, new: MysqlType) -> str | None:
         return None
     same = charset_of(old.text) == charset_of(new.text) and (new.base != "text" or keeps_values(old, new))
     return None if same else _unknown_charset(new)
+
+
+def _lacks_members(kind: MysqlType) -> bool:
+    """Whether the character set of an ENUM or SET is known to lack a character of its members, or may."""
+    if "".join(kind.options).isascii():
+        return False
+    try:
+        codec = codec_of(kind)
+    except LookupError:
+        return True
+    if codec is None or codec == "ucs2":
+        return codec is not None and any(character > "\uffff" for character in "".join(kind.options))
+    return any(option.encode(codec, "replace").decode(codec) != option for option in kind.options)
 
 
 def _unknown_charset(kind: MysqlType) -> str | None:
