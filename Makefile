@@ -24,8 +24,8 @@ PROOFS_ARGS ?=
 # How long each test took is in build/<target>.xml; the slowest are printed.
 PARALLEL = $(PY) -m pytest -n $(WORKERS) --dist worksteal --durations=30 --durations-min=1 --junitxml=build/$@.xml
 # CI prints how long the tests took. Every promise of docs/guarantees.md is proved in `make test`.
-TEST_MINUTES := 20
-REST_MINUTES := 50
+TEST_MINUTES := 18
+REST_MINUTES := 70
 NIGHTLY_MINUTES := 45
 
 # Suites that start services or Spark; everything else is fast. A test marked lines too runs on every line of Spark.

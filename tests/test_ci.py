@@ -105,6 +105,7 @@ def test_what_else_fails_fails(tmp_path: Path, cases: dict[str, list[str]], agai
     assert ("once more, alone" in outcome.text) == again
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("end", "closing"), [("1", "1 skipped"), ("9999999999", "1 passed")])
 def test_what_would_begin_after_the_end_is_left_out_and_said(end: str, closing: str) -> None:
     test = f"{Path(__file__).relative_to(ROOT)}::{test_a_suite_that_passes_runs_once.__name__}"
@@ -118,6 +119,7 @@ def test_what_would_begin_after_the_end_is_left_out_and_said(end: str, closing: 
     assert ("not run: " in done.stdout) == (end == "1")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("marks", "case", "taken"), [("full", 1, 0), ("full", 2, 1)])
 def test_failed_cases_of_a_test_with_first_are_those_of_their_suite_when_they_run_alone(
     marks: str, case: int, taken: int

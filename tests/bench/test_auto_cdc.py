@@ -15,6 +15,7 @@ from bench.events import Shape, events
 from bench.model import digest, expected, newest
 
 
+@pytest.mark.full
 def test_our_side_leaves_the_rows_of_the_model(tmp_path: Path) -> None:
     made, place = list(events(600, keys=50)), tmp_path / "ours"
     values = [value for _, value in made]
@@ -30,6 +31,7 @@ def test_our_side_leaves_the_rows_of_the_model(tmp_path: Path) -> None:
     assert rows(place / "newest") != versions.select(rows(place / "newest").column_names)
 
 
+@pytest.mark.full
 def test_a_side_that_ends_says_why(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="KeyError: 'scd3'"):
         Side("ours", sys.executable, tmp_path / "ours", "scd3", [[b"{}"]])

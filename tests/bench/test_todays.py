@@ -56,6 +56,7 @@ def _burn() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.full
 def test_a_batch_counts_the_processor_time_of_processes_that_have_ended(tmp_path: Path) -> None:
     recorder = Recorder(Spec("floor", TODAYS[0], "h:1", tmp_path))
     recorder.begin()
@@ -99,6 +100,7 @@ def test_each_writer_has_its_packages_before_the_others(monkeypatch: pytest.Monk
     assert set(environments.REQUIREMENTS) < set(WRITERS)
 
 
+@pytest.mark.full
 def test_packages_that_pip_does_not_get_are_said(tmp_path: Path) -> None:
     with pytest.raises(TransientError, match=r"pip could not install .*missing\.whl"):
         environments._installed(["--no-index", str(tmp_path / "missing.whl")], tmp_path / "packages")

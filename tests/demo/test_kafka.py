@@ -74,6 +74,7 @@ def test_what_the_broker_refuses_is_an_error(kafka_broker: Broker) -> None:
         sender.flush()
 
 
+@pytest.mark.full
 def test_the_demo_has_its_recordings() -> None:
     for database, variant in RECORDED:
         recorded = load_recorded(database, variant)

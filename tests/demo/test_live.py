@@ -63,6 +63,7 @@ def expected_rows(table: LiveTable) -> list[str]:
     return sorted(json.dumps(table.wire(row)) for row in table.rows.values())
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_newest_message_of_every_key_gives_the_truth(seed: int) -> None:
     source, messages = played(seed, 2_000)

@@ -76,6 +76,7 @@ def test_the_script_starts_again(tmp_path: Path, code: int) -> None:
     assert printed.count(f"exit code {code if code > 0 else 128 - code}: starts again in 0 s") == 2
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("code", sorted(PERSON))
 def test_the_script_waits_for_a_person(tmp_path: Path, code: int) -> None:
     starts = tmp_path / "starts"

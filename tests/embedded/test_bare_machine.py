@@ -117,6 +117,7 @@ def maven(bare: dict[str, str], tmp_path: Path) -> dict[str, str]:
     return bare | repository_environment(tmp_path)
 
 
+@pytest.mark.full
 def test_every_service_has_a_provider(maven: dict[str, str]) -> None:
     done = _python(maven, "-m", "tests.embedded.providers")
     assert done.returncode == 0, done.stderr[-3000:]

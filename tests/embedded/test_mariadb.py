@@ -114,6 +114,7 @@ def test_rows_outlive_an_orderly_and_a_hard_end(data_dir: Path) -> None:
             server.execute("SELECT * FROM shop.absent")
 
 
+@pytest.mark.full
 @pytest.mark.database
 def test_a_server_that_does_not_start_says_why(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SETTINGS, "binlog_format", "BRAILLE")

@@ -51,6 +51,7 @@ def test_rows_outlive_an_orderly_and_a_hard_end(tmp_path: Path) -> None:
             server.execute("SELECT * FROM absent")
 
 
+@pytest.mark.full
 @pytest.mark.postgresql
 def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
     server = EmbeddedPostgreSQL(tmp_path, settings={"shared_buffers": "braille"})

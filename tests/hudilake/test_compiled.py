@@ -45,6 +45,7 @@ def shown(place: Path, added: int, factor: int) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("changed", [(5, 10), (2, 100)])
 def test_a_change_of_another_module_is_compiled(tmp_path: Path, changed: tuple[int, int]) -> None:
     """A function two modules away, and a constant, which numba freezes."""

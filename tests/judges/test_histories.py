@@ -60,6 +60,7 @@ def judge_increments(here: World, spark: HudiSpark) -> None:
         assert_same(f"hudi-rs since commit {number}", hudi_rs.incremental(uri, begin), brought, columns)
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 @_SETTINGS
@@ -72,6 +73,7 @@ def test_tables_with_a_key(hudi_spark: HudiSpark, plan: Plan, rounds: Sequence[R
             judge_increments(here, hudi_spark)
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 @_SETTINGS

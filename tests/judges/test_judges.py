@@ -74,6 +74,7 @@ def test_all_judges_on_a_table_of_hudi(hudi_spark: HudiSpark) -> None:
     assert_judges_agree(TABLE, read_ourselves(TABLE).to_pylist(), spark=hudi_spark)
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 def test_time_travel_and_increments_on_a_table_of_hudi(hudi_spark: HudiSpark) -> None:

@@ -69,6 +69,7 @@ def test_every_fate_is_counted(lake: FedLake) -> None:
     assert told(lake)[0] == 0
 
 
+@pytest.mark.full
 def test_archived_commits_count(tmp_path: Path) -> None:
     made = FedLake(tmp_path, {"compaction": {"mode": "off"}, "retention": {"commits": 1}})
     made.feed(80, tables=("a",))
@@ -120,6 +121,7 @@ def count_in_words(extra: Extra) -> None:
     extra[RecordKey.COUNTS]["read"] = "many"
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -37,6 +37,7 @@ def test_what_is_due_is_done_to_every_table(lake: FedLake) -> None:
     lake.check()
 
 
+@pytest.mark.full
 def test_cleaning_and_archival_follow(lake: FedLake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("binlake.tables.services.policy._SPARE_COMMITS", 3)
     monkeypatch.setattr("binlake.tables.services.policy._ARCHIVED_AT_ONCE", 2)
@@ -123,6 +124,7 @@ def test_compaction_off_means_off(tmp_path: Path) -> None:
     lake.check()
 
 
+@pytest.mark.full
 def test_the_command_itself(lake: FedLake) -> None:
     """In a process of its own, beside a stream that has the tables open."""
     lake.feed(3)

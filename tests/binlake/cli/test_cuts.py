@@ -58,6 +58,7 @@ def wrong(conf: Path, *more: str) -> int:
     return int(json.loads(done.stdout.splitlines()[0])["n"])
 
 
+@pytest.mark.full
 def test_all_tables_are_read_at_one_place(conf: Path) -> None:
     cuts = [json.loads(line) for line in binlake("cuts", conf, "--json").stdout.splitlines()]
     assert len(cuts) >= 6
@@ -72,6 +73,7 @@ def test_all_tables_are_read_at_one_place(conf: Path) -> None:
     assert f"{len(cuts)} cuts" in binlake("cuts", conf).stdout
 
 
+@pytest.mark.full
 def test_the_current_versions_at_a_place_are_the_rows_there(tmp_path: Path) -> None:
     """The control: some version is a former one at each place behind the first."""
     bank = Bank(tmp_path / "lake", True, {"history": [{"table": "bank.accounts", "to": "bank.accounts_h"}]})
@@ -95,6 +97,7 @@ def test_the_current_versions_at_a_place_are_the_rows_there(tmp_path: Path) -> N
     assert sorted(one["former"] for one in seen)[-1] > seen[0]["former"]
 
 
+@pytest.mark.full
 def test_rows_of_a_dump_from_beyond_the_stream_belong_to_no_cut_until_it_has_passed_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +162,7 @@ def test_what_cannot_be_had_is_refused_with_the_nearest(conf: Path, tmp_path: Pa
     assert "transaction_consistent is off" in binlake("cuts", tmp_path / "bank.yaml").stdout
 
 
+@pytest.mark.full
 def test_a_tag_keeps_its_cut_against_cleaning(tmp_path: Path) -> None:
     bank = Bank(tmp_path / "lake", whole=True)
     for end in ends(Random(3), 9):

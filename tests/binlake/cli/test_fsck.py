@@ -36,6 +36,7 @@ def test_a_clean_table(table: Path) -> None:
     assert run("repair", str(table)) == (0, "nothing that can be repaired safely\n")
 
 
+@pytest.mark.full
 def test_damage_ends_with_the_exit_code_of_corrupt_data(table: Path) -> None:
     log = logs(table)[0]
     log.write_bytes(log.read_bytes()[:-3])
@@ -75,6 +76,7 @@ def test_a_repair_asks_first(table: Path) -> None:
     assert "0 error, 0 warning" in text
 
 
+@pytest.mark.full
 def test_a_repair_is_taken_back(table: Path) -> None:
     renamed(logs(table)[0], FUTURE)
     before = {path: (table / path).read_bytes() for path in lake.tree(table)}

@@ -137,6 +137,7 @@ def test_from_topics_to_settings_that_check_passes(kafka_broker: Broker, tmp_pat
     assert written.lake.uri == (tmp_path / "lake").as_uri()
 
 
+@pytest.mark.full
 @pytest.mark.database
 def test_a_server_says_what_it_lacks(log_mariadb: SqlServer) -> None:
     service = log_mariadb.service

@@ -93,6 +93,7 @@ def test_the_schemas_are_those_of_the_types() -> None:
         jsonschema.Draft202012Validator.check_schema(json.loads(text(command)))
 
 
+@pytest.mark.full
 def test_commands_print_what_the_schemas_say(tmp_path: Path) -> None:
     lake = FedLake(tmp_path)
     lake.feed(3)

@@ -119,7 +119,7 @@ def test_every_command_is_run() -> None:
     assert set(RUNS) == {entry.name for entry in COMMANDS}
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("sink", first(2, SINKS))
 def test_commands_print_names_as_they_are_and_only_a_terminal_gets_colours(
     printed: Callable[[str], list[str]], sink: str

@@ -115,6 +115,7 @@ def test_a_mistake_in_the_settings(run: Run, tmp_path: Path, mistake: SettingsMi
     assert mistake.says in the_error(printed)
 
 
+@pytest.mark.first(51)
 @pytest.mark.parametrize("mistake", COMMANDS, ids=lambda one: one.words)
 def test_a_mistake_in_the_command(run: Run, places: dict[str, str], mistake: Mistake) -> None:
     words = mistake.words
@@ -253,6 +254,7 @@ def test_what_kafka_refuses(
     assert printed.code == code
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("words", ["tables {conf}", "tables {conf} --json", "config-schema"])
 def test_an_output_that_has_no_room(places: dict[str, str], words: str) -> None:
     program = str(Path(sys.executable).with_name("binlake"))
@@ -282,6 +284,7 @@ def test_no_file_gets_the_number_of_a_closed_stream() -> None:
     assert done.stdout == "True\n"
 
 
+@pytest.mark.full
 def test_the_program_prints_the_same_line_without_java(tmp_path: Path) -> None:
     """In a process of its own, where nothing is imported yet; Spark's command is asked for in vain."""
     conf = tmp_path / "shop.yaml"

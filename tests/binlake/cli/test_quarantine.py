@@ -85,6 +85,7 @@ def test_list_counts_by_reason_and_names_records(lake: FedLake) -> None:
     assert f"s.shop.a/0:{broken['offset']}: malformed_json, -, " in lake.run("quarantine list", "--records").stdout
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("options", "count"),
     [
@@ -202,6 +203,7 @@ def test_the_stream_goes_on_beside_it(lake: FedLake) -> None:
     offsets_are_sound(lake)
 
 
+@pytest.mark.full
 def test_a_replay_while_batches_are_committed(lake: FedLake) -> None:
     """Both go on at once; whoever is overtaken writes again on what the table holds then."""
     know_the_column(lake)

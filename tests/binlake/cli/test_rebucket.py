@@ -73,6 +73,7 @@ def test_a_pattern_of_partitions_gets_a_count_of_its_own() -> None:
     assert wanted_buckets(second, 3, None) == SimpleBuckets(3)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "tables",
     [{}, {"type": "copy_on_write"}, {"merge": {"engine": "partial_update"}}],

@@ -43,6 +43,7 @@ def test_the_plan_is_printed_and_asked_for(lake: FedLake) -> None:
     assert (again.exit_code, "nothing was written since" in again.stdout) == (0, True)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("ledger_is_lost", [False, True])
 def test_the_stream_brings_all_back(lake: FedLake, ledger_is_lost: bool) -> None:
     """At its next start, with its ledger further on; or without it, by what the tables say."""

@@ -57,6 +57,7 @@ def checked_table(lake: FedLake) -> Check:
     return next(one for one in run_checks(lake.settings, kafka_timeout_s=0.1) if one.name == "table shop.a")
 
 
+@pytest.mark.first(3)
 @EVERY_KIND
 def test_commands_on_a_table(tmp_path: Path, rules: dict[str, Any], shown: str, checked: str) -> None:
     lake = fed(tmp_path, rules)

@@ -67,6 +67,7 @@ def with_values(made: Messages, values: list[bytes | None]) -> RawRecords:
     )
 
 
+@pytest.mark.first(44)
 @pytest.mark.parametrize(("form", "case"), in_turns(JSON_FORMATS))
 def test_good_values(form: str, case: Case) -> None:
     made = messages(form, case, 60)
@@ -74,7 +75,7 @@ def test_good_values(form: str, case: Case) -> None:
     assert sum(batch.rows.num_rows for batch in found.changes) == 60
 
 
-@pytest.mark.first(20)
+@pytest.mark.full
 @pytest.mark.parametrize(("form", "case"), in_turns(JSON_FORMATS))
 def test_every_other_value(form: str, case: Case) -> None:
     """Alone in its message, beside good values and among good messages."""
@@ -92,7 +93,7 @@ def test_every_other_value(form: str, case: Case) -> None:
     assert 2 < count < len(values), "some are good and some are bad"
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("form", JSON_FORMATS)
 def test_mangled_messages(form: str) -> None:
     dice = random.Random(7)

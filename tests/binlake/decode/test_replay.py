@@ -73,7 +73,7 @@ def differences(found: DecodedRecords, database: str) -> tuple[Counter[Any], Cou
     return differ, absent, {table: n for table, n in row_counts.items() if n}
 
 
-@pytest.mark.first(5)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("database", "variant", "size"),
     [(*which, ALL) for which in VARIANTS]
@@ -93,6 +93,7 @@ def test_replay_equals_the_source(database: str, variant: str, size: int) -> Non
     assert row_counts == ({"scratch": 5} if variant == "flat" else {})
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("variant", ["plain", "schema"])
 @pytest.mark.parametrize("size", [ALL, 13])
 def test_the_table_without_key_as_a_multiset(variant: str, size: int) -> None:
@@ -171,6 +172,7 @@ def test_statements_are_controls_with_their_text() -> None:
     assert texts[0] == "ALTER TABLE customers ADD COLUMN tier VARCHAR(12) NOT NULL DEFAULT 'basic' AFTER vip"
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("zone", ["Asia/Shanghai", "America/New_York"], indirect=True)
 @pytest.mark.parametrize("variant", ["plain", "schema", "flat"])
 def test_the_zone_of_the_machine_changes_nothing(variant: str, zone: str) -> None:

@@ -60,6 +60,7 @@ def test_texts_of_more_layouts_than_are_kept() -> None:
     assert at_once(texts) == one_by_one(texts)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 def test_mangled_texts(seed: int) -> None:
     dice = random.Random(seed)

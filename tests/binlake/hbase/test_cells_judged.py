@@ -45,6 +45,7 @@ def test_our_reader_looks_for_a_row_in_its_bucket(clicks: Path) -> None:
     assert some.steps[1].why.startswith("index keys: 2, in ")
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 def test_hudi_finds_a_row_and_places_one(clicks: Path, hudi_spark: HudiSpark) -> None:

@@ -105,6 +105,7 @@ class _Lake(CellsWorld):
         return set(zip(*(seen.column(name).to_pylist() for name in Cell._fields[:5]), strict=True))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("order_by", [None, {"columns": ["timestamp"], "curve": "linear"}], ids=["by key", "by time"])
 def test_reads_are_those_of_all_changes(tmp_path: Path, order_by: dict[str, Any] | None) -> None:
     """Changes come up to the lateness late; each compaction drops cells, and reads stay those of all changes so far."""

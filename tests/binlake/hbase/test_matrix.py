@@ -103,6 +103,7 @@ OPERATIONS: tuple[Callable[[Store, SourceTable], None], ...] = (
 )
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.__name__)
 def test_done_right(store: Store, operation: Callable[[Store, SourceTable], None]) -> None:
     for table in BOTH:
@@ -152,6 +153,7 @@ def test_a_scan_is_derived(tmp_path: Path) -> None:
     assert store.wrong() == []
 
 
+@pytest.mark.full
 def test_dump_and_replay(store: Store, tmp_path: Path) -> None:
     """The whole topic is dumped; its replay makes both tables, and beside the stream it changes nothing."""
     dump: dict[str, Any] = {
@@ -169,6 +171,7 @@ def test_dump_and_replay(store: Store, tmp_path: Path) -> None:
     assert [each.wrong() for each in lakes] == [[], []]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("answer", [Answer.DONE, Answer.LOST, Answer.FAILED])
 def test_a_load_that_dies_is_finished_by_the_next(store: Store, tmp_path: Path, answer: Answer) -> None:
     """At some storage calls each: what was begun is repeated, and nothing is taken twice. The stream has half."""
@@ -233,6 +236,7 @@ def test_samples_are_all_rows(half: Store) -> None:
         assert len(given) > 10
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_data_frames(half: Store, spark: SparkSession) -> None:
     """A family's map is a column of type map."""

@@ -43,6 +43,7 @@ _EVENT = fastavro.parse_schema(
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", usually([0], [0, 1, 2, 3]))
 def test_replayed_changes_equal_the_scan(hbase: LiveHBase, seed: int) -> None:
     """From seed 1 on through moves and kills; a usual run has these in tests/whole/live/test_live_hbase.py."""

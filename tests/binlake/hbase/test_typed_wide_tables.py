@@ -40,6 +40,7 @@ def test_hudi_rs_and_ours(tmp_path: Path) -> None:
     assert_judges_agree(table, wanted, columns=list(COLUMNS))
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 def test_hudi_spark_too(tmp_path: Path, hudi_spark: HudiSpark) -> None:

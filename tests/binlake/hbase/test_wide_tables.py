@@ -65,6 +65,7 @@ def wanted_rows(table: str) -> dict[bytes, Wide]:
     return found
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("table", LASTING)
 def test_equals_the_final_scan(tmp_path: Path, table: str) -> None:
     """In batches of a few entries each: a row is derived again whenever a cell of it comes."""

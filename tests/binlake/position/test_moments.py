@@ -179,6 +179,7 @@ class History:
                 yield position, int(table), mine.changes != there
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("first", range(0, 400, 100))
 def test_no_moment_of_a_random_history_is_wrong(first: int) -> None:
     had = refused = torn = 0
@@ -197,6 +198,7 @@ def test_no_moment_of_a_random_history_is_wrong(first: int) -> None:
     assert torn == 0
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("forgotten", ["restores", "behind", "lacks"])
 def test_what_is_not_heeded_is_noticed(forgotten: str) -> None:
     """The control."""

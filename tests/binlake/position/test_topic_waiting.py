@@ -24,6 +24,7 @@ def waiting(thread: threading.Thread, caplog: pytest.LogCaptureFixture) -> list[
     return list(caplog.messages)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("named", [True, False], ids=["topics", "pattern"])
 def test_the_wait_ends_when_the_connector_has_made_the_topics(
     kafka_broker: Broker, caplog: pytest.LogCaptureFixture, named: bool

@@ -85,6 +85,7 @@ def batch_of(kind: MysqlType, values: pa.Array, befores: int) -> ChangeBatch:
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("befores", [0, 6])
 def test_every_pair_of_types_is_converted_or_not_determined(befores: int) -> None:
     rounds = 40 if is_nightly() else 1

@@ -26,7 +26,7 @@ USUAL = ("int", "decimal(20,6)", "double", "datetime(6)", "varchar(60)")
 _TEXTS = frozenset({"char", "varchar", "text", "json", "binary", "varbinary", "blob"})
 
 
-@pytest.mark.first(2)
+@pytest.mark.full
 @pytest.mark.database
 @pytest.mark.parametrize("old", TYPES if is_nightly() else USUAL)
 def test_stored_values_become_what_the_server_makes_of_them(server: EmbeddedMariaDB, old: str) -> None:
@@ -67,7 +67,7 @@ def test_pairs_that_are_not_determined_are_few() -> None:
     assert {pair for pair in open_ones if "uuid" not in pair} == {("float", "time"), ("double", "time")}
 
 
-@pytest.mark.first(5)
+@pytest.mark.first(2)
 @pytest.mark.database
 @pytest.mark.parametrize("new", ["datetime(3)", "timestamp(3)", "time(3)", "date"])
 @pytest.mark.parametrize("old", ["datetime(6)", "decimal(38,10)", "varchar(40)", "double"])

@@ -95,6 +95,7 @@ EXPRESSIONS = (
 TARGETS = ("bigint", "varchar(40)", "date")
 
 
+@pytest.mark.full
 @pytest.mark.database
 @pytest.mark.parametrize("kind", VALUES)
 def test_what_is_computed_is_what_the_server_computes(server: EmbeddedMariaDB, kind: str) -> None:

@@ -46,6 +46,7 @@ EXPRESSIONS = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.database
 def test_expressions_have_the_values_that_the_server_computes(server: EmbeddedMariaDB) -> None:
     body = ", ".join(f"{name} {kind} NULL" for name, kind in COLUMNS.items())

@@ -133,6 +133,7 @@ def evolved_type(stored: pa.DataType, incoming: pa.DataType) -> pa.DataType | No
         return None
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("policy", ZeroDates)
 def test_a_statement_gives_a_column_the_type_of_its_rows(policy: ZeroDates) -> None:
     assert differing(policy, policy) == set()

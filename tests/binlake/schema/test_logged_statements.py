@@ -30,6 +30,7 @@ def source_of(*tables: str) -> DdlSource:
     return source
 
 
+@pytest.mark.first(14)
 @pytest.mark.parametrize("live", [True, False])
 @pytest.mark.parametrize(
     ("statement", "tables"),

@@ -175,7 +175,7 @@ def test_the_former_name_or_the_sessions_database_may_be_told() -> None:
     assert log.history(lambda _: rules, known).unsure.keys() == {*known, name("db2.old")}
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("live", [True, False], ids=["live", "backlog"])
 @pytest.mark.parametrize("seed", range(3))
 def test_random_moves_over_three_databases(tmp_path: Path, seed: int, live: bool) -> None:

@@ -86,7 +86,7 @@ def filled(server: EmbeddedMariaDB, definition: str) -> tuple[pa.Table, Partitio
     return pa.table(arrays, names=list(COLUMNS)), clause.defined
 
 
-@pytest.mark.first(3)
+@pytest.mark.full
 @pytest.mark.database
 @pytest.mark.parametrize("definition", first(8, DEFINITIONS))
 def test_rows_are_found_in_the_partition_where_the_server_has_them(server: EmbeddedMariaDB, definition: str) -> None:
@@ -146,7 +146,7 @@ def test_statements_change_the_definition(clause: str, names: str | None) -> Non
     assert (" ".join(part.name for part in after.parts) if after is not None else None) == names
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("method", "clause", "left"),
     [

@@ -67,7 +67,7 @@ def test_an_added_column_is_filled_whenever_its_statement_is_known(tmp_path: Pat
     follower.check("t")
 
 
-@pytest.mark.first(5)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("framed", [False, True], ids=["plain", "framed"])
 @pytest.mark.parametrize("seed", range(6))
 def test_any_history_of_changes_and_statements_ends_with_the_rows_of_the_source(

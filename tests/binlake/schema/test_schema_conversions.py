@@ -84,6 +84,7 @@ def compaction(**more: Any) -> dict[str, Any]:  # noqa: ANN401 - any YAML value
     return {"mode": "inline", "after_commits": 1000, "log_ratio": None, **more}
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("rule", [compaction(), compaction(after_commits=2), {"mode": "off"}], ids=str)
 def test_columns_take_types_that_no_reader_casts(tmp_path: Path, rule: dict[str, Any]) -> None:
     source, follower = begun(tmp_path, compaction=rule)

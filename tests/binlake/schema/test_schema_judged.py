@@ -72,6 +72,7 @@ LOGS_ALONE = {"mode": "inline", "after_commits": 1000, "log_ratio": None}
 COMPACTED = {"mode": "inline", "after_commits": 2, "log_ratio": None}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("compaction", [LOGS_ALONE, COMPACTED], ids=["logs", "compacted"])
 def test_hudi_rs_reads_every_state(tmp_path: Path, compaction: dict[str, Any]) -> None:
     source, follower = begun(tmp_path, compaction)
@@ -81,6 +82,7 @@ def test_hudi_rs_reads_every_state(tmp_path: Path, compaction: dict[str, Any]) -
     assert sorted(follower.stored("t")[5].items())[3] == ("price", Decimal("12345678.1234"))
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 def test_both_judges_read_every_state(hudi_spark: HudiSpark, tmp_path: Path) -> None:

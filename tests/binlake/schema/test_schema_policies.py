@@ -115,6 +115,7 @@ def test_a_narrower_type_keeps_the_wide_column(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize(
     ("policies", "change", "back", "why"),
     [

@@ -374,6 +374,7 @@ class Script:
         assert follower.quarantined() == [], where
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("seed", usually(range(6), range(200)))
 def test_any_runs_of_tools_end_with_the_rows_of_the_source_or_say_that_they_are_not_determined(
     tmp_path: Path, seed: int
@@ -381,6 +382,7 @@ def test_any_runs_of_tools_end_with_the_rows_of_the_source_or_say_that_they_are_
     Script(seed, tmp_path).run()
 
 
+@pytest.mark.first(11)
 @pytest.mark.parametrize("changes_before", [False, True], ids=["", "with a statement before its rows"])
 @pytest.mark.parametrize("tool", [True, False], ids=["shadow", "copy"])
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])

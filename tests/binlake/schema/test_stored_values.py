@@ -53,7 +53,7 @@ def defined(text: str) -> ColumnDefinition:
     return clause.column
 
 
-@pytest.mark.first(12)
+@pytest.mark.full
 @pytest.mark.database
 @pytest.mark.parametrize("old", TYPES if is_nightly() else USUAL)
 @pytest.mark.parametrize("mode", ["", STRICT])

@@ -78,6 +78,7 @@ def retype(source: DdlSource, table: str, values: dict[int, str]) -> None:
     source.modify(table, "n", "varchar(40)")
 
 
+@pytest.mark.first(11)
 @pytest.mark.parametrize("unspoken", [False, True])
 @pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("key", [("id",), ("n",)], ids=["value", "key"])
@@ -172,6 +173,7 @@ def test_partitions_go_with_their_table(tmp_path: Path, way: Way) -> None:
     follower.check(other, "u")
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize("unspoken", [False, True])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_key_is_changed_from_the_tables_own(tmp_path: Path, way: Way, *, unspoken: bool) -> None:

@@ -34,6 +34,7 @@ def test_a_wider_type_and_a_new_column_while_the_log_files_are_not_compacted(tmp
     follower.check("t")
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("seed", range(scaled(30, least=4)))
 def test_random_widenings_and_new_columns_while_nobody_compacts(tmp_path: Path, seed: int) -> None:
     random, source = Random(seed), DdlSource(framed=bool(seed % 4 == 3))

@@ -43,6 +43,7 @@ class LeavesOut(Follower):
         return json.dumps(told)
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize("live", [True, False], ids=["live", "backlog"])
 @pytest.mark.parametrize("by", ["rename", "drop", "two"])
 @pytest.mark.parametrize("seen", [True, False], ids=["seen", "unseen"])

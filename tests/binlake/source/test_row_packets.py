@@ -47,7 +47,7 @@ def test_rows_are_cut_from_any_pieces(step: int, most: int) -> None:
     assert cells(reader(stream, step), most, 100) == CELLS * 3
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("step", [5_000, 10**9])
 def test_a_row_of_more_than_a_packet(step: int) -> None:
     large = b"\x01b\xfe" + len(LARGE).to_bytes(8, "little") + LARGE

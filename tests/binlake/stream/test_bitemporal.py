@@ -58,7 +58,7 @@ def last_commit(path: Path) -> datetime:
     return datetime.fromtimestamp(parse_instant(writes[-1]) / 1000, UTC)
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", range(1000 if is_nightly() else 8))
 def test_what_a_commit_knew_is_the_table_of_versions_of_its_batch(tmp_path: Path, seed: int) -> None:
     """Also after compactions, and of the newest one what the log of the source says."""

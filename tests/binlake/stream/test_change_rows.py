@@ -59,7 +59,7 @@ def stored(path: Path, model: Model | None = None) -> list[Change]:
     return sorted((row["id"], row["start_at"] - FILE, row["change_type"], row["owner"]) for row in rows)
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", range(1000 if is_nightly() else 8))
 def test_any_delivery_gives_the_changes_of_the_log(tmp_path: Path, seed: int) -> None:
     """Late, doubled and disordered events, a new process for each batch, deaths, and compactions."""

@@ -156,12 +156,14 @@ class Ageing(Costs):
         super().create(path, data)
 
 
+@pytest.mark.full
 def test_the_storage_calls_of_a_commit_do_not_grow_with_the_age(tmp_path: Path) -> None:
     world = World(tmp_path, 40)
     calls = [world.batch()[0] for _ in range(200)]
     check_calls(calls)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("dearer", [OneCallMore, Ageing])
 def test_a_call_more_is_noticed(tmp_path: Path, dearer: type[Costs]) -> None:
     world = World(tmp_path, 40, dearer)
@@ -257,6 +259,7 @@ def chains(world: World, storage: Delayed) -> tuple[int, int]:
     return max(depth.values()), depth[shown[-1]]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("storage", "more"), [(Delayed, 0), (LooksFirst, 1)])
 def test_the_calls_in_series_of_a_commit(tmp_path: Path, storage: type[Delayed], more: int) -> None:
     """The least of several batches counts: on a busy machine a call may begin late."""

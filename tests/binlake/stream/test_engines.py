@@ -137,6 +137,7 @@ def dying(path: Path, fate: Fate) -> Stream:
     return stream
 
 
+@pytest.mark.full
 def test_a_death_at_any_storage_call_counts_nothing_twice(tmp_path: Path) -> None:
     whole = Fate()
     dying(tmp_path / "whole", whole)
@@ -216,6 +217,7 @@ def truncate(stream: Stream) -> None:
     stream.rows.clear()
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("apart", [True, False], ids=["batch of its own", "in one batch"])
 @pytest.mark.parametrize("merge", [SUMS, {"engine": "first_row"}, {"engine": "partial_update"}], ids=str)
 def test_a_truncate_begins_anew(tmp_path: Path, merge: dict[str, Any], apart: bool) -> None:
@@ -321,7 +323,7 @@ def test_a_quarantined_fact_that_comes_back_counts_once(tmp_path: Path) -> None:
     assert stream.lake("owner", "balance", "id") == stream.sums()
 
 
-@pytest.mark.first(4)
+@pytest.mark.first(2)
 @pytest.mark.parametrize("seed", range(scaled(10)))
 @pytest.mark.parametrize("engine", ["partial_update", "first_row"])
 def test_rows_of_several_partitions_come_together(tmp_path: Path, engine: str, seed: int) -> None:

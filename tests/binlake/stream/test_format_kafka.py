@@ -64,6 +64,7 @@ def run(
     return events
 
 
+@pytest.mark.full
 def test_canal_and_maxwell_side_by_side(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:
     """One stream that tells the formats apart, in several batches: Canal's shop and Maxwell's bank."""
     mark = new_uuid()[:8]

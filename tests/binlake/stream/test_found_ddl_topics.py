@@ -45,6 +45,7 @@ class MinimalPlay(Play):
         return minimal(self.broker, self.recording, self.lake)
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.parametrize("variant", ["plain", pytest.param("schema", marks=pytest.mark.full)])
 def test_the_minimal_settings_follow_messages_with_schemas_and_without(
@@ -68,6 +69,7 @@ def topics(document: Mapping[str, Any], *, new: bool) -> tuple[str, ...]:
     return with_found_topics(Settings.parse(json.dumps(document)), new=new).kafka.ddl_topics
 
 
+@pytest.mark.full
 def test_a_topic_is_taken_only_where_it_is_needed_and_tells_statements(kafka_broker: Broker, tmp_path: Path) -> None:
     plain, schema = (play(kafka_broker, "bank", variant) for variant in ("plain", "schema"))
     without, carried = minimal(kafka_broker, plain, tmp_path), minimal(kafka_broker, schema, tmp_path)

@@ -211,6 +211,7 @@ def drawn(feed: Feed, seed: int, *tables: str, regions: bool = False) -> Iterato
     yield from delivered(feed, rng)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "seed",
     [pytest.param(seed, marks=pytest.mark.full if seed >= 4 else ()) for seed in range(1000 if is_nightly() else 30)],

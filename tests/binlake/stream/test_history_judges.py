@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.judge]
 COLUMNS = ("id", "owner", "start_at", "end_at", "is_current")
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("type_", ["merge_on_read", "copy_on_write"])
 @pytest.mark.parametrize("compact", [False, True])
 def test_judges_read_the_versions(hudi_spark: HudiSpark, tmp_path: Path, type_: str, compact: bool) -> None:
@@ -77,7 +77,7 @@ def test_judges_read_the_changes(hudi_spark: HudiSpark, tmp_path: Path) -> None:
     assert_judges_agree(tmp_path / "shop/facts_changes", expected, spark=hudi_spark, columns=names)
 
 
-@pytest.mark.first(2)
+@pytest.mark.full
 @pytest.mark.parametrize("type_", ["merge_on_read", "copy_on_write"])
 @pytest.mark.parametrize("ours", [True, False])
 def test_judges_read_versions_of_tracked_columns(

@@ -16,6 +16,7 @@ from tests.services.kafka import Broker
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.judge]
 
 
+@pytest.mark.full
 def test_hudi_spark_agrees_on_every_table(
     spark: SparkSession, hudi_spark: HudiSpark, kafka_broker: Broker, tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ def way_in(broker: SecureBroker, way: str) -> tuple[str, dict[str, str]]:
     return broker.passwords, broker.login(way)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("fetch", "way"), first(2, WAYS))
 def test_a_stream_reads_with_nothing_but_the_right_to(
     spark: SparkSession, broker: SecureBroker, tmp_path: Path, fetch: str, way: str
@@ -169,6 +170,7 @@ def failures(checks: list[Check]) -> list[LakeError]:
     return [c.error for c in checks if c.error is not None]
 
 
+@pytest.mark.full
 def test_what_spark_cannot_be_given_is_seen_by_check(broker: SecureBroker, tmp_path: Path) -> None:
     properties = broker.login("PLAIN") | {"enable.ssl.certificate.verification": "false"}
     bank = Bank(None, broker.passwords, TOPIC, tmp_path, properties=properties)  # type: ignore[arg-type]

@@ -160,6 +160,7 @@ def test_a_topic_that_was_made_anew_stops_the_stream(bank_at: BankAt, records: i
     assert bank.owners() == before
 
 
+@pytest.mark.full
 def test_a_topic_made_anew_under_a_running_stream_stops_it(bank_at: BankAt, monkeypatch: pytest.MonkeyPatch) -> None:
     bank = bank_at()
     send(bank.servers, bank.topic, range(10), 100)
@@ -220,6 +221,7 @@ def transact(producer: Producer, bank: Bank, accounts: range, first_pos: int, *,
         producer.abort_transaction(30)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("way", first(1, ["direct", "spark"]))
 def test_aborted_records_are_not_read_and_their_gaps_upset_nothing(bank_at: BankAt, way: str) -> None:
     bank = bank_at(1, fetch=way)

@@ -64,7 +64,7 @@ def gone_properties(table: Path) -> None:
 LOSSES: tuple[Callable[[Path], None], ...] = (gone_directory, gone_definition, gone_timeline, gone_properties)
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("lose", "running"),
     [*((one, False) for one in LOSSES), (gone_directory, True), (gone_timeline, True)],
@@ -262,6 +262,7 @@ def data_files(table: Path) -> list[Path]:
     return [f for f in table.rglob("*") if f.is_file() and (f.suffix == ".parquet" or ".log." in f.name)]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "rules",
     [

@@ -86,6 +86,7 @@ def names_each(world: World) -> None:
         str(source)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("further", [nothing, looks_at_each, names_each])
 def test_idle_tables_cost_a_batch_nothing(streams: tuple[Counted, Counted], further: Callable[[World], None]) -> None:
     few, many = (stream.costs(further) for stream in streams)

@@ -230,7 +230,7 @@ def test_right_names_are_not_complained_of(tmp_path: Path) -> None:
     assert "matches nothing" not in feed.status()
 
 
-@pytest.mark.first(10)
+@pytest.mark.first(4)
 @pytest.mark.parametrize("path", list(names_in(RIGHT)), ids=lambda path: ".".join(map(str, path)))
 def test_each_misspelt_name_is_told(tmp_path: Path, path: tuple[object, ...]) -> None:
     tables, wrong = misspelt(path)

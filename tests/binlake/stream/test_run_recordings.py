@@ -19,6 +19,7 @@ from tests.services.kafka import Broker
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("database", "variant", "sections"),
     first(
@@ -97,6 +98,7 @@ def copy_of(applied: Play, place: Path, **sections: Any) -> Play:  # noqa: ANN40
     return Play(applied.spark, applied.broker, applied.recording, place / "lake", sections)
 
 
+@pytest.mark.full
 def test_nothing_new_commits_nothing(applied: Play, tmp_path: Path) -> None:
     again = copy_of(applied, tmp_path)
     again.run()
@@ -104,6 +106,7 @@ def test_nothing_new_commits_nothing(applied: Play, tmp_path: Path) -> None:
     assert sum(e.events_read for e in again.events) == 0
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("lost", ["checkpoint", "ledger.json", ""], ids=["checkpoint", "ledger", "both"])
 def test_a_lost_checkpoint_or_ledger_changes_nothing(applied: Play, tmp_path: Path, lost: str) -> None:
     again = copy_of(applied, tmp_path)

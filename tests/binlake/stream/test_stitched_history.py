@@ -183,7 +183,7 @@ def step(history: History, at: Offsets) -> Offsets:
     return Offsets(further)
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("on_delete", ["columns", "row"])
 @pytest.mark.parametrize("seed", first(1, range(scaled(20, least=2, divisor=10))))
 def test_every_batch_gives_the_join_of_what_is_applied(tmp_path: Path, seed: int, on_delete: str) -> None:

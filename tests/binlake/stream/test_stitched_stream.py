@@ -166,6 +166,7 @@ def test_a_replayed_dump_feeds_a_source_beside_the_stream(tmp_path: Path, record
     assert unequal(rows_of(lake), truth("bank")) == set()
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("form", ["canal", "maxwell"])
 def test_other_formats(tmp_path: Path, form: str) -> None:
     feed = Feed(tmp_path, source={"format": form}, tables={"defaults": {"buckets": 2}, "stitched": [BANK]})

@@ -35,6 +35,7 @@ ON_HDFS = [pytest.param("hdfs", writer, marks=pytest.mark.hdfs) for writer in us
 ELSEWHERE = itertools.product(["local", "s3"], WRITERS)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("lake", "writer"), [*ELSEWHERE, *ON_HDFS], indirect=["lake"])
 def test_a_stream_into_each_store(lake: tuple[str, dict[str, str]], writer: str) -> None:
     uri, options = f"{lake[0]}/{writer}", lake[1]

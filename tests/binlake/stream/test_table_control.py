@@ -392,6 +392,7 @@ def test_statements_that_wait_without_rows_between_them_are_carried_out_in_one_b
     follower.check("t")
 
 
+@pytest.mark.full
 def test_a_resync_makes_the_table_equal(tmp_path: Path) -> None:
     """Rows are read while others change; changes before, between and after the chunks all count."""
     world = started(tmp_path)
@@ -424,6 +425,7 @@ def test_a_resync_makes_the_table_equal(tmp_path: Path) -> None:
     world.check()
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("heard", ["before", "while", "after"])
 @pytest.mark.parametrize("restarted", [False, True], ids=["", "restarted"])
 def test_a_table_that_is_renamed_before_or_while_it_is_fetched_anew_keeps_its_rows(
@@ -655,6 +657,7 @@ def play(path: Path, seed: int, fate: Fate) -> World:
     return world
 
 
+@pytest.mark.full
 def test_deaths_at_storage_calls(tmp_path: Path) -> None:
     """One table paused and resumed, one fetched anew, one as ever: all equal wherever the process dies."""
     counting = Fate()

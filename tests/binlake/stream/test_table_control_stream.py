@@ -110,6 +110,7 @@ def test_pause_and_resume_while_the_stream_runs(spark: SparkSession, kafka_broke
     assert errors == []
 
 
+@pytest.mark.full
 def test_once_ends_with_the_code_of_a_stopped_table(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> None:
     shop = Shop(tmp_path, kafka_broker)
     for table in "ab":

@@ -48,7 +48,7 @@ def deliver(feed: Feed, *numbers: int) -> None:
     feed.stream.batch()
 
 
-@pytest.mark.first(4)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", range(1000 if is_nightly() else 30))
 def test_any_delivery_gives_the_versions_of_the_log(tmp_path: Path, seed: int) -> None:
     """And what a commit knew is the table of versions of its batch."""

@@ -167,6 +167,7 @@ def ends(random: Random, steps: int) -> list[Offsets]:
     return [*found, whole]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", usually([1], [1, 2, 3]))
 def test_the_sum_holds_at_every_instant(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
@@ -193,6 +194,7 @@ def _transfers() -> set[str]:
     return {str(key) for (topic, _), r in recorded().items() if topic.endswith(".transfers") for key in r.keys}
 
 
+@pytest.mark.full
 def test_a_batch_says_where_all_tables_stood_unless_the_ledger_was_lost(tmp_path: Path) -> None:
     bank, said = Bank(tmp_path, whole=True), []
     for step, end in enumerate(ends(Random(1), 4)):
@@ -208,6 +210,7 @@ def test_a_batch_says_where_all_tables_stood_unless_the_ledger_was_lost(tmp_path
     assert [after is None for after in said] == [True, False, False, True, False]
 
 
+@pytest.mark.full
 def test_without_it_the_sum_breaks(tmp_path: Path) -> None:
     """The control."""
     bank = Bank(tmp_path, whole=False)
@@ -275,6 +278,7 @@ def test_the_last_transaction_of_a_silent_source_is_applied(tmp_path: Path) -> N
     assert bank.sums() == MILLION
 
 
+@pytest.mark.full
 def test_it_waits_while_kafka_has_more(tmp_path: Path) -> None:
     bank = Bank(tmp_path, whole=True)
     end = _until_the_last(bank)

@@ -67,7 +67,7 @@ class Script:
         return [Offsets.of_places((t, p, end) for (t, p), end in one.items()) for one in [*batches, ends]]
 
 
-@pytest.mark.first(4)
+@pytest.mark.first(2)
 @pytest.mark.parametrize("on_delete", ["columns", "row"])
 @pytest.mark.parametrize("seed", range(30, 30 + scaled(40, least=3, divisor=10)))
 def test_the_rows_do_not_depend_on_where_batches_are_cut(tmp_path: Path, seed: int, on_delete: str) -> None:

@@ -30,6 +30,7 @@ def test_inline(tmp_path: Path, kind: str) -> None:
     assert here.pending() == []
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", drawn("append", "cow_in_memory"))
 def test_commits_go_on_beside_a_clustering(tmp_path: Path, kind: str) -> None:
     """New rows go to other file groups than the planned ones, so the clustering is not in vain."""

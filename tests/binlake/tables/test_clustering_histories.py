@@ -50,6 +50,7 @@ def steps_of(here: ClusteredLake, clusterer: Clusterer) -> dict[str, Callable[[]
     }
 
 
+@pytest.mark.full
 @settings(max_examples=scaled(30, least=5, divisor=6))
 @given(st.sampled_from([*KINDS]), st.integers(0, 2**16), st.lists(st.sampled_from(STEPS), min_size=6, max_size=18))
 # Its last batch deletes a key that the index does not know.

@@ -52,6 +52,7 @@ def test_reads_of_the_past(tmp_path: Path, kind: str) -> None:
     assert shown(here, Incremental(pasts[before][0], clustering.completion_time or "")) == Counter()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", drawn("cow_bloom"))
 def test_replaced_files_go_and_old_clusterings_are_archived(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch

@@ -40,7 +40,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_base_files_are_in_the_order_of_the_settings(tmp_path: Path, kind: str) -> None:
     rules = {**KINDS[kind], "buckets": 1}

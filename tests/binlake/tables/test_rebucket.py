@@ -65,6 +65,7 @@ def ids(here: Ingest) -> list[int]:
     return sorted(one["id"] for one in rows_of(here.root))
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 12])
 def test_rows_move_once_and_stay_as_they_are(tmp_path: Path, count: int) -> None:
     here = Ingest.at(tmp_path, SHAPE)

@@ -57,6 +57,7 @@ def write(session: SparkSession, uri: str, owners: dict[int, str], **options: st
     frame.write.format("hudi").options(**made).mode("append").save(uri)
 
 
+@pytest.mark.full
 def test_hudi_reads_and_writes_on(tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark) -> None:
     lake = FedLake(tmp_path, {"partition": {"column": "region"}, "retention": None})
     lake.feed(6)

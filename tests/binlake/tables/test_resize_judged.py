@@ -52,6 +52,7 @@ def agree(here: Ingest, spark: HudiSpark, count: int) -> None:
     assert [found for found in errors(here) if "statistics" not in found] == []
 
 
+@pytest.mark.full
 def test_hudi_and_we_go_on_after_each_other(tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark) -> None:
     here = lake(tmp_path, SHAPE)
     here.run(inserts(0, 40))

@@ -82,7 +82,7 @@ def begun_commits_left_beside_a_restore(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("hudilake.services.restore._roll_back_begun", lambda _: None)
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("cast", "without", "signs"),
     [
@@ -106,7 +106,7 @@ def test_phases(
     assert Runs(templates[False], tmp_path, cast, rust_every=1, until=signs).every().seen
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("cast", "without", "indexed", "signs", "first"),  # at which seed it is looked for first: near one that shows it
     [

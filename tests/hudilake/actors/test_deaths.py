@@ -64,7 +64,7 @@ def die_and_go_on(runs: Runs, dying: str, after: int, chance: random.Random) -> 
     runs.look(f"{run} | {dying} died after {after} | {following}", {**run.failures, **following.failures})
 
 
-@pytest.mark.first(4)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("dying", "living"), PAIRS)
 def test_a_death_at_every_phase(made: World, tmp_path: Path, dying: str, living: str) -> None:
     (tmp_path / "alone").mkdir()

@@ -34,7 +34,7 @@ def _name(cast: Cast) -> str:
     return "-".join(cast)
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize(("cast", "actions", "phase"), first(3, PAIRS), ids=[_name(cast) for cast, *_ in PAIRS])
 def test_every_order(made: World, tmp_path: Path, cast: Cast, actions: set[str], phase: str) -> None:
     runs = Runs(made, tmp_path, cast).every()

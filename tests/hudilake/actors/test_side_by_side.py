@@ -86,7 +86,7 @@ class Columns(Runs):
             self.wrong.append(f"{order}: lacks {missing}")
 
 
-@pytest.mark.first(2)
+@pytest.mark.full
 @pytest.mark.parametrize(("cast", "policy", "waits"), first(4, PAIRS), ids=[f"{p}-{'-'.join(c)}" for c, p, _ in PAIRS])
 def test_every_order(made: World, tmp_path: Path, cast: Cast, policy: Conflicts, waits: bool) -> None:
     runs = Runs(replace(made, policy=policy), tmp_path, cast).every()
@@ -106,12 +106,14 @@ def test_two_rounds(by_row: World, tmp_path: Path, cast: Cast) -> None:
     assert Columns(by_row, tmp_path, cast).some(5).wrong == []
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("cast", first(2, BY_CALLS), ids=["-".join(cast) for cast in BY_CALLS])
 def test_turns_by_chance(by_row: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cast: Cast) -> None:
     without_pools(monkeypatch)
     assert Columns(by_row, tmp_path, cast).by_calls(4).wrong == []
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("dying", "living"), first(2, [("left", "both"), ("adds_x", "adds_y"), ("left", "right")]))
 def test_a_death_at_every_phase(by_row: World, tmp_path: Path, dying: str, living: str) -> None:
     """What a dead writer announced stands in nobody's way; its successor writes its first batch, perhaps again."""
@@ -136,6 +138,7 @@ def nobody_is_met(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("hudilake.table.overtaking.conflicts", lambda *_: None)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("cast", "without", "signs"),
     [

@@ -32,12 +32,13 @@ def _in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     without_pools(monkeypatch)
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize(("cast", "count"), first(3, CASTS), ids=["-".join(cast) for cast, _ in CASTS])
 def test_turns_by_chance(made: World, tmp_path: Path, cast: Cast, count: int) -> None:
     assert Runs(made, tmp_path, cast).by_calls(count).wrong == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("actor", first(1, ["writer", "compactor", "cleaner"]))
 def test_a_restore_takes_nothing_else_along(made: World, tmp_path: Path, actor: str) -> None:
     """Who is at work beside a restore ends in an error, or does it on the table that was restored."""

@@ -35,6 +35,7 @@ def test_ten_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(first) <= 10
 
 
+@pytest.mark.full
 def test_other_libraries(tmp_path: Path) -> None:
     assert run(INTEGRATIONS, {**world(tmp_path), "__name__": "page"}) == 4
     assert len(examples(INTEGRATIONS)) == 6

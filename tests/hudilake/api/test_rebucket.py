@@ -23,7 +23,7 @@ def buckets_of(table: hudilake.Table) -> set[tuple[str, int]]:
     return {(piece.partition_path, bucket_of_file_id(piece.file_id)) for piece in table.internal.file_slices()}
 
 
-@pytest.mark.first(2)
+@pytest.mark.full
 @pytest.mark.parametrize("kind", COUNTED)
 def test_random_histories_with_other_buckets(kind: str, tmp_path: Path) -> None:
     table = keyed(tmp_path / "t", **KEYED[kind])

@@ -31,6 +31,7 @@ def test_time_travel_and_incremental_reads(tmp_path: Path) -> None:
         table.scan(as_of=datetime(2024, 2, 29))  # noqa: DTZ001 - what is refused
 
 
+@pytest.mark.full
 def test_compaction_cleaning_and_archival(tmp_path: Path) -> None:
     table = keyed(tmp_path / "t")
     for order in range(12):

@@ -15,6 +15,7 @@ from tests.selection import first
 pytestmark = [pytest.mark.spark, pytest.mark.judge]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", first(2, KEYED))
 def test_tables_with_a_key(kind: str, tmp_path: Path, hudi_spark: HudiSpark) -> None:
     table = keyed(tmp_path / "t", **KEYED[kind])

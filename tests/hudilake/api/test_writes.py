@@ -15,7 +15,7 @@ from tests.hudilake.api.tables import APPENDED, KEYED, SCHEMA, Model, assert_hol
 from tests.selection import first
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("kind", first(3, KEYED))
 def test_random_upserts_and_deletes(kind: str, tmp_path: Path) -> None:
     table = keyed(tmp_path / "t", **KEYED[kind])

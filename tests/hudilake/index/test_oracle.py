@@ -54,7 +54,7 @@ def histories(draw: st.DrawFn) -> list[tuple[dict[Place, set[str]], dict[Place, 
     return commits
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("index", INDEXES)
 @settings(max_examples=scaled(60))
 @given(

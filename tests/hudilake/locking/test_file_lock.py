@@ -45,6 +45,7 @@ def test_taken_and_freed(storage: Storage) -> None:
         lock.check()
 
 
+@pytest.mark.first(1)
 def test_a_foreign_lock_is_respected_and_explained(storage: Storage) -> None:
     """Hudi's own is empty."""
     storage.create(LOCK_PATH, b"")

@@ -35,6 +35,7 @@ def _count(lake: Lake | None, tmp_path: Path) -> int:
     return int(counter.read_text())
 
 
+@pytest.mark.first(1)
 def test_no_increment_is_lost(lake: Lake, tmp_path: Path) -> None:
     assert _count(lake, tmp_path) == _PROCESSES * _TIMES
 
@@ -86,6 +87,7 @@ def test_a_paused_holder_loses_it(lake: Lake, tmp_path: Path) -> None:
     holder.join(60)
 
 
+@pytest.mark.first(1)
 def test_a_long_section_stays_ours(lake: Lake, tmp_path: Path) -> None:
     """For more than twice the validity; the others wait all the while."""
     holder = start(hold, lake, tmp_path, 120.0, 1.5)

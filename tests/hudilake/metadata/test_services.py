@@ -178,6 +178,7 @@ def test_cleaning_keeps_two_versions(tmp_path: Path) -> None:
     assert not any(said["partitionMetadata"][p]["failedDeleteFiles"] for p in said["partitionMetadata"])
 
 
+@pytest.mark.full
 def test_the_table_stays_bounded(tmp_path: Path) -> None:
     """Files: two slices of every file group. Instants: what archival may keep, and what comes between two compactions.
 

@@ -117,6 +117,7 @@ def test_skipping_loses_no_row(spark: SparkSession, tmp_path: Path, part: str | 
     assert _spared(spark, table.path, [*some, *keys]) > 0
 
 
+@pytest.mark.full
 def test_random_predicates(spark: SparkSession, tmp_path: Path) -> None:
     """Random rows, random predicates: the same rows with and without skipping."""
     spared = 0

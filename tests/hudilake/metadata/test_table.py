@@ -85,7 +85,7 @@ def _fresh_reader(table: IndexedTable) -> MetadataReader:
     return MetadataReader.open(table.storage, opened.config.metadata_partitions, opened.timeline)
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("part", ["day", None])
 @pytest.mark.parametrize("seed", range(3))
 def test_truth_after_every_action(tmp_path: Path, part: str | None, seed: int) -> None:
@@ -314,6 +314,7 @@ def test_no_calls_for_an_empty_action(tmp_path: Path) -> None:
     assert table.storage.calls == []
 
 
+@pytest.mark.full
 def test_calls_do_not_grow(tmp_path: Path) -> None:
     """Opening, and a commit, cost as many storage calls after sixty commits as after ten."""
     config = MetadataConfig(compact_after=5, compact_at_most=5, archive_after=30, archive_keep=10)

@@ -44,7 +44,7 @@ def judge_steps(history: History) -> None:
         judge(history.lake)
 
 
-@pytest.mark.first(2)
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(scaled(40, least=4, divisor=10)))
 def test_every_reader_after_every_step(tmp_path: Path, seed: int) -> None:
     history = History(tmp_path, seed)

@@ -53,6 +53,7 @@ def damages(data: bytes, chance: random.Random) -> Iterator[tuple[str, bytes | N
         yield "a bit", data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("share", first(1, range(SHARES)))
 def test_no_damage_to_the_metadata_table_changes_the_rows(original: Path, tmp_path: Path, share: int) -> None:
     path = tmp_path / "t"

@@ -84,6 +84,7 @@ def own(kind: pa.DataType, value: Any) -> Any:  # noqa: ANN401 - any value of VA
     return value.encode() if pa.types.is_string(kind) else value
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", VALUES, ids=str)
 def test_every_comparison_is_exact(kind: pa.DataType) -> None:
     rng, values = random.Random(str(kind)), VALUES[kind]

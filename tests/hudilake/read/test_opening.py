@@ -175,6 +175,7 @@ DOORS: tuple[Callable[[Path], object], ...] = (
 )
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", TABLES)
 def test_rows_are_right_or_the_property_is_named(tmp_path: Path, kind: str) -> None:
     make, column = TABLES[kind]
@@ -228,6 +229,7 @@ OTHERWISE: Mapping[str, Callable[[str, str], str]] = {
 }
 
 
+@pytest.mark.first(9)
 @pytest.mark.parametrize("kind", ["ours", "hudi"])
 @pytest.mark.parametrize("otherwise", OTHERWISE.values(), ids=OTHERWISE)
 def test_an_instant_that_is_not_understood_is_named_and_nothing_is_changed(

@@ -93,6 +93,7 @@ def predicates() -> st.SearchStrategy[Filter]:
     )
 
 
+@pytest.mark.full
 @settings(max_examples=scaled(150), deadline=None)
 @given(seed=st.sampled_from(SEEDS), part=predicates())
 def test_a_pruned_read_is_an_unpruned_one(lakes: Lakes, seed: int, part: Filter) -> None:

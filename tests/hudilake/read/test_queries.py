@@ -72,7 +72,7 @@ def test_read_optimized_is_the_state_of_the_last_compaction(tmp_path: Path) -> N
     assert reader.plan().files == 8
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_window_of_commits(tmp_path: Path, seed: int) -> None:
     """After ``begin``, up to ``end``: the rows that those commits left, as they were at ``end``."""

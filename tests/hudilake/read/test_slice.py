@@ -288,6 +288,7 @@ def test_a_file_cut_anywhere_never_gives_a_wrong_row(tmp_path: Path) -> None:
     assert set(seen) == {0, 1, 2}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("compacted", [False, True])
 def test_a_flipped_bit_is_an_error_that_names_the_place_or_changes_nothing(tmp_path: Path, compacted: bool) -> None:
     """Case 9, in the log block's or the base file's Parquet. Some bytes are read by nobody."""

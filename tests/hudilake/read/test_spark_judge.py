@@ -58,6 +58,7 @@ def test_incremental(lake: Path, hudi_spark: HudiSpark) -> None:
     assert len(seen) > 8
 
 
+@pytest.mark.full
 def test_time_travel_and_read_optimized(lake: Path, hudi_spark: HudiSpark) -> None:
     for done in TableReader.open(str(lake)).table.timeline.completed():
         for moment in (done.requested_time, done.completion_time or ""):
@@ -82,6 +83,7 @@ KEYS: dict[str, tuple[list[pa.DataType], list[list[Any]]]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", first(2, KEYS))
 def test_every_key_that_hudi_wrote_is_found_by_its_bucket(hudi_spark: HudiSpark, tmp_path: Path, kind: str) -> None:
     types, keys = KEYS[kind]

@@ -88,12 +88,14 @@ def race_to_create(storage: Storage, path: str, contents: list[bytes]) -> list[b
     return winners
 
 
+@pytest.mark.first(2)
 def test_eight_threads_race_and_one_wins(storage: Storage) -> None:
     for turn in range(1 if isinstance(storage, HdfsStorage) else 20):
         winners = race_to_create(storage, f"race/{turn}", [f"writer {i}".encode() for i in range(8)])
         assert [storage.read(f"race/{turn}")] == winners
 
 
+@pytest.mark.first(3)
 def test_eight_threads_race_with_equal_bytes_and_one_wins(storage: Storage) -> None:
     for turn in range(20):
         assert race_to_create(storage, f"race/{turn}", [b""] * 8) == [b""]
@@ -366,6 +368,7 @@ def whole_and_torn_after_kill(storage: Storage, program: str, seed: int) -> tupl
     return len(whole), len(contents) - len(whole)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("storage", ["local", "s3", pytest.param("hdfs", marks=pytest.mark.hdfs)], indirect=True)
 def test_killed_writer_leaves_only_whole_files(storage: Storage) -> None:
     for seed in range(2 if isinstance(storage, HdfsStorage) else 5):

@@ -37,6 +37,7 @@ def both_ways(cutter: AnswerCutter, cluster: HdfsCluster, root: str) -> tuple[St
     return open_storage(f"hdfs://{cutter.authority}/{root}"), open_storage(f"{cluster.uri}/{root}")
 
 
+@pytest.mark.first(3)
 @pytest.mark.hdfs
 @pytest.mark.parametrize("method", [b"rename2", b"create", b"complete", b"addBlock"])
 def test_create_succeeds_once_although_an_answer_is_lost(

@@ -66,6 +66,7 @@ def visible(root: Path) -> dict[str, bytes]:
     return {info.path: storage.read(info.path) for info in storage.walk("")}
 
 
+@pytest.mark.full
 def test_create_that_dies_at_any_call_leaves_the_file_whole_or_absent(tmp_path: Path) -> None:
     seen = []
     for point in range(100):
@@ -172,6 +173,7 @@ def test_directory_deleted_behind_our_back_is_made_again(tmp_path: Path) -> None
     assert visible(tmp_path / "root") == {"a/b/two": b"2"}
 
 
+@pytest.mark.full
 def test_writes_go_through_while_others_delete_the_directory(tmp_path: Path) -> None:
     storage, stop = LocalStorage(tmp_path), threading.Event()
 

@@ -140,16 +140,19 @@ def failing_points(base: Path, batch: Callable[[HudiTable, list[Change]], None],
     return failures
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("order", "torn"), [(right_order, False), (right_order, True), (listed_order, True)])
 def test_death_at_every_call(tmp_path: Path, order: Callable[[HudiTable, list[Change]], None], torn: bool) -> None:
     assert failing_points(tmp_path, order, torn) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("wrong", [publish_before_data, data_before_marker])
 def test_control_a_wrong_order_is_found(tmp_path: Path, wrong: Callable[[HudiTable, list[Change]], None]) -> None:
     assert failing_points(tmp_path, wrong, False) != []
 
 
+@pytest.mark.full
 def test_death_at_every_call_of_the_recovery(tmp_path: Path) -> None:
     """The batch dies with all its files written; then the recovery dies at every call; then a second one succeeds."""
     dead_at = number_of_calls(tmp_path / "count", right_order) - 3

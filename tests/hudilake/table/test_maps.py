@@ -113,6 +113,7 @@ def test_ours_and_hudi_rs(tmp_path: Path, kind: TableType) -> None:
         check(tmp_path, {key: one for key, one in (expected | third).items() if key != "k7"})
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 def test_hudi_spark_reads_writes_and_compacts_them(tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark) -> None:

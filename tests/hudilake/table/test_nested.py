@@ -194,7 +194,7 @@ def test_lists_have_three_levels(tmp_path: Path) -> None:
     assert {"tags.list.element", "points.list.element.x", "by_name.key_value.value.days.list.element"} <= paths
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.judge
 @pytest.mark.parametrize("kind", ["merge_on_read", "copy_on_write"])

@@ -54,6 +54,7 @@ def healthy(path: Path, model: Model, hudi_spark: HudiSpark) -> None:
     assert [f for f in fsck(lake.storage_at(path)).findings if f.severity != "info"] == []
 
 
+@pytest.mark.full
 def test_hudis_own_writer_commits_beside_ours(tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark) -> None:
     """Another file group never stands in the way; the same one does, and is named."""
     lake.new_table(tmp_path)
@@ -94,6 +95,7 @@ def test_hudi_rolls_an_announced_instant_back(tmp_path: Path, spark: SparkSessio
     healthy(tmp_path, model, hudi_spark)
 
 
+@pytest.mark.full
 def test_commits_that_end_out_of_turn(tmp_path: Path, hudi_spark: HudiSpark) -> None:
     """The ranges of their partition hold the rows of both, and incremental reads go by completion."""
     indexed = MetadataConfig()

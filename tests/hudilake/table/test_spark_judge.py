@@ -119,6 +119,7 @@ HISTORY = [
 ]
 
 
+@pytest.mark.full
 def test_snapshot_time_travel_and_increments(tmp_path: Path, hudi_spark: HudiSpark) -> None:
     table, uri = new_table(tmp_path), str(tmp_path)
     assert hudi_spark.snapshot(uri) == []
@@ -194,6 +195,7 @@ def _keyed(schema: pa.Schema) -> pa.Schema:
 # -- writing
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("listed", [False, True])
 def test_hudi_rolls_our_dead_writer_back_and_writes_by_our_buckets(
     tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark, listed: bool

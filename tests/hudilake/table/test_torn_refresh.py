@@ -169,6 +169,7 @@ CASES = [
 ]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("indexed", "others", "mine"), covered(CASES, 1))
 def test_whatever_call_fails_the_next_look_shows_the_table_as_it_is(
     tmp_path: Path, indexed: bool, others: str, mine: str

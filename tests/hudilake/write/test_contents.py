@@ -69,6 +69,7 @@ class Written:
         return {stat.file_name: stat.contents for body in bodies for stat in body.stats}
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_wrong_in_an_old_file_is_found_in_the_next_one(tmp_path: Path, kind: str) -> None:
     sound, faulty = Written(tmp_path / "sound", kind), Written(tmp_path / "faulty", kind)

@@ -49,6 +49,7 @@ def agree(path: Path, model: Model, judge: HudiSpark) -> None:
     assert [finding for finding in fsck(storage_at(path)).findings if finding.severity == "error"] == []
 
 
+@pytest.mark.full
 def test_both_judges_read_and_hudi_goes_on_writing(tmp_path: Path, spark: SparkSession, hudi_spark: HudiSpark) -> None:
     table = new_table(tmp_path, MetadataConfig(), table_type="copy_on_write")
     model, states, instants = Model(), list[list[Row]](), list[str]()

@@ -59,6 +59,7 @@ def shown(catalog: Catalog) -> Shown:
     return {e.table.name: (e.table.parameters.get("other"), tuple(e.partitions.names())) for e in entries}
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("step", STEPS)
 def test_whatever_a_call_answers_names_lead_to_whole_tables(step: str, tmp_path: Path) -> None:
     call, allowed = STEPS[step]

@@ -69,6 +69,7 @@ def queries(table: IndexedTable) -> list[Query]:
     return [Snapshot(), Snapshot(times[2]), ReadOptimized(), Incremental(times[1]), Incremental("", times[4])]
 
 
+@pytest.mark.full
 def test_plans_are_the_same_with_the_service(tmp_path: Path, address: str) -> None:
     table = table_in(tmp_path)
     storage = str(tmp_path / "t")
@@ -93,7 +94,7 @@ def test_a_plan_of_the_service_asks_storage_for_nothing(tmp_path: Path, address:
     assert len(alone.calls) > 10
 
 
-@pytest.mark.first(5)
+@pytest.mark.first(3)
 @pytest.mark.parametrize("kind", sorted(path.name.removesuffix(".tar.gz") for path in (GOLDEN / "kinds").glob("*.gz")))
 def test_tables_of_hudi_of_every_kind(tmp_path: Path, address: str, kind: str) -> None:
     """The same plans and rows of the tables that Hudi Spark wrote."""

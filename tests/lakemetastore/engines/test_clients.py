@@ -30,6 +30,7 @@ def service(place: Path) -> Iterator[Service]:
         yield service
 
 
+@pytest.mark.full
 def test_pymetastore_sees_the_lakes_tables(service: Service, place: Path) -> None:
     with HMS.create(HOST, service.ports.thrift) as hms:
         assert hms.list_databases() == ["default", "shop"]

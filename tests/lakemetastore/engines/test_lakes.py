@@ -6,11 +6,14 @@ import json
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from tests.lakemetastore.engines.shop_lake import ShopLake
 from tests.lakemetastore.service.served import client, served
 from tests.lakemetastore.service.test_supervisor import until
 
 
+@pytest.mark.full
 def test_the_tables_of_a_lake_are_registered_and_an_instant_is_taken_in_when_it_is_told(tmp_path: Path) -> None:
     lake = ShopLake(tmp_path).fill()
     more = {"lakes": [{"settings": str(lake.conf)}], "reconcile_seconds": 3600}

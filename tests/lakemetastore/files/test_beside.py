@@ -16,11 +16,13 @@ RECORDED = recorded()
 LIVE = range(1000, 1000 + scaled(10, least=1, divisor=10))
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("seed", list(RECORDED)[: scaled(len(RECORDED))])
 def test_after_each_statement_files_and_locations_are_those_of_a_real_metastore(seed: int, tmp_path: Path) -> None:
     assert compared(RECORDED[seed], tmp_path, seed, COUNT).difference is None
 
 
+@pytest.mark.full
 def test_a_file_or_location_that_differs_is_seen(tmp_path: Path) -> None:
     """The control."""
     seed, wanted = next(iter(RECORDED.items()))

@@ -132,12 +132,13 @@ def _first_harm(seed: int, place: Path) -> str | None:
     return None
 
 
-@pytest.mark.first(4)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", range(scaled(200, divisor=20)))
 def test_no_statement_takes_files_that_somebody_else_has(seed: int, tmp_path: Path) -> None:
     assert _first_harm(seed, tmp_path) is None
 
 
+@pytest.mark.full
 def test_the_search_finds_harm_where_nobody_asks_who_else_has_a_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

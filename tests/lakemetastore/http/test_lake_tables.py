@@ -153,6 +153,7 @@ def test_a_table_that_is_made_anew_is_read_anew(table: IndexedTable, address: st
     assert pages(address, paths.PARTITIONS, "partitions", location=location) == [""]
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize(
     ("location", "what"),
     [
@@ -214,6 +215,7 @@ def test_a_store_that_hangs_holds_one_table_alone(
             assert view.known.instants
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     "condition",
     [

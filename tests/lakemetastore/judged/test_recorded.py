@@ -19,6 +19,7 @@ from tests.paths import ROOT
 CASES = [(release, script) for release in ("3.1.3", "4.0.1") for script in scripts_of(release)]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("release", "script"), CASES)
 def test_our_answers_are_those_of_a_real_metastore(release: str, script: str, tmp_path: Path) -> None:
     with our_server(tmp_path) as ours:
@@ -31,6 +32,7 @@ def test_recorded_calls_are_those_of_the_script(release: str, script: str) -> No
     assert [one.made for one in read(path_of(release, script))] == calls_of(script, SEED)
 
 
+@pytest.mark.full
 def test_every_allowed_difference_occurs_and_is_documented(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "metastore-differences.md").read_text()
     assert [rule.name for rule in ALLOWED if f"**{rule.name}**" not in page] == []

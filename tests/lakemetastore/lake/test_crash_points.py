@@ -117,6 +117,7 @@ def _wrong(world: World, root: Storage, work: str) -> list[str]:
 _NAMES = sorted(f"{name}{suffix}" for name in "ab" for suffix in ("", "_ro", "_rt"))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("work", _WORKS)
 def test_whatever_call_fails_the_next_process_completes_the_work(work: str, tmp_path: Path) -> None:
     world = World(tmp_path)

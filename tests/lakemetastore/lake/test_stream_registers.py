@@ -79,6 +79,7 @@ def _attached(table: ClusteredLake, registrar: Registrar) -> None:
         opened.registrar = registrar
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("server", _SERVERS)
 def test_the_stream_goes_on_without_the_metastore(server: str, tmp_path: Path) -> None:
     table = ClusteredLake(tmp_path, "mor_record_index", "inline")

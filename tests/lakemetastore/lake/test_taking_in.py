@@ -62,6 +62,7 @@ class Follower:
         return sum(isinstance(entry, FullState) for entry in self.entries)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", drawn("mor_record_index"))
 def test_clusterings_and_compactions_are_taken_in(kind: str, tmp_path: Path) -> None:
     table = ClusteredLake(tmp_path, kind, "inline", retention=3)
@@ -143,6 +144,7 @@ class History:
         self.random.choices(list(weights), list(weights.values()))[0]()
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", range(scaled(40, least=2, divisor=20)))
 def test_a_random_history_is_taken_in(seed: int, tmp_path: Path) -> None:
     history = History(tmp_path / "t", seed)
@@ -170,6 +172,7 @@ def test_a_table_made_anew_at_the_place_is_read_anew(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "t")
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("kind", sorted(path.name.removesuffix(".tar.gz") for path in (GOLDEN / "kinds").glob("*.gz")))
 def test_tables_that_hudi_wrote_are_taken_in(kind: str, tmp_path: Path) -> None:
     place = extracted(kind, tmp_path)

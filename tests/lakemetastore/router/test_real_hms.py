@@ -105,6 +105,7 @@ def partition(both: Both, value: str) -> Partition:
     return Partition([value], "seen_old", "t", 0, 0, storage(place), {})
 
 
+@pytest.mark.full
 def test_listings_have_both_and_writes_reach_the_right_one(both: Both) -> None:
     with database(both, "seen_old") as client, database(both, "ods_new"):
         client.create_table(external(both, "t"))
@@ -125,6 +126,7 @@ def test_listings_have_both_and_writes_reach_the_right_one(both: Both) -> None:
             client.alter_table("seen_old", "t", table("ods_new", "t", "file:/lake/t"))
 
 
+@pytest.mark.full
 def test_calls_of_hive_4_are_answered_by_a_metastore_of_hive_3(both: Both) -> None:
     with database(both, "seen_old") as client:
         assert client.get_database_req(GetDatabaseRequest(name="seen_old")).name == "seen_old"
@@ -171,6 +173,7 @@ def test_calls_of_hive_4_are_answered_by_a_metastore_of_hive_3(both: Both) -> No
         assert "seen_old" not in client.get_all_databases()
 
 
+@pytest.mark.full
 def test_answers_of_the_real_metastore_pass_byte_for_byte(both: Both) -> None:
     with hive_client(both.real.host, both.real.port) as direct:
         location = f"file:{both.real.warehouse}/same.db"
@@ -205,6 +208,7 @@ def test_the_default_databases_do_not_clash_once_one_has_another_name(both: Both
         assert client.get_all_tables("lake_default") == []
 
 
+@pytest.mark.full
 def test_releases_3_and_4_are_one_catalog(
     hms: EmbeddedHiveMetastore,  # noqa: F811 - the fixture
     hms4: EmbeddedHiveMetastore,  # noqa: F811 - the fixture

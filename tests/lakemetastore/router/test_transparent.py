@@ -21,6 +21,7 @@ SCRIPTS = {*scripts_of("3.1.3"), *scripts_of("4.0.1")}
 LONG = {"filters"}
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("script", usually(sorted(SCRIPTS - LONG), sorted(SCRIPTS)))
 def test_a_script_has_the_same_outcomes(script: str, tmp_path: Path) -> None:
     calls = calls_of(script, SEED)

@@ -136,6 +136,7 @@ def test_bytes_that_are_no_struct_are_told(data: bytes) -> None:
         Walk().take(data)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(scaled(20, least=2)))
 def test_damaged_bytes_end_the_walk_or_want_more_bytes(seed: int) -> None:
     chance = random.Random(seed)

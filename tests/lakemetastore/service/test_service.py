@@ -105,6 +105,7 @@ def is_new(service: Service, name: str, pid: int) -> bool:
     return service.processes.pids[name] not in (None, pid)
 
 
+@pytest.mark.full
 def test_the_command_drains_and_ends_on_sigterm(tmp_path: Path) -> None:
     conf = tmp_path / "metastore.yaml"
     conf.write_text(json.dumps(settings_in(tmp_path).model_dump(mode="json")))

@@ -80,13 +80,13 @@ TAKEN = (
 ELSEWHERE = ["statements", "a batch, compaction and clean", "restore"][: 3 if is_nightly() else 1]
 
 
-@pytest.mark.first(4)
+@pytest.mark.full
 @pytest.mark.parametrize("work", first(len(TAKEN), sorted(WORKS, key=lambda work: work not in TAKEN)))
 def test_work_on_tables(tmp_path: Path, work: str) -> None:
     assert Trial(WORKS[work], local_places(tmp_path)).failures(_HERE) == []
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("into_nothing", [True, False], ids=["into nothing", "into tables"])
 def test_a_replay_of_dumps(tmp_path: Path, into_nothing: bool) -> None:
     work = DumpReplay(tmp_path / "dumps", into_nothing)

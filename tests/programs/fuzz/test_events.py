@@ -24,7 +24,7 @@ def test_a_short_campaign() -> None:
     assert outcome.done >= count * len(events.TARGETS)
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("target", events.TARGETS)
 def test_extreme_values(target: str) -> None:
     """20 MB in a value, a million brackets, 100,000 levels and members, numbers of 20 million digits."""

@@ -40,6 +40,7 @@ def ended(broker: Broker, place: Path, seed: int, seconds: float) -> Iterator[En
             yield Ended(story, StreamLake(story.settings), replica)
 
 
+@pytest.mark.full
 def test_random_transactions_through_kafka_are_what_the_source_was(kafka_broker: Broker, tmp_path: Path) -> None:
     with ended(kafka_broker, tmp_path, 1, 20.0) as one:
         cuts = one.named()

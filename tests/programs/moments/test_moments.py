@@ -65,6 +65,7 @@ def check(compared: Compared, moments: int) -> None:
     assert {name for name, _ in compared.refused} <= {"late"}, compared.refused
 
 
+@pytest.mark.full
 @pytest.mark.database
 def test_random_transactions_are_what_the_source_was(short: Ended) -> None:
     cuts = short.named()
@@ -77,6 +78,7 @@ def test_random_transactions_are_what_the_source_was(short: Ended) -> None:
     assert before.wrong
 
 
+@pytest.mark.full
 @pytest.mark.database
 def test_snapshots_under_load_are_the_lake_at_their_places_or_are_refused(short: Ended) -> None:
     """Most of them lie inside a batch; of a table that the batch did not touch the state is known all the same."""

@@ -14,6 +14,7 @@ from tests.programs.proofs.fixtures import Fixtures, bloom_differs, judge, posit
 from tests.programs.proofs.part import Outcome, Task
 
 
+@pytest.mark.full
 def test_files_of_hudi_are_as_expected_or_refused_by_a_rule(tmp_path: Path) -> None:
     verdicts = list(Fixtures().run(Task(tmp_path)))
     assert Counter(verdict.outcome for verdict in verdicts) == {Outcome.EQUAL: 8, Outcome.REFUSED: 3}

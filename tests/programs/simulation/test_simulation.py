@@ -21,6 +21,7 @@ from tests.programs.simulation.simulation import Simulation, play, simulated_clo
 from tests.programs.simulation.steps import Happening, Step, history, shrunk
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", range(scaled(10, least=2)))
 def test_a_history_ends_right(seed: int) -> None:
     assert play(history(seed)) == ""

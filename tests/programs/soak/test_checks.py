@@ -84,13 +84,14 @@ def lake(world: World, tmp_path: Path) -> Path:
 TABLES = ("accounts", "events", "visits")
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("name", TABLES)
 def test_a_sound_table_passes(world: World, lake: Path, name: str) -> None:
     world.check(name, lake)
     assert TableChecks(name, lake / "live" / name, 200).services()["compactions"] > 2
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", TABLES)
 def test_another_cell_is_noticed(world: World, lake: Path, name: str) -> None:
     for seed in range(5):

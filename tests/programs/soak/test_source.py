@@ -8,6 +8,8 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
+import pytest
+
 from binlake.decode.schemas.schema_change import schema_changes
 from demo.messages import Message
 from tests.programs.soak.source import ADDED_COLUMNS, LATE_S, ROWS, SoakSource
@@ -36,6 +38,7 @@ def place(event: dict[str, Any]) -> tuple[int, int]:
     return int(event["source"]["file"].split(".")[1]), int(event["source"]["pos"])
 
 
+@pytest.mark.full
 def test_everything_happens() -> None:
     source, messages = lived(5, _TRANSACTIONS)
     told = events(messages)

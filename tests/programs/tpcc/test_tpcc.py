@@ -56,6 +56,7 @@ def cuts(recording: TpccRecording, reader: CutReader) -> list[Cut]:
     return reader.cuts(recording.snapshot())
 
 
+@pytest.mark.full
 def test_the_conditions_hold_in_every_cut(reader: CutReader, cuts: list[Cut]) -> None:
     assert len(cuts) >= 5
     assert [broken(reader.rows(cut)) for cut in cuts] == [{}] * len(cuts)
@@ -73,6 +74,7 @@ def test_a_state_between_the_commits_of_two_tables_breaks_them(reader: CutReader
         assert any(condition in broken(reader.rows(cut)) for cut in between), table
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_planted_cell_breaks_a_condition(reader: CutReader, cuts: list[Cut], condition: str) -> None:
     """The control: one value of one row is another."""

@@ -132,7 +132,7 @@ class _Appended:
         return [f"{rows} for {wanted}" for rows in shown(Path(place.uri) / "shop" / "logs") if rows != wanted]
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "by_tasks"), [(k, t) for k, t in product(KINDS, (True, False)) if is_nightly() or t == (k == KINDS[0])]
 )

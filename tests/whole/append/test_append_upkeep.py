@@ -37,6 +37,7 @@ def rows(count: int) -> list[list[tuple[int, str]]]:
     return [[(n, "eu") for n in range(count)]] * 2
 
 
+@pytest.mark.first(1)
 @KINDS
 def test_the_past_is_read_and_restored_and_delivered_again(tmp_path: Path, kind: str) -> None:
     log, place = fed(tmp_path, 4, type=kind), tmp_path / "shop" / "logs"

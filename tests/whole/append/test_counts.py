@@ -54,6 +54,7 @@ def answer(reader: TableReader, sql: str) -> tuple[list[tuple[object, ...]], int
     return rows if "ORDER" in sql else sorted(rows), len(query.plan.slices)
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("sql", QUERIES)
 def test_queries_give_what_reading_gives(lake: Path, sql: str) -> None:
     rows, read = answer(TableReader.open(str(lake)), sql)

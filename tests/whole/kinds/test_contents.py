@@ -26,7 +26,7 @@ def contents(path: Path) -> ContentsReport:
     return check_contents(Evidence.gather(LocalStorage(path, fsync=False)))
 
 
-@pytest.mark.first(5)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("type_", "index", "operation"), covered(CELLS, 1))
 def test_a_fault_in_any_file_is_found(tmp_path: Path, type_: TableType, index: KnownIndex, operation: str) -> None:
     cell, place = Cell(Kind(type_, index), operation), Place(str(tmp_path / "lake"))

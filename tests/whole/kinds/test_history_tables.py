@@ -232,6 +232,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("command", ANSWERED)
 def test_it_is_done_and_the_stream_goes_on(tmp_path: Path, command: str) -> None:
     bank = bank_of(tmp_path)
@@ -245,6 +246,7 @@ def test_it_is_done_and_the_stream_goes_on(tmp_path: Path, command: str) -> None
     assert [one.what for one in found if one.severity is Severity.ERROR] == []
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("command", REFUSED)
 def test_it_is_refused_with_the_reason(tmp_path: Path, command: str) -> None:
     bank = bank_of(tmp_path)
@@ -274,6 +276,7 @@ def stored_changes(bank: Bank) -> list[tuple[Any, ...]]:
     return sorted((row["id"], number_of(row["valid_from"]) or 0, row["change_type"], row["balance"]) for row in rows)
 
 
+@pytest.mark.full
 def test_a_table_of_changes_answers_too(tmp_path: Path) -> None:
     bank = bank_of(tmp_path, "changes")
     assert stored_changes(bank) == told_changes(bank)
@@ -293,6 +296,7 @@ def test_a_table_of_changes_answers_too(tmp_path: Path) -> None:
     assert scan(open_storage(str(table_of(bank))), Quarry(frozenset(["1", "id:1"]), frozenset([b"owner-1"]))).is_clean
 
 
+@pytest.mark.full
 def test_a_bitemporal_table_answers_too(tmp_path: Path) -> None:
     bank = bank_of(tmp_path, "bitemporal")
 

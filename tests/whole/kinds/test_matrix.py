@@ -28,6 +28,7 @@ def trouble(cell: Cell, place: Place) -> list[str]:
     return [*work.trouble(place), *work.go_on(place)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("type_", "index", "operation"), covered(CELLS, 1))
 def test_operations_know_kinds(tmp_path: Path, type_: TableType, index: KnownIndex, operation: str) -> None:
     assert trouble(Cell(Kind(type_, index), operation), Place(str(tmp_path / "lake"))) == []

@@ -28,6 +28,7 @@ def stated(kind: Kind, operation: TableOperation) -> KindRefusal | None:
     return TableKind(kind.type, kind.index).refusal(operation)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("kind", "operation"), ASKED[::_STEP], ids=str)
 def test_refused_or_done(tmp_path: Path, kind: Kind, operation: TableOperation) -> None:
     bank, why = works.bank_of(tmp_path, kind.rules), stated(kind, operation)
@@ -40,6 +41,7 @@ def test_refused_or_done(tmp_path: Path, kind: Kind, operation: TableOperation) 
     assert works.wrong(bank) == []
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("kind", "operation"), FED[::_STEP], ids=str)
 def test_every_kind_has_it(tmp_path: Path, kind: Kind, operation: str) -> None:
     bank = works.bank_of(tmp_path, kind.rules)
@@ -47,6 +49,7 @@ def test_every_kind_has_it(tmp_path: Path, kind: Kind, operation: str) -> None:
     assert works.wrong(bank) == []
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize(("kind", "operation"), TOLD[::_STEP], ids=str)
 def test_statements_leave_indexes_right(tmp_path: Path, kind: Kind, operation: str) -> None:
     assert works.OF_STATEMENTS[operation](*works.followed(tmp_path, kind.rules)) == []

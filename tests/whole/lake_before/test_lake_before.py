@@ -45,6 +45,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return KeptLake(tmp_path, request.param)
 
 
+@pytest.mark.full
 def test_every_key_occurs_and_is_still_known(lake: KeptLake) -> None:
     files = [p.read_bytes() for p in lake.place.rglob("*") if p.is_file()]
     code = "".join(p.read_text() for p in (ROOT / "pipeline").rglob("*.py"))
@@ -53,6 +54,7 @@ def test_every_key_occurs_and_is_still_known(lake: KeptLake) -> None:
         assert f'"binlake.{key}"' in code, key
 
 
+@pytest.mark.full
 def test_every_table_is_what_it_was(lake: KeptLake) -> None:
     before = lake.record("rows")["before"]
     assert {name: rows_of(path) for name, path in tables(lake.place).items()} == before
@@ -77,6 +79,7 @@ def test_todays_code_writes_the_same_rows(tmp_path: Path) -> None:
         assert [name for name in today if "_quarantine" not in name and today[name] != before[name]] == []
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", LAKES)
 def test_the_ledger_is_read_and_written_as_before(lake: KeptLake, name: str) -> None:
     state = open_storage(str(lake.place / LAKES[name] / ".binlake" / name))
@@ -88,6 +91,7 @@ def test_the_ledger_is_read_and_written_as_before(lake: KeptLake, name: str) -> 
     assert json.loads(state.read(LEDGER)) == then
 
 
+@pytest.mark.first(1)
 def test_the_tables_remember_what_the_story_needs(lake: KeptLake) -> None:
     """Deletes that are owed, TRUNCATEs, DDL that was carried out, definitions of tables, sealed records."""
     assert len(json.loads(lake.table("lake/shop/visits").extra_metadata("binlake.keyless") or "{}")["debts"]) == 2
@@ -100,6 +104,7 @@ def test_the_tables_remember_what_the_story_needs(lake: KeptLake) -> None:
     assert any(b"binlake-sealed" in path.read_bytes() for path in held)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("lake", first(1, WRITERS), indirect=True)
 @pytest.mark.spark
 @pytest.mark.judge
@@ -133,6 +138,7 @@ def _savepoint_rows(lake: KeptLake) -> list[dict[str, Any]]:
     return list(canonical(read_ourselves(lake.place / "lake/shop/orders", found["instant"])))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", LAKES)
 def test_a_lost_ledger_is_worked_out_as_before(lake: KeptLake, name: str) -> None:
     lake.lose_ledgers()

@@ -161,6 +161,7 @@ def _text(name: bytes) -> str:
     return str(text)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", usually([1], [1, 2, 3]))
 def test_cells_and_wide_rows_equal_the_scan(hbase: LiveHBase, hudi_spark: HudiSpark, tmp_path: Path, seed: int) -> None:
     table, pick = f"live:orders{seed}", random.Random(seed)

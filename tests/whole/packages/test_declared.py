@@ -77,6 +77,7 @@ def _libraries(package: str) -> set[str]:
     return {_LIBRARY.get(module, module).lower().replace("_", "-") for module in others}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("place", PLACES)
 def test_what_is_imported_is_declared_and_nothing_else(place: str) -> None:
     declared = Declared.at(place)

@@ -33,6 +33,7 @@ def _members(file: Path) -> tuple[set[str], set[str]]:
     return names - metadata, {name.partition("/")[2] for name in metadata}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_wheel_has_its_package_whole_and_nothing_else(built: dict[str, Path], package: str) -> None:
     files, metadata = _members(built[package])

@@ -56,7 +56,7 @@ def zeros(compressed: str) -> bytes:
     return frame * (BOMB // (256 * MEGABYTE))
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("compressed", ["gz", "zst"])
 def test_a_compressed_dump_fills_no_memory(tmp_path: Path, compressed: str) -> None:
     file = tmp_path / f"bomb.jsonl.{compressed}"

@@ -149,6 +149,7 @@ DOCUMENTS = {
 }
 
 
+@pytest.mark.first(4)
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_settings_file_runs_nothing_and_fills_no_memory(name: str, secret_file: Path) -> None:
     with quick(), pytest.raises(ConfigError):
@@ -191,6 +192,7 @@ class quick:
         assert time.process_time() - self._began < SECONDS
 
 
+@pytest.mark.first(7)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_is_parsed_in_bounded_time(name: str) -> None:
     with quick():

@@ -96,6 +96,7 @@ def test_no_file_of_the_lake_and_no_line_of_the_log_has_a_secret(here: HostileTo
     assert any(MARK.encode() in p.read_bytes() for p in files if p.is_relative_to(here.lake))
 
 
+@pytest.mark.full
 def test_no_command_prints_a_secret(here: HostileTopic) -> None:
     commands = [
         ("check", "CONF", "--show", "--kafka-timeout-s", "0.1"),

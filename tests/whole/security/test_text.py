@@ -59,6 +59,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: " ".join(c[:2]))
 def test_commands_print_hostile_names_as_escapes(lake: HostileTopic, command: tuple[str, ...]) -> None:
     done = lake.run(*command)

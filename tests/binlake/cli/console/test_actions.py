@@ -109,6 +109,7 @@ def test_a_wrong_token_a_form_without_its_key_and_another_site_do_nothing(lake: 
     assert "SameSite=strict" in cookie
 
 
+@pytest.mark.full
 def test_an_action_runs_as_it_was_shown_and_is_kept(lake: FedLake) -> None:
     acting = Acting(lake)
     assert acting.post("/sign-in", token=TOKEN) == 303
@@ -125,6 +126,7 @@ def test_an_action_runs_as_it_was_shown_and_is_kept(lake: FedLake) -> None:
     assert acting.post("/action", **TABLE, action="resume", key=key) == 403
 
 
+@pytest.mark.full
 def test_a_form_is_taken_once(lake: FedLake) -> None:
     acting = Acting(lake)
     own = {"origin": f"http://{HOST}:8765"}
@@ -158,6 +160,7 @@ def test_a_form_that_is_not_sent_whole_is_no_error_of_the_console(lake: FedLake)
     assert sent[0]["status"] == 400
 
 
+@pytest.mark.full
 def test_one_action_of_a_stream_at_a_time(lake: FedLake) -> None:
     log = Acting(lake).log()
     first = log.begin("savepoint", "shop.a", "test")

@@ -73,6 +73,7 @@ def test_the_batch_in_hand_is_named_with_stage_table_and_seconds(
     assert "batch 41" not in seen.page("/")
 
 
+@pytest.mark.full
 def test_a_compaction_that_hangs_is_named(lake: FedLake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("binlake.cli.console.lake_page.HANGS_MS", 0)
     seen = Watched.of(lake.conf)

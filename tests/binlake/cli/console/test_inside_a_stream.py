@@ -17,6 +17,7 @@ from hudilake.errors import ConfigError
 from tests.binlake.cli.fed_lake import FedLake
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("wanted", [True, False])
 def test_a_stream_serves_the_console_if_it_is_asked_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, wanted: bool

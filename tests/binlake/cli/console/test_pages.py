@@ -159,6 +159,7 @@ def test_stages_are_those_of_the_last_batches_in_their_order_and_of_one_scale() 
     assert [one["batch"] for one in monitor.batches()] == list(range(140, 200))
 
 
+@pytest.mark.full
 def test_a_query_gives_rows_and_what_each_step_of_its_plan_left(lake: FedLake, seen: Watched) -> None:
     page = seen.page("/query", sql="select id, owner from shop.a where id = 5", run="1")
     assert ["5", "o5"] in rows_of(page)
@@ -180,6 +181,7 @@ def test_a_query_gives_rows_and_what_each_step_of_its_plan_left(lake: FedLake, s
     assert "null" in words_of(seen.page("/query", sql="select null as n from shop.a limit 1", run="1"))
 
 
+@pytest.mark.full
 def test_time_travel_and_the_difference_keep_each_other(lake: FedLake, seen: Watched) -> None:
     first, second = lake.commits("a")[-2:]  # older ones were cleaned
     sql = "select id from shop.a"
@@ -251,6 +253,7 @@ def test_a_query_that_writes_is_wrong_or_reads_files_is_refused_with_words(seen:
         assert "root:" not in page
 
 
+@pytest.mark.full
 def test_a_query_ends_after_enough_rows_or_time(lake: FedLake) -> None:
     many = "select range from range(100000)"
     bounded = run_query(str(lake.conf), f"select a.id, r.range from shop.a a, ({many}) r", "")
@@ -260,6 +263,7 @@ def test_a_query_ends_after_enough_rows_or_time(lake: FedLake) -> None:
     assert (late.rows, late.ended) == ([], "the query was ended after 0 s")
 
 
+@pytest.mark.full
 def test_wide_and_long_answers_are_bounded_and_lose_no_column(lake: FedLake) -> None:
     wide = ", ".join(f"{n} as c{n}" for n in range(500))
     bounded = run_query(str(lake.conf), f"select {wide} from shop.a, range(200)", "")
@@ -338,6 +342,7 @@ def test_a_page_of_another_site_can_ask_for_nothing(seen: Watched) -> None:
         assert answer.status_code == status
 
 
+@pytest.mark.full
 def test_hostile_names_and_values_are_text_on_every_page(tmp_path: Path) -> None:
     topic = HostileTopic(tmp_path)
     topic.put("shop", HTML, {"id": 1, "v": HTML})

@@ -100,6 +100,7 @@ def test_a_hostile_name_is_text_without_markup_or_escapes(tmp_path: Path) -> Non
     driven(Watched.of(topic.conf).watch, steps)
 
 
+@pytest.mark.full
 def test_a_thousand_tables_are_drawn_once_and_a_further_look_draws_what_changed(
     watch: StreamWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_the_most_partitions() -> None:
         parse_partitioning(f"{SUBS} 410 ({RANGES})")
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "statement",
     [

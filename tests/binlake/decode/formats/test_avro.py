@@ -48,7 +48,7 @@ def same(ours: DecodedRecords, theirs: DecodedRecords) -> None:
     assert reasons(ours) == reasons(theirs)
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("known", [False, True], ids=["schemas of the messages", "DDL known"])
 @pytest.mark.parametrize("database", ["shop", "bank"])
 def test_avro_gives_what_json_gives(registry: Registry, database: str, known: bool) -> None:

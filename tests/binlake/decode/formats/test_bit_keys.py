@@ -103,6 +103,7 @@ def table_of(found: DecodedRecords) -> set[Row]:
     return {value for _, value in newest.values() if value is not None}  # type: ignore[misc]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("form", ["schemas", "no schemas", "avro"])
 def test_a_row_is_one_row_whoever_brought_it(form: str, registry: Registry) -> None:
     writer = Writer()

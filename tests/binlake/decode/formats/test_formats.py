@@ -48,6 +48,7 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     time.tzset()
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("database", "size", "declared"), WAYS)
 def test_canal_equals_the_source(database: str, size: int, declared: bool) -> None:
     form = EventFormat.CANAL if declared else EventFormat.AUTO
@@ -59,6 +60,7 @@ def test_canal_equals_the_source(database: str, size: int, declared: bool) -> No
     assert differ.rows == {}
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("database", "size", "declared"), WAYS)
 def test_maxwell_equals_the_source(database: str, size: int, declared: bool) -> None:
     form = EventFormat.MAXWELL if declared else EventFormat.AUTO
@@ -176,6 +178,7 @@ def test_statements_are_controls() -> None:
         assert len([text for text in texts if "DATABASE" not in text]) == 14
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("zone", ["Asia/Shanghai", "America/New_York"], indirect=True)
 @pytest.mark.parametrize("form", ["canal", "maxwell"])
 def test_the_zone_of_the_machine_changes_nothing(form: str, zone: str) -> None:
@@ -207,7 +210,7 @@ def row_counts(*found: DecodedRecords) -> Counter[str]:
     return Counter(b.schema.source.table for d in found for b in d.changes for _ in range(b.rows.num_rows))
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("first", range(6))
 def test_formats_in_one_partition_are_told_apart(first: int) -> None:
     whole, schemas = mixed(first), formats.history("shop", DecodeOptions())
@@ -219,6 +222,7 @@ def test_formats_in_one_partition_are_told_apart(first: int) -> None:
     assert len(offsets) + sum(found.filtered.values()) == len(whole)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "form", [EventFormat.DEBEZIUM, EventFormat.CANAL, EventFormat.MAXWELL, EventFormat.HBASE_WAL, EventFormat.BIGTABLE]
 )

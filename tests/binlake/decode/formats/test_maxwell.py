@@ -497,6 +497,7 @@ def test_records_that_are_no_ddl_teach_nothing() -> None:
         table_changes(b'{"type":"table-create","database":"db","table":"t","ts":1}', DecodeOptions())
 
 
+@pytest.mark.full
 def test_a_value_of_ten_megabytes_is_read_whole() -> None:
     text = "é" * 5_000_000
     assert cells(decoded([GOOD, message({"id": 2, "name": text}), GOOD]), "name") == ["ok", text, "ok"]

@@ -137,6 +137,7 @@ def test_too_large_is_not_even_looked_at() -> None:
     assert reasons(found) == {1: "too_large"}
 
 
+@pytest.mark.full
 def test_a_value_of_ten_megabytes_is_read_whole() -> None:
     text = "é" * 5_000_000
     found = decoded([GOOD, envelope({"id": 2, "name": text}), GOOD], SCHEMA)

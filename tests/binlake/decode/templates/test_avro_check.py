@@ -381,6 +381,7 @@ def near(dice: random.Random, byte: int) -> set[int]:
     return {byte ^ 1, byte ^ 2, byte ^ 0x80, 0, 1, 2, 3, 0xFF, dice.randrange(256)} - {byte}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_every_changed_record_is_refused_or_is_a_record(seed: int) -> None:
     """A record that is accepted is written again with the same bytes, unless its form is legal and unusual."""

@@ -273,6 +273,7 @@ def messages(writer: Writer) -> list[bytes]:
     return [writer.message(SCHEMA, one) for one in made]
 
 
+@pytest.mark.full
 def test_every_changed_byte_is_told_alike() -> None:
     writer = Writer()
     for good in messages(writer)[:3]:
@@ -482,6 +483,7 @@ def recorded() -> Iterator[tuple[RawRecords, Writer]]:
                     yield writer.records(next(recordings.cut(part, 1_500))), writer
 
 
+@pytest.mark.full
 def test_most_of_a_recording_is_read_by_compiled_code() -> None:
     rows = read = 0
     for encoded, writer in recorded():

@@ -108,7 +108,7 @@ def mixed(dice: random.Random, n: int) -> bytes | None:
     return dice.choice(kinds if dice.random() < 0.5 else kinds[:6])
 
 
-@pytest.mark.first(2)
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_messages_of_all_kinds(seed: int) -> None:
     dice = random.Random(seed)
@@ -118,6 +118,7 @@ def test_messages_of_all_kinds(seed: int) -> None:
         assert found.by_template > 200, "the way that is compared is taken"
 
 
+@pytest.mark.full
 def test_damaged_messages() -> None:
     dice = random.Random(5)
     good = [
@@ -140,6 +141,7 @@ def test_any_texts(found: list[tuple[str | None, list[str | None]]]) -> None:
     check(values)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("database", ["bank", "shop"])
 def test_recordings(database: str) -> None:
     """Nearly all rows of the recordings are read by templates."""

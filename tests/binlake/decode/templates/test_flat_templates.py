@@ -93,7 +93,7 @@ def mixed(dice: random.Random, n: int) -> bytes | None:
     return dice.choice(kinds if dice.random() < 0.5 else kinds[:2])
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(2))
 def test_messages_of_all_kinds(seed: int) -> None:
     dice = random.Random(seed)

@@ -126,7 +126,7 @@ def mixed(dice: random.Random, n: int) -> bytes | None:
     return dice.choice(kinds if dice.random() < 0.5 else kinds[:5])
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(2))
 def test_messages_of_all_kinds(seed: int) -> None:
     dice = random.Random(seed)
@@ -165,6 +165,7 @@ def test_any_values(found: list[tuple[str, str]]) -> None:
     same(decode(read, SCHEMA, options), by_name(read, SCHEMA, options))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("database", ["bank", "shop"])
 def test_recordings(database: str) -> None:
     """Most rows of the recordings are read by templates."""

@@ -83,6 +83,7 @@ def message(n: int, **more: object) -> bytes:
     return envelope(ROW | {"id": n} | more, pos=100 + n)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("database", "variant"), [("bank", "plain"), ("bank", "schema"), ("shop", "plain")])
 def test_recordings(database: str, variant: str) -> None:
     options = options_of(variant, before_of="all")
@@ -103,7 +104,7 @@ def test_most_of_a_recording_is_read_by_templates() -> None:
     assert min(shares.values()) > 0.95, shares
 
 
-@pytest.mark.first(2)
+@pytest.mark.full
 @pytest.mark.parametrize("column", first(5, [name for name in COLUMNS if name != "id"]))
 def test_every_value_in_every_column(column: str) -> None:
     """Also such as are no JSON, and alone among good ones of both kinds."""
@@ -123,6 +124,7 @@ def test_every_changed_byte_is_told_alike() -> None:
         check([good, *changed, good], before_of="all")
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_mangled_messages_are_told_alike(seed: int) -> None:
     dice = random.Random(seed)

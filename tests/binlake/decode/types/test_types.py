@@ -115,6 +115,7 @@ def test_exact(kind: str, text: str, value: object) -> None:
     assert cells(found, "v") == [None, value, None, value]
 
 
+@pytest.mark.first(66)
 @pytest.mark.parametrize(("kind", "text", "value"), EXACT, ids=lambda x: str(x)[:40])
 def test_one_bad_value_leaves_its_neighbours(kind: str, text: str, value: object) -> None:
     found = of_column(kind, text, '{"no":1}', text)

@@ -44,6 +44,7 @@ def test_columns_that_are_added(here: CellsLake) -> None:
     ]
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     ("columns", "amounts"),
     [
@@ -58,6 +59,7 @@ def test_types_that_are_widened(here: CellsLake, columns: dict[str, str], amount
     assert [str(row["amount"]) for row in shown(here)] == amounts
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(
     "columns",
     [

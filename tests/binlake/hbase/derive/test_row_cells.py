@@ -156,6 +156,7 @@ def test_a_delete_keeps_back_what_comes_later(tmp_path: Path) -> None:
     assert len(RowCells(table, store).of(pa.array(["a"]))) == 0
 
 
+@pytest.mark.full
 def test_large_values(tmp_path: Path) -> None:
     """Values of 450 KB: runs of a bounded size, of which a look-up reads what it returns."""
     table, store = new_cells_table(tmp_path / "table"), CellStore(tmp_path / "store", max_memory_bytes=1 << 20)

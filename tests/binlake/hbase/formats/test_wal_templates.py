@@ -78,6 +78,7 @@ def test_entries_in_the_usual_form_are_read() -> None:
     assert check([*GOOD, *GOOD]).by_template == 2 * len(GOOD)
 
 
+@pytest.mark.full
 def test_entries_that_are_left() -> None:
     note = put(b"region", family=b64(b"METAFAMILY"), qualifier=b64(b"HBASE::FLUSH"))
     bulk = put(b"region", family=b64(b"METAFAMILY"), qualifier=b64(b"HBASE::BULK_LOAD"))
@@ -141,7 +142,7 @@ def test_heads_that_are_no_numbers(sequence: Any) -> None:  # noqa: ANN401 - JSO
     assert check([odd, GOOD[0], odd]).by_template == 1
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("member", ["row", "family", "qualifier", "value"])
 def test_text_that_is_and_is_no_base64(member: str) -> None:
     texts = ["", "=", "A", "AA", "AAA", "AAAA", "AA==", "AB==", "AAA=", "A===", "====", "AA=A", "A=AA", "=AAA", "AAAA="]
@@ -165,6 +166,7 @@ def test_text_that_is_and_is_no_base64(member: str) -> None:
         check([GOOD[0], raw, GOOD[0]])
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_damaged_entries(seed: int) -> None:
     dice = random.Random(seed)

@@ -74,6 +74,7 @@ def query(path: Path, rows: pa.Table) -> str:
 KINDS = (parquet, parquet_glob, csv, csv_gz, csv_glob, feather, arrow_stream, query)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("made", first(4, KINDS), ids=lambda made: made.__name__)
 def test_a_new_column_is_filled_from_any_input(tmp_path: Path, made: Callable[[Path, pa.Table], str]) -> None:
     lake, source = fed(tmp_path), made(tmp_path, scores())
@@ -179,6 +180,7 @@ def test_conditions_repeated_keys_and_missing_keys(tmp_path: Path) -> None:
     assert rows_of(lake, "score") == {0: (0.0,), 2: (6.0,), 3: (None,), 4: (None,)}
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize(
     ("columns", "more", "error", "text"),
     [

@@ -63,6 +63,7 @@ def test_a_stop_finishes_the_portion(tmp_path: Path) -> None:
     assert rows_of(lake, "score") == with_scores()
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("form", ["table", "reader"])
 def test_rows_from_python(tmp_path: Path, form: str) -> None:
     """The content is the identity: the same rows are applied once."""

@@ -278,6 +278,7 @@ ORACLES: dict[pa.DataType, Callable[[str], object]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", first(1, range(4)))
 def test_any_text_is_its_value_or_refused(tmp_path: Path, seed: int) -> None:
     """Python's own numbers and dates are the oracle."""

@@ -128,6 +128,7 @@ def through(settings: Settings, source: str, fate: Fate, patch: pytest.MonkeyPat
         patch.undo()
 
 
+@pytest.mark.full
 def test_a_death_at_any_storage_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next run goes on; every portion is in the table once, and so is every row."""
     lake, source = fed(tmp_path), written(tmp_path / "in.parquet", scores(), row_group_size=4)

@@ -154,6 +154,7 @@ def _as_pymysql(value: object, kind: pa.DataType | str) -> object:
     return value
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", first(1, range(5)))
 def test_every_type_is_read_as_pymysql_reads_it(
     server: EmbeddedMariaDB, database: str, writer: pymysql.Connection, seed: int

@@ -51,6 +51,7 @@ def run(tables: ChangingTables, *options: str) -> tuple[int, list[dict[str, Any]
     return code, [json.loads(line) for line in done.stdout.splitlines()], f"{done.stderr}{error or ''}"
 
 
+@pytest.mark.full
 def test_a_load_that_is_killed_goes_on(tables: ChangingTables) -> None:
     timeline = tables.place / "lake" / tables.database / "items" / ".hoodie" / "timeline"
     options = ["--no-connector-check", "--chunk-rows", "5", "--commit-rows", "10", "--rows-per-second", "20", "--json"]
@@ -132,6 +133,7 @@ def _made(tables: ChangingTables, name: str, columns: str, more: str = "") -> li
     return [f"{tables.database}.{name}"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_loaded_is_refused(tables: ChangingTables, case: str) -> None:
     make, words = REFUSED[case]
@@ -141,6 +143,7 @@ def test_what_cannot_be_loaded_is_refused(tables: ChangingTables, case: str) -> 
     assert not list((tables.place / "lake").rglob("hoodie.properties"))
 
 
+@pytest.mark.full
 def test_a_table_of_the_stream_is_not_loaded_over(tables: ChangingTables) -> None:
     tables.sent.apply()
     code, lines, error = run(tables, f"{tables.database}.items")
@@ -158,6 +161,7 @@ def test_somebody_must_read_the_binlog(tables: ChangingTables) -> None:
         list(FirstLoad(tables.sent.settings()).run())
 
 
+@pytest.mark.full
 def test_values_that_no_type_holds_are_named(tables: ChangingTables) -> None:
     _made(tables, "days", "id INT PRIMARY KEY, day DATE")
     tables.server.execute(

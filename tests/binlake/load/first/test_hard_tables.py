@@ -115,6 +115,7 @@ def load(config: Settings, **fields: object) -> dict[str, LoadResult]:
     return {result.table.partition(".")[2]: result for result in run.run()}
 
 
+@pytest.mark.full
 def test_every_kind_of_table_has_its_rows(
     server: EmbeddedMariaDB, config: Settings, tmp_path: Path, database: str
 ) -> None:
@@ -192,6 +193,7 @@ def test_nobody_reads_when_a_chunk_has_failed() -> None:
         assert reading["begun"] == reading["ended"]
 
 
+@pytest.mark.full
 def test_a_bad_value_leaves_the_other_tables_whole(
     server: EmbeddedMariaDB, config: Settings, tmp_path: Path, database: str
 ) -> None:
@@ -228,6 +230,7 @@ def many(server: EmbeddedMariaDB, database: str) -> str:
     return f"{database}.t"
 
 
+@pytest.mark.full
 def test_a_session_that_is_killed_costs_nothing_but_a_second_run(
     server: EmbeddedMariaDB, config: Settings, tmp_path: Path, database: str, many: str
 ) -> None:
@@ -248,6 +251,7 @@ def test_a_session_that_is_killed_costs_nothing_but_a_second_run(
     assert len(hudi_rs.snapshot(tmp_path / "lake" / database / "t")) == 200
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("statement", ["DROP TABLE {0}", "ALTER TABLE {0} ADD COLUMN w INT FIRST"])
 def test_a_table_that_is_changed_while_it_is_read(
     server: EmbeddedMariaDB, config: Settings, tmp_path: Path, database: str, many: str, statement: str

@@ -46,7 +46,7 @@ def changing(server: EmbeddedMariaDB, place: Path, database: str, kind: str, see
         tables.close()
 
 
-@pytest.mark.first(2)
+@pytest.mark.full
 @pytest.mark.parametrize("kind", first(3, KINDS))
 def test_the_stream_goes_on_from_a_load(server: EmbeddedMariaDB, tmp_path: Path, database: str, kind: str) -> None:
     with changing(server, tmp_path, database, kind, 1) as tables:
@@ -61,7 +61,7 @@ def test_the_stream_goes_on_from_a_load(server: EmbeddedMariaDB, tmp_path: Path,
         tables.check()
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("seed", first(2, range(scaled(200, 4))))
 def test_a_load_that_dies_goes_on(server: EmbeddedMariaDB, tmp_path: Path, database: str, seed: int) -> None:
     draw = random.Random(seed)
@@ -107,6 +107,7 @@ class _StopAfter:
         return self._left < 0
 
 
+@pytest.mark.full
 def test_a_server_that_grants_no_lock(server: EmbeddedMariaDB, tmp_path: Path, database: str) -> None:
     """Each session then stands at a position of its own."""
     with changing(server, tmp_path, database, "partitions", 4) as tables:

@@ -43,6 +43,7 @@ def stream(config: Settings, log: TopicLog) -> BatchRunner:
     return BatchRunner(config, lake, root.sub(".binlake/shop"), Ledger("shop"), SchemaRegistry(config), services())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_at_the_same_time(tmp_path: Path, shuffled: bool) -> None:
     """The odd changes come by the stream, the even ones by files."""

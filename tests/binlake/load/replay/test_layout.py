@@ -37,6 +37,7 @@ def fill(place: Path, layout: DumpLayout, hours: range) -> DyingStore:
     return store
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("template", HOURLY + DAILY)
 def test_a_window_gives_what_is_in_it(tmp_path: Path, template: str) -> None:
     layout = DumpLayout(template)

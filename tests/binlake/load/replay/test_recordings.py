@@ -60,6 +60,7 @@ def windows(chance: random.Random) -> Sequence[Window]:
     return [Window(HOUR + hour, HOUR + hour + 1) for hour in hours]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("database", "variant"), first(1, [("bank", "plain"), ("shop", "schema")]))
 def test_in_any_order(tmp_path: Path, database: str, variant: str) -> None:
     chance = random.Random(11)

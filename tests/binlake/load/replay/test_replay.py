@@ -83,6 +83,7 @@ def place(tmp_path: Path) -> tuple[Path, Path, Settings]:
 Place = tuple[Path, Path, Settings]
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.parquet", "a.avro"])
 def test_a_dump_gives_the_tables(place: Place, name: str) -> None:
     lake, dumps, config = place
@@ -131,6 +132,7 @@ def test_hours_in_either_order(place: Place, hours: Sequence[int]) -> None:
     sound(lake)
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("order", ["stream first", "dump first", "interleaved"])
 def test_stream_and_replay_write_the_same_tables(place: Place, order: str) -> None:
     lake, dumps, config = place

@@ -96,6 +96,7 @@ def _forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("binlake.rows.upsert.keyless.WINDOW", 2)
 
 
+@pytest.mark.first(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("order", ["stream first", "dump first", "in turns", "a late hour"])
 def test_a_record_of_both_is_taken_once(tmp_path: Path, kind: str, order: str) -> None:

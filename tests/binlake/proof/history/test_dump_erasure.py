@@ -81,6 +81,7 @@ def fresh(config: Settings, lake: Path) -> dict[str, list[Row]]:
     return {table: rows_of(lake, table) for table in EXPECTED}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", FORMS)
 def test_the_row_leaves_the_dump_and_a_replay_finds_nothing_new(place: Place, name: str, tmp_path: Path) -> None:
     lake, dumps, config = place
@@ -106,6 +107,7 @@ def test_the_row_leaves_the_dump_and_a_replay_finds_nothing_new(place: Place, na
         replay(config)
 
 
+@pytest.mark.full
 def test_a_file_that_is_erased_from_twice_is_known(place: Place) -> None:
     lake, dumps, config = place
     dumped(dumps)
@@ -255,6 +257,7 @@ def test_a_record_whose_key_has_another_form_is_not_told_of_no_row(place: Place)
     assert with_bad.plans[DUMPS].unread == {path: "1 record of no known row"}
 
 
+@pytest.mark.full
 def test_a_dead_erasure_goes_on(place: Place) -> None:
     """It dies between the note and the file, and behind the first file."""
     lake, dumps, config = place
@@ -356,6 +359,7 @@ def _records(events: Iterable[dict[str, Any]]) -> list[Record]:
     return records
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.full) for n in range(6, 60))])
 def test_random_dumps_without_a_row_give_the_other_rows(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)

@@ -85,6 +85,7 @@ def test_a_table_with_an_engine_names_it_and_its_commits(tmp_path: Path, engine:
     assert engine in str(refused)
 
 
+@pytest.mark.full
 def test_a_wide_table_comes_from_its_table_of_cells(tmp_path: Path) -> None:
     world = world_of(tmp_path, ("shop:orders",))
     for records in topic("shop:orders", "wal").values():

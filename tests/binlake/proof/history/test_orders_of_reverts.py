@@ -84,6 +84,7 @@ def transacted(here: Bank, model: Model, number: int, steps: Sequence[Step]) -> 
     return bool(changes)
 
 
+@pytest.mark.full
 @_SETTINGS
 @given(BEGINNINGS, ACTIONS, st.booleans())
 @example([[SET], [GONE]], [("revert", {1, 2}), ("revert", {1}), [SET], ("deliver", 1)], False)

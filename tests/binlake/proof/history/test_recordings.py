@@ -81,6 +81,7 @@ def transfers(log: TopicLog) -> Iterator[tuple[str, list[Row]]]:
             yield gtid, list(found[gtid].values())
 
 
+@pytest.mark.full
 def test_a_transfer_goes_back(bank: tuple[Path, Settings, TopicLog]) -> None:
     lake, config, log = bank
     before, sent = rows_of(lake, "accounts"), rows_of(lake, "transfers")

@@ -350,6 +350,7 @@ def revert_on(bank: Bank, store: Storage, path: Path) -> None:
     list(carry_out(settings, plan, None, leave_conflicts=False))
 
 
+@pytest.mark.full
 def test_death_at_every_change_of_the_store(bank: Bank, tmp_path: Path) -> None:
     """The same command finishes what a dead one has begun; each table has one commit of the revert."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -111,6 +112,7 @@ def existing(rows: Mapping[int, Row | None]) -> dict[int, Row]:
     return {key: row for key, row in rows.items() if row is not None}
 
 
+@pytest.mark.full
 @_SETTINGS
 @given(HISTORIES, EVENT_SIZES, st.data())
 def test_a_history_without_the_transaction(

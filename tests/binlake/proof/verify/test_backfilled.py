@@ -30,6 +30,7 @@ def source(server: EmbeddedMariaDB) -> Iterator[EmbeddedMariaDB]:
     server.execute(f"DROP DATABASE {DATABASE}")
 
 
+@pytest.mark.full
 def test_differences_are_found_and_repaired(source: EmbeddedMariaDB, tmp_path: Path) -> None:
     config = settings(str(tmp_path / "lake"), source, tables={"defaults": {"buckets": 2}})
     fill_lake(config, ROWS, source)

@@ -73,6 +73,7 @@ def filled(server: EmbeddedMariaDB, place: Path, database: str, rules: dict[str,
     return sent
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(scaled(5, least=1)))
 @pytest.mark.parametrize("shape", first(2, reversed(SHAPES)))
 def test_each_planted_difference_is_found_once_and_repaired(
@@ -127,6 +128,7 @@ def test_a_key_in_two_file_groups_is_named_with_both_and_the_repair_leaves_one_r
     assert ids(sent) == list(range(ROWS - DEAD))
 
 
+@pytest.mark.full
 def test_one_row_with_an_order_that_no_change_has_is_named_and_the_others_are_compared(
     server: EmbeddedMariaDB, tmp_path: Path, database: str
 ) -> None:
@@ -146,6 +148,7 @@ def test_one_row_with_an_order_that_no_change_has_is_named_and_the_others_are_co
     assert ids(sent) == list(range(ROWS - DEAD))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "shape", first(1, ["merge on read, partitioned", "copy on write", "merge on read, record index"])
 )
@@ -225,6 +228,7 @@ def test_rows_of_a_table_without_a_key_are_compared_as_often_as_they_are_there(
     assert (done.exit_code != 0, "nor fetched anew" in str(done.exception)) == (True, True), done
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "shape", first(1, ["merge on read, partitioned", "copy on write", "merge on read, record index"])
 )

@@ -88,6 +88,7 @@ def run(follower: Follower, *arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+@pytest.mark.full
 def test_a_repair_writes_the_rows_of_a_table_into_its_own_lake_table(moves: AtServer, tmp_path: Path) -> None:
     follower = swapped(moves, tmp_path)
     found = verified(follower.settings())
@@ -113,6 +114,7 @@ def test_a_resync_brings_the_rows_of_the_table_that_has_the_name_now(moves: AtSe
     assert all(not result.different for result in verified(follower.settings()).values())
 
 
+@pytest.mark.full
 def test_what_could_not_be_compared_is_said_by_an_exit_code_of_its_own(moves: AtServer, tmp_path: Path) -> None:
     follower = swapped(moves, tmp_path)
     assert run(follower, "verify", "CONF", "--no-wait")[0] == 0
@@ -138,6 +140,7 @@ def left_open(follower: Follower) -> int:
     return run(follower, "status", "CONF", "--no-kafka")[1].count("not determined: rows: ALTER IGNORE")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ends", first(1, [["verify", "--repair", "--no-wait"], ["table", "resync", "--from-source"]]))
 def test_what_is_not_determined_ends_when_all_rows_were_found_equal_or_were_read_anew(
     moves: AtServer, tmp_path: Path, ends: tuple[str, ...]
@@ -158,6 +161,7 @@ def test_what_is_not_determined_ends_when_all_rows_were_found_equal_or_were_read
         assert (code, left_open(follower)) == (0, 0), said
 
 
+@pytest.mark.full
 def test_a_table_that_is_renamed_while_it_is_read_is_not_written(moves: AtServer, tmp_path: Path) -> None:
     follower = swapped(moves, tmp_path)
     settings = follower.settings()
@@ -220,6 +224,7 @@ def tell(broker: Broker, topic: str, records: Sequence[bytes]) -> None:
     assert producer.flush(30) == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", first(1, range(3)))
 def test_random_moves_are_compared_under_the_names_of_now(moves: AtServer, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -50,6 +50,7 @@ def keys(planted: list[Planted]) -> set[str]:
     return {str(one.key) for one in planted}
 
 
+@pytest.mark.full
 def test_all_planted_differences_are_found_and_repaired(server: EmbeddedMariaDB, lake: Settings) -> None:
     assert not verified(lake)[NAME].different
     planted = plant(server, 4 * len(PLANTS), ROWS)
@@ -86,6 +87,7 @@ def check_commits(storage: Storage, planted: list[Planted]) -> None:
     assert {c.stream for c in found.commits} == {"bench", "bench.verify"}
 
 
+@pytest.mark.full
 def test_portions_find_the_same_and_an_interrupted_run_goes_on(
     server: EmbeddedMariaDB, lake: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

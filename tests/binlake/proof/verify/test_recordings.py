@@ -87,6 +87,7 @@ def lake_of_recording(place: Path, server: EmbeddedMariaDB) -> Settings:
     return Settings.parse(json.dumps(document))
 
 
+@pytest.mark.full
 def test_recorded_tables_of_all_types_are_equal(shop: EmbeddedMariaDB, tmp_path: Path) -> None:
     config = lake_of_recording(tmp_path, shop)
     results = verified(config)

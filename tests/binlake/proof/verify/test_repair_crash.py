@@ -44,6 +44,7 @@ def repaired_with(config: Settings, fate: Fate) -> None:
         check.run(EVERYTHING, Repairer(config, Lake(root)))
 
 
+@pytest.mark.full
 def test_a_repair_that_dies_is_done_again(source: EmbeddedMariaDB, tmp_path: Path) -> None:
     document = {"tables": {"defaults": {"buckets": 1}}}
     config = settings(str(tmp_path / "lake"), source, **document)

@@ -114,6 +114,7 @@ def test_a_column_that_only_one_side_has_is_said(server: EmbeddedMariaDB, tmp_pa
     ]
 
 
+@pytest.mark.full
 def test_a_table_without_a_key_is_compared_by_its_content(
     server: EmbeddedMariaDB, tmp_path: Path, database: str
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_table_without_a_key_is_compared_by_its_content(
         sent.verify(repair=True)
 
 
+@pytest.mark.full
 def test_keys_that_the_servers_collation_holds_for_equal_are_told_apart(
     server: EmbeddedMariaDB, tmp_path: Path, database: str
 ) -> None:

@@ -42,6 +42,7 @@ def changing_calls(path: Path) -> list[int]:
     return [at for at, (method, _) in enumerate(fate.calls) if method in CHANGING]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("part", range(2))
 def test_a_death_at_any_call(tmp_path: Path, part: int) -> None:
     model = Model(merging())

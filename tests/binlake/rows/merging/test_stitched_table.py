@@ -81,7 +81,7 @@ class Source:
         return number if name in ("a", "c", "e") else f"v{number}"
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("policies", [("columns",) * 3, ("row", "columns", "columns")], ids="-".join)
 @pytest.mark.parametrize("conflicts", ["queue", "column"], ids=["by width", "always partial"])
 @pytest.mark.parametrize("compacted_after", [0, 3])
@@ -103,6 +103,7 @@ def test_random_events_give_the_models_rows_at_every_commit(
             here.restart()
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("conflicts", ["queue", "column"], ids=["by width", "always partial"])
 @pytest.mark.parametrize("compacted_after", [0, 2])
 def test_a_plain_table_becomes_the_first_group(tmp_path: Path, compacted_after: int, conflicts: Conflicts) -> None:
@@ -141,6 +142,7 @@ def test_a_group_may_come_later_and_other_changes_are_refused(tmp_path: Path) ->
         StitchedTable.at(tmp_path, swapped).run([Event(0, 1, 2, {"a": 2})])
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("conflicts", ["queue", "column"])
 @pytest.mark.parametrize("seed", range(scaled(1)))
 def test_two_writers_take_in_what_the_other_wrote(tmp_path: Path, seed: int, conflicts: Conflicts) -> None:

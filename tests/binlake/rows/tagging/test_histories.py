@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from hudilake.policies import FileSizePolicy, IndexType, TableType
@@ -45,6 +46,7 @@ def test_rows_that_pass_keys_on_come_again_in_part() -> None:
         assert "3" in {row["_hoodie_record_key"] for row in here.pictures[-1]}
 
 
+@pytest.mark.full
 @settings(
     max_examples=scaled(100, divisor=10),
     deadline=None,

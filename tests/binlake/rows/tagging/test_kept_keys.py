@@ -62,6 +62,7 @@ def kinds() -> list[tuple[IndexType, TableType]]:
     return every if is_nightly() else [kind for at, kind in enumerate(every) if at % 4 in (0, 3)]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("index", "table_type"), kinds())
 def test_statements_tell_the_index(tmp_path: Path, index: IndexType, table_type: TableType) -> None:
     source, follower = followed(tmp_path, index, table_type)

@@ -96,6 +96,7 @@ def expected() -> dict[int, tuple[str, str, str]]:
     return {k: (f"at {100 + k}", regions[k % 3], f"region={regions[k % 3]}") for k in range(12)}
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("index", GLOBAL)
 def test_rows_move_between_partitions(

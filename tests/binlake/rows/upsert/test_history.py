@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.binlake.rows.upsert.history import KEYED, KEYLESS, ROUNDS, Plan, Round, plans, world
@@ -32,6 +33,7 @@ def test_copy_on_write_tables(plan: Plan, rounds: Sequence[Round]) -> None:
         here.live(rounds)
 
 
+@pytest.mark.full
 @_SETTINGS
 @given(plans({**KEYED, **KEYLESS}, (0, 2), [Kind(index="consistent_bucket")]), ROUNDS)
 def test_tables_with_consistent_hashing(plan: Plan, rounds: Sequence[Round]) -> None:
@@ -39,6 +41,7 @@ def test_tables_with_consistent_hashing(plan: Plan, rounds: Sequence[Round]) -> 
         here.live(rounds)
 
 
+@pytest.mark.full
 @_SETTINGS
 @given(plans(KEYLESS, (0, 1, 2)), ROUNDS)
 def test_tables_without_a_key(plan: Plan, rounds: Sequence[Round]) -> None:

@@ -152,7 +152,7 @@ def there(versions: list[Version], time: datetime) -> list[Cells]:
     return sorted(one.cells for one in versions if one.start <= time and (one.end is None or one.end > time))
 
 
-@pytest.mark.first(2)
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(scaled(200)))
 def test_both_times_are_those_of_the_server(server: EmbeddedMariaDB, tmp_path: Path, seed: int) -> None:
     """Of the source's time the server tells all; of the lake's time, what it told when the batch was applied."""

@@ -21,6 +21,7 @@ from tests.binlake.stream.soundness import check_table
 from tests.hypothesis_profile import scaled
 
 
+@pytest.mark.full
 def test_rows_statements_and_files(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed = FollowedDatabase(server, tmp_path, "plain")
     statements = list(random_statements(7, 30))

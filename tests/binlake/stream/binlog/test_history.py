@@ -115,7 +115,7 @@ def test_changes_name_the_transactions_of_the_server(server: EmbeddedMariaDB, tm
     ]
 
 
-@pytest.mark.first(2)
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(scaled(20)))
 def test_the_versions_are_those_of_the_server(server: EmbeddedMariaDB, tmp_path: Path, seed: int) -> None:
     """The server writes each statement twice: into a plain table that the stream follows, and into a system-versioned

@@ -17,7 +17,7 @@ _NEW_FORM = "SET @@GLOBAL.mysql56_temporal_format = ON"
 _REAL_AS_FLOAT, _NO_BACKSLASH_ESCAPES = 1, 1 << 20
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("session", "columns"),
     [

@@ -139,6 +139,7 @@ def test_check_asks_the_server_behind_the_topics_how_it_writes_its_binlog(
     assert "binlog_format is not compared: " in unasked.detail
 
 
+@pytest.mark.full
 def test_what_came_between_the_load_and_the_stream_is_there(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed, later = loaded(server, tmp_path, "loaded")
     followed.execute(*later[:6])  # nobody reads the binlog now
@@ -150,6 +151,7 @@ def test_what_came_between_the_load_and_the_stream_is_there(server: EmbeddedMari
     followed.check("bare", "keyed")
 
 
+@pytest.mark.full
 def test_a_loaded_table_that_is_gone_stops_alone(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     """Though no commit of the stream says which topic feeds it; and it is forgotten on demand."""
     followed, _ = loaded(server, tmp_path, "lost")
@@ -165,6 +167,7 @@ def test_a_loaded_table_that_is_gone_stops_alone(server: EmbeddedMariaDB, tmp_pa
     assert hudi_rs.snapshot(tmp_path / "lake/lost/bare").column("a").to_pylist() == [77]
 
 
+@pytest.mark.full
 def test_a_loaded_table_that_is_paused_loses_nothing(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed, later = loaded(server, tmp_path, "rested")
     followed.apply()
@@ -217,7 +220,7 @@ def test_another_server_and_a_purged_file_are_refused(server: EmbeddedMariaDB, t
             begin(source, Ledger("s"), "now", lambda position=position: position)  # type: ignore[misc]
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("keeps_copy", [True, False])
 def test_a_statement_that_waits_outlives_the_state(
     server: EmbeddedMariaDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeps_copy: bool

@@ -40,6 +40,7 @@ def test_changes_that_a_session_wrote_as_statements(server: EmbeddedMariaDB, tmp
     assert "wrote its changes as a statement" in refusal(followed, BadInputError)
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize(("table", "refused"), [("t", True), ("mysql.kept", False)])
 def test_statements_in_the_servers_own_database(
     server: EmbeddedMariaDB, tmp_path: Path, table: str, refused: bool
@@ -69,6 +70,7 @@ def test_rows_without_all_columns(server: EmbeddedMariaDB, tmp_path: Path) -> No
     assert "binlog_row_image was not FULL" in refusal(followed, BadInputError)
 
 
+@pytest.mark.full
 def test_tables_without_names_of_columns(own_server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed = FollowedDatabase(own_server, tmp_path, "nameless")
     own_server.execute("SET GLOBAL binlog_row_metadata = 'MINIMAL'")
@@ -76,6 +78,7 @@ def test_tables_without_names_of_columns(own_server: EmbeddedMariaDB, tmp_path: 
     assert "binlog_row_metadata was not FULL" in refusal(followed, BadInputError)
 
 
+@pytest.mark.full
 def test_a_binlog_that_was_deleted_or_began_again(own_server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed = FollowedDatabase(own_server, tmp_path, "gone")
     followed.execute("CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
@@ -93,6 +96,7 @@ def test_a_binlog_that_was_deleted_or_began_again(own_server: EmbeddedMariaDB, t
     assert "was reset" in refusal(followed, BadInputError)
 
 
+@pytest.mark.full
 def test_a_binlog_of_another_server(own_server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed = FollowedDatabase(own_server, tmp_path, "other")
     followed.execute("CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
@@ -103,6 +107,7 @@ def test_a_binlog_of_another_server(own_server: EmbeddedMariaDB, tmp_path: Path)
     assert followed.apply() == []
 
 
+@pytest.mark.full
 def test_a_user_without_the_rights(own_server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed = FollowedDatabase(own_server, tmp_path, "rights")
     own_server.execute("REVOKE BINLOG MONITOR, REPLICATION SLAVE ON *.* FROM 'verifier'@'%'")

@@ -34,6 +34,7 @@ def rows(followed: FollowedDatabase) -> dict[int, int]:
     return {row["a"]: row["b"] for row in hudi_rs.snapshot(followed.place / "lake" / followed.name / "t").to_pylist()}
 
 
+@pytest.mark.full
 def test_rows_count_at_the_commit(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     """Also in another process, behind another binlog file; nothing of what is rolled back."""
     followed = FollowedDatabase(server, tmp_path, "xa_commit")
@@ -51,6 +52,7 @@ def test_rows_count_at_the_commit(server: EmbeddedMariaDB, tmp_path: Path) -> No
     followed.check("t")
 
 
+@pytest.mark.full
 def test_a_name_that_is_used_again(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed = FollowedDatabase(server, tmp_path, "xa_again")
     followed.execute(TABLE)
@@ -92,6 +94,7 @@ def test_a_first_load_between_the_two(server: EmbeddedMariaDB, tmp_path: Path) -
     followed.check("t")
 
 
+@pytest.mark.full
 def test_a_large_one_in_several_batches(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     """Its pieces end inside the transaction; a batch that begins there reads the file from its beginning."""
     followed = FollowedDatabase(server, tmp_path, "xa_large", {"batch": {"max_events": 6_000}})
@@ -126,6 +129,7 @@ def test_savepoints_where_reading_begins_inside(server: EmbeddedMariaDB, tmp_pat
         assert sum(b"ROLLBACK" in v for one in rest for v in one.schema) == 1
 
 
+@pytest.mark.full
 def test_rows_that_the_server_has_deleted_stop_the_stream(server: EmbeddedMariaDB, tmp_path: Path) -> None:
     followed = FollowedDatabase(server, tmp_path, "xa_gone")
     followed.execute(TABLE, "INSERT INTO t VALUES (1, 1)")

@@ -40,7 +40,7 @@ def imported_by_batches(before: str, place: Path) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("before", "imported"),
     [("import_for_tasks(); import_for_driver()", False), ("", True)],
@@ -51,6 +51,7 @@ def test_batches_find_what_they_need_imported(before: str, imported: bool, tmp_p
     assert bool(found - _BESIDE) is imported
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("before", "missing"), [("import_for_tasks()", False), ("pass", True)], ids=["ahead", "control"]
 )

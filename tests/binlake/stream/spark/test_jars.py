@@ -83,12 +83,14 @@ def test_a_passing_failure_is_tried_again(repository: Path, monkeypatch: pytest.
     assert _names(resolve(["org.example:leaf:1"], "probe")) == ["leaf-1.jar"]
 
 
+@pytest.mark.full
 def test_a_missing_artifact_is_named_and_leaves_nothing(repository: Path, tmp_path: Path) -> None:
     with pytest.raises(TransientError, match=r"org\.example#absent;1"):
         resolve(["org.example:absent:1"], "probe")
     assert [path for path in (tmp_path / "cache" / "jars").iterdir() if path.is_dir()] == []
 
 
+@pytest.mark.full
 def test_a_jar_that_does_not_match_its_checksum_is_refused(repository: Path) -> None:
     (repository / "org/example/leaf/1/leaf-1.jar").write_bytes(b"something else")
     with pytest.raises(TransientError):

@@ -144,6 +144,7 @@ def test_another_spelling_of_keys_is_not_written() -> None:
         found.check_writable()
 
 
+@pytest.mark.full
 def test_what_hudi_writes_is_opened(tmp_path: Path) -> None:
     kinds = sorted(path.name[: -len(".tar.gz")] for path in (GOLDEN / "kinds").glob("*.tar.gz"))
     roots = [GOLDEN / "tbl_hudi120", *(extracted(kind, tmp_path) for kind in kinds)]

@@ -77,6 +77,7 @@ def _rows(spark: SparkSession, rows: list[tuple[int, str, str, int]]) -> DataFra
     return spark.createDataFrame(rows, "id long, name string, region string, ts long")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("index", ["record_index", *(["partitioned_record_index"] if is_nightly() else [])])
 def test_taking_turns(spark: SparkSession, tmp_path: Path, index: IndexType) -> None:
     table = KeyedTable(tmp_path / "t", index, CONFIG)

@@ -111,6 +111,7 @@ def _without_nulls(image: Any) -> Any:  # noqa: ANN401 - any JSON
     return {name: _without_nulls(part) for name, part in kept.items()}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", [1, 2])
 def test_hudis_query_has_the_changes_of_the_feed(tmp_path: Path, hudi_spark: HudiSpark, seed: int) -> None:
     whole = []

@@ -68,6 +68,7 @@ def random_step(table: hudilake.Table, dice: random.Random, step: int) -> None:
         table.rebucket(dice.randrange(1, 5))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2, 3, 4))])
 @pytest.mark.parametrize("kind", KEYED)
 def test_changes_are_the_difference_of_every_two_states(kind: str, seed: int, tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def by_feed(place: Path) -> list[Change]:
     return sorted(images, key=str)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_the_feed_has_the_changes_of_hudis_cdc_query(tmp_path: Path, hudi_spark: HudiSpark, kind: str) -> None:
     place = tmp_path / "t"

@@ -34,6 +34,7 @@ def in_order(changes: list[Change]) -> list[str]:
     return sorted(map(repr, changes))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2, 3, 4))])
 @pytest.mark.parametrize("kind", KEYED)
 def test_shares_of_batches_hold_each_change_once(kind: str, seed: int, tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def fill(path: Path, seed: int, **options: Any) -> None:  # noqa: ANN401
     changed_table(table, range(60), chance, lambda key: (key, f"p{key % 3}", f"{path.name} {chance.random():.3f}"))
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("left", "right"), [(4, 4), (2, 6), (4, 6)])
 def test_every_kind_of_join_over_base_and_log_files(tmp_path: Path, left: int, right: int) -> None:
     fill(tmp_path / "l", 1, buckets=left)
@@ -88,6 +89,7 @@ def test_every_kind_of_join_over_base_and_log_files(tmp_path: Path, left: int, r
     check(tmp_path / "l", tmp_path / "r", BY_ID)
 
 
+@pytest.mark.full
 @settings(max_examples=scaled(30, least=3, divisor=10))
 @given(data=st.data())
 def test_any_counts_and_partitions(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -216,6 +218,7 @@ def test_other_indexes_are_refused(tmp_path: Path, index: IndexType) -> None:
         scan(tmp_path / PATH)
 
 
+@pytest.mark.full
 def test_rows_beyond_the_memory_are_spilled(tmp_path: Path) -> None:
     """Hash tables of about 80 MB are joined within 32 MiB: DuckDB fails where it may neither keep nor spill them."""
     ids = pa.array(range(100_000))

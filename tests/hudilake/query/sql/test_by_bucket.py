@@ -82,7 +82,7 @@ QUERIES = {
 }
 
 
-@pytest.mark.first(15)
+@pytest.mark.first(4)
 @pytest.mark.parametrize("sql", QUERIES)
 def test_every_shape_of_query(readers: dict[str, TableReader], whole: duckdb.DuckDBPyConnection, sql: str) -> None:
     planned = plan_sql(sql, readers)

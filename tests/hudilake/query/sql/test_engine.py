@@ -93,6 +93,7 @@ QUERIES = [
 ]
 
 
+@pytest.mark.first(6)
 @pytest.mark.parametrize("sql", QUERIES)
 def test_every_shape_of_query(reader: TableReader, whole: duckdb.DuckDBPyConnection, sql: str) -> None:
     assert answer(reader, sql) == ordered(whole.sql(sql).to_arrow_table())

@@ -60,6 +60,7 @@ QUERIES = [
 ]
 
 
+@pytest.mark.first(3)
 @pytest.mark.parametrize("sql", QUERIES)
 def test_every_shape_of_query(readers: dict[str, TableReader], whole: duckdb.DuckDBPyConnection, sql: str) -> None:
     assert answer(plan_sql(sql, readers, buckets=False)) == expected(whole, sql)

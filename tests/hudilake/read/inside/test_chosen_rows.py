@@ -98,6 +98,7 @@ def disagrees(path: Path, drawn: Drawn) -> Filter | None:
     return None
 
 
+@pytest.mark.full
 @settings(
     deadline=None,
     max_examples=scaled(300),

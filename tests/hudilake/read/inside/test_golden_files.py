@@ -23,7 +23,7 @@ def shown(reader: TableReader, condition: Filter | None, tally: ReadTally | None
     return sorted(value for batch in reader.batches(plan, tally) for value in batch.column(0).to_pylist())
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_value_is_found(tmp_path: Path, kind: str) -> None:
     reader, tally = TableReader.open(str(extracted(kind, tmp_path)), use_index=False), ReadTally()

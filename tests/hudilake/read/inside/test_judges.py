@@ -47,6 +47,7 @@ def scanned(frame: DataFrame) -> int:
     return int(total)
 
 
+@pytest.mark.full
 def test_hudi_spark_reads_a_part_of_the_file(lake: Path, hudi_spark: HudiSpark) -> None:
     everything = hudi_spark.frame(str(lake)).select("id", "price")
     assert len(everything.collect()) == scanned(everything) == ROWS
@@ -61,6 +62,7 @@ def test_hudi_spark_reads_a_part_of_the_file(lake: Path, hudi_spark: HudiSpark) 
         assert scanned(without) == ROWS
 
 
+@pytest.mark.full
 def test_we_read_a_part_of_the_file(lake: Path) -> None:
     reader, tally = TableReader.open(str(lake)), ReadTally()
     plan = reader.plan(condition=CONDITION, columns=["id", "price"])

@@ -76,6 +76,7 @@ MUTATIONS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("mutate", "seed"), MUTATIONS, ids=[mutate.__name__ for mutate, _ in MUTATIONS])
 def test_the_controls_a_broken_rule_is_found_out(
     tmp_path_factory: pytest.TempPathFactory,

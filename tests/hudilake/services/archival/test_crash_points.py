@@ -84,6 +84,7 @@ def dies_well(made: Aged, path: Path, step: Step, at: int, before: bool) -> bool
     return True
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_death_at_every_call(tmp_path: Path, indexed: bool) -> None:
     made = build(tmp_path / "made", indexed)

@@ -67,6 +67,7 @@ def test_what_a_row_says(tmp_path: Path) -> None:
     assert storage.list(".hoodie/timeline") == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("share", first(1, range(SHARES)))
 def test_death_at_every_call(tmp_path: Path, share: int) -> None:
     """No instant is lost or held twice, none leaves a hole behind it, and the next archival finishes.

@@ -48,6 +48,7 @@ def refused(aged: Aged) -> list[bool]:
     return [not told for told in aged.readable()]
 
 
+@pytest.mark.first(3)
 @indexed
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_what_nothing_needs_goes(tmp_path: Path, indexed: bool, partitioned: bool) -> None:
@@ -172,6 +173,7 @@ def test_old_and_new_file_groups_beside_each_other(tmp_path: Path, indexed: bool
     assert refusals == [True, False] + [True] * 5 + [False] * 3  # of the second moment is all there: one cold slice
 
 
+@pytest.mark.first(1)
 @indexed
 def test_retention_that_is_raised_promises_no_more_than_is_there(tmp_path: Path, indexed: bool) -> None:
     aged = Aged(tmp_path, indexed)

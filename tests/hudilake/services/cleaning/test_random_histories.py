@@ -30,7 +30,7 @@ def changes(turn: int, chance: random.Random) -> list[Change]:
     return upserts(keys[:3], turn, f"v{turn}-", day) + deletes(keys[3:], turn, day)
 
 
-@pytest.mark.first(4)
+@pytest.mark.first(2)
 @pytest.mark.parametrize("seed", [0, 1, 3, 4, 5, 7])
 @pytest.mark.parametrize("indexed", [False, True])
 def test_a_moment_is_refused_exactly_if_files_of_it_are_gone(tmp_path: Path, seed: int, indexed: bool) -> None:

@@ -36,7 +36,7 @@ def grown(made: Made) -> Made:
     return made
 
 
-@pytest.mark.first(3)
+@pytest.mark.first(2)
 @pytest.mark.parametrize(("index", "table_type"), KINDS)
 def test_readers_see_the_same_rows(tmp_path: Path, index: IndexType, table_type: TableType) -> None:
     made = grown(Made.at(tmp_path / "t", index, table_type))

@@ -105,6 +105,7 @@ def test_a_time_whose_file_groups_were_replaced_and_cleaned_is_refused(tmp_path:
     made.check()
 
 
+@pytest.mark.first(2)
 @kinds
 def test_the_metadata_table_says_what_the_files_hold(tmp_path: Path, index: IndexType, table_type: TableType) -> None:
     """``fsck`` computes ranges, filters and the places of keys from the files, and compares."""

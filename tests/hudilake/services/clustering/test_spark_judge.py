@@ -54,6 +54,7 @@ def agree(made: Made, spark: HudiSpark) -> None:
     assert [f for f in fsck(made.table.storage, grace_ms=0).findings if f.severity is Severity.ERROR] == []
 
 
+@pytest.mark.full
 def test_hudi_reads_goes_on_and_executes(tmp_path: Path, hudi: SparkSession, hudi_spark: HudiSpark) -> None:
     made, uri = Made.at(tmp_path / "t", "simple"), str(tmp_path / "t")
     first = made.commit([*upserts(range(0, 30, 2), 1), *upserts(range(100, 110), 1, day="d2")], "a")

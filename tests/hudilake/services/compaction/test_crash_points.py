@@ -137,11 +137,13 @@ def failing_points(base: Path, step: Step, indexed: bool) -> list[str]:
     return failures
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("indexed", usually([True], [False, True]))
 def test_death_at_every_call(tmp_path: Path, indexed: bool) -> None:
     assert failing_points(tmp_path, right_order, indexed) == []
 
 
+@pytest.mark.full
 def test_control_a_wrong_order_is_found(tmp_path: Path) -> None:
     assert failing_points(tmp_path, publish_before_files, False) != []
 

@@ -49,7 +49,7 @@ def _schema() -> pa.Schema:
     return pa.schema([*fields, pa.field("text", pa.string())])
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_memory_is_bounded_by_the_log_and_row_groups(tmp_path: Path, shuffled: bool) -> None:
     made = build(tmp_path, shuffled)

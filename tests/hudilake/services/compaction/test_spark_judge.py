@@ -82,6 +82,7 @@ def hudi_write(session: SparkSession, path: Path, changes: Iterable[Change], **s
     frame.write.format("hudi").options(**options).mode("append").save(str(path))
 
 
+@pytest.mark.full
 @indexed
 def test_all_reads_of_a_compacted_table(tmp_path: Path, hudi_spark: HudiSpark, indexed: bool) -> None:
     """Snapshot, read-optimized, time travel, and increments by the rows' original commit times."""
@@ -178,6 +179,7 @@ def test_hudi_compacts_after_us_and_we_after_it(
     agree(tmp_path, model, hudi_spark)
 
 
+@pytest.mark.full
 @indexed
 def test_hudi_executes_our_plan_and_we_its_own(
     tmp_path: Path, hudi: SparkSession, hudi_spark: HudiSpark, indexed: bool

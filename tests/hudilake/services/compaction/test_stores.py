@@ -35,6 +35,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return open_storage(f"{cluster.uri}/{name}")
 
 
+@pytest.mark.first(1)
 def test_two_compactions(storage: Storage) -> None:
     table, model = HudiTable.create(storage, config(), SCHEMA, MetadataConfig()), Model()
     for turn in range(2):

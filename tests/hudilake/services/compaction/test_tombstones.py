@@ -22,6 +22,7 @@ KEPT = CompactionConfig(after_commits=1, tombstone_retention_hours=1)
 HOUR_MS = 3_600_000
 
 
+@pytest.mark.first(1)
 @indexed
 def test_late_events_stay_out_after_several_compactions(tmp_path: Path, indexed: bool) -> None:
     table, model = new(tmp_path, indexed)

@@ -37,7 +37,7 @@ def rows_of(table: Table) -> list[Row]:
     return sorted(table.scan().to_arrow().to_pylist(), key=lambda one: int(one["id"]))
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_death_at_any_call(tmp_path: Path, kind: str) -> None:
     made = keyed(tmp_path / "made", **KINDS[kind])

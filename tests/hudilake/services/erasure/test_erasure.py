@@ -50,7 +50,7 @@ def quarry(table: Table) -> Quarry:
     return Quarry(frozenset(keys), frozenset(name_of(ERASED, version).encode() for version in range(6)))
 
 
-@pytest.mark.first(2)
+@pytest.mark.first(1)
 @pytest.mark.parametrize("kind", [name for name in KEYED if name != "two keys"])
 def test_every_byte_is_gone_and_the_other_rows_stay(tmp_path: Path, kind: str) -> None:
     table = keyed(tmp_path / "t", **KEYED[kind])
@@ -81,6 +81,7 @@ def _group(path: str) -> tuple[str, str]:
     return folder, name.lstrip(".").split("_")[0]
 
 
+@pytest.mark.full
 def test_spark_and_the_table_go_on(tmp_path: Path, hudi_spark: HudiSpark) -> None:
     table = keyed(tmp_path / "t")
     live = aged(table)
@@ -93,6 +94,7 @@ def test_spark_and_the_table_go_on(tmp_path: Path, hudi_spark: HudiSpark) -> Non
     assert_holds(table, live.values(), hudi_spark)
 
 
+@pytest.mark.full
 def test_a_deleted_row_has_left_tombstones_that_go_too(tmp_path: Path) -> None:
     table = keyed(tmp_path / "t")
     live = aged(table)

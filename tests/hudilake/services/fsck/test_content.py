@@ -114,6 +114,7 @@ def test_fewer_rows_than_the_commit_wrote(plain: Path) -> None:
         table = HudiTable.open(lake.storage_at(plain))
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_flipped_bit_anywhere_is_told_or_changes_no_row(plain: Path, indexed: Path, seed: int) -> None:
     numbers = random.Random(seed)

@@ -226,7 +226,7 @@ def test_a_living_writer_is_left_alone(plain: Path, indexed: Path) -> None:
     assert (indexed / METADATA_PATH / "files").exists()
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.parametrize("damage", [indexed_begin, dead_and_damaged])
 def test_a_repair_that_dies_at_any_call_is_done_again(indexed: Path, tmp_path: Path, damage: Damage) -> None:
     before = rows(indexed)

@@ -256,6 +256,7 @@ def test_a_file_that_a_savepoint_holds_stays(plain: Path) -> None:
     assert lake.data_files(plain) == data
 
 
+@pytest.mark.full
 def test_random_plants_lose_nothing_and_are_taken_back(tmp_path: Path) -> None:
     """Stray, missing, cut and renamed files: a repair loses no byte, moves no file of a commit, and can be undone."""
     source = make_plain(tmp_path / "source")

@@ -25,6 +25,7 @@ indexed = pytest.mark.parametrize("indexed", [False, True])
 TWO = CleaningConfig(commits=2)
 
 
+@pytest.mark.first(1)
 @indexed
 def test_every_moment_of_a_table(tmp_path: Path, indexed: bool) -> None:
     """From the newest back to the first, through compactions; what the plan says is what happens."""

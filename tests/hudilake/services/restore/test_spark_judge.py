@@ -39,6 +39,7 @@ def lived(path: Path, indexed: bool) -> Past:
     return past
 
 
+@pytest.mark.full
 @indexed
 def test_both_go_on_after_our_restore(tmp_path: Path, hudi: SparkSession, hudi_spark: HudiSpark, indexed: bool) -> None:
     """To a commit and to a compaction; snapshots, increments and time travel before and after further writes."""

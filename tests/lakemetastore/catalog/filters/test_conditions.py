@@ -176,6 +176,7 @@ def test_a_long_list_and_many_alternatives() -> None:
     assert hits(" or ".join(f"k = '{value}'" for value in values[:3000]), "string", values) == values[:3000]
 
 
+@pytest.mark.full
 def test_deep_parentheses_are_refused_and_end_no_process() -> None:
     with pytest.raises(MetaError):
         hits("(" * 100_000 + "k = 'x'" + ")" * 100_000, "string", ["x"])

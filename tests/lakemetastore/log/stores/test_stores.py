@@ -20,6 +20,7 @@ def _filled(store: LogStore, count: int, log: str = LOG) -> list[Entry]:
     return entries
 
 
+@pytest.mark.first(6)
 def test_entries_are_read_as_they_were_appended(store: LogStore) -> None:
     assert (store.last(LOG), store.read(LOG, 0), store.snapshot(LOG)) == (0, [], None)
     entries = _filled(store, 5)
@@ -42,6 +43,7 @@ def test_a_version_is_given_once_and_only_behind_the_one_before(store: LogStore)
     assert store.append(LOG, 3, b"third")
 
 
+@pytest.mark.first(7)
 def test_of_many_threads_one_wins_each_version(store: LogStore) -> None:
     threads, start = 8, threading.Barrier(8)
 
@@ -56,6 +58,7 @@ def test_of_many_threads_one_wins_each_version(store: LogStore) -> None:
             assert store.read(LOG, version - 1) == [Entry(version, f"{won.index(True)}".encode())]
 
 
+@pytest.mark.first(6)
 def test_large_and_empty_values_come_back(store: LogStore) -> None:
     large = bytes(range(256)) * 20_000
     assert store.append(LOG, 1, large)
@@ -82,6 +85,7 @@ def test_a_deleted_log_takes_no_snapshot(store: LogStore) -> None:
     assert (store.snapshot(LOG), store.last(LOG), list(store.logs())) == (None, 0, [])
 
 
+@pytest.mark.first(7)
 def test_only_what_a_snapshot_covers_is_forgotten(store: LogStore) -> None:
     entries = _filled(store, 6)
     store.trim(LOG, 6)
@@ -146,6 +150,7 @@ def test_another_opening_of_the_store_sees_the_same(place: Place, store: LogStor
     other.close()
 
 
+@pytest.mark.first(44)
 @pytest.mark.parametrize("log", ["", "/a", "a/", "A", "a//b", "../a", "a.b", "a" * 256])
 def test_a_name_that_is_none_is_refused(store: LogStore, log: str) -> None:
     with pytest.raises(ConfigError, match="no name of a log"):

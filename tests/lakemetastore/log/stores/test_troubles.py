@@ -41,6 +41,7 @@ def _go_on(name: str) -> Callable[[Counters], Change]:
     return propose
 
 
+@pytest.mark.first(5)
 def test_a_log_that_is_deleted_beside_its_writers_is_gone(place: Place, store: LogStore) -> None:
     _log(store).commit(counting("first"))
     names, over = ("a", "b", "c"), threading.Event()
@@ -69,6 +70,7 @@ def test_a_log_that_is_deleted_beside_its_writers_is_gone(place: Place, store: L
     assert reader.state().state == Counters()
 
 
+@pytest.mark.full
 @pytest.mark.database
 def test_a_log_on_mariadb_outlives_its_connections(request: pytest.FixtureRequest, log_mariadb: SqlServer) -> None:
     _outlives("mariadb", request, lambda: _cut_mariadb(log_mariadb))

@@ -32,6 +32,7 @@ def test_no_version_is_lost_or_doubled_when_writers_are_killed(place: Place) -> 
     assert faults(place, crew) == []
 
 
+@pytest.mark.first(1)
 @starving_in
 def test_no_writer_starves(place: Place) -> None:
     with Crew(place, WRITERS) as crew:
@@ -41,6 +42,7 @@ def test_no_writer_starves(place: Place) -> None:
     assert faults(place, crew) == []
 
 
+@pytest.mark.first(1)
 @starving_in
 def test_control_without_turns_and_rests_writers_starve(place: Place) -> None:
     with Crew(place, WRITERS, turns=False) as crew:

@@ -29,6 +29,7 @@ def written(file: Path) -> Written:
     return Written(parse(file.stem, file.read_text()))
 
 
+@pytest.mark.full
 @pytest.mark.database
 def test_a_few_seeds_end_equal(server: EmbeddedMariaDB) -> None:
     seeds = usually(SEEDS[:4], SEEDS)
@@ -46,7 +47,7 @@ def test_more_seeds_end_equal_in_all_ways(server: EmbeddedMariaDB) -> None:
     assert report.trials == 20 * len(WAYS)
 
 
-@pytest.mark.first(2)
+@pytest.mark.full
 @pytest.mark.database
 @pytest.mark.parametrize("way", WAYS)
 def test_own_cases_end_equal(server: EmbeddedMariaDB, way: str) -> None:
@@ -56,6 +57,7 @@ def test_own_cases_end_equal(server: EmbeddedMariaDB, way: str) -> None:
     assert (report.refused, report.trials) == (0, len(files))
 
 
+@pytest.mark.full
 @pytest.mark.database
 def test_own_cases_end_equal_with_a_run_behind_each_statement(server: EmbeddedMariaDB) -> None:
     """What a statement gives, a later run knows, also if no row has come in between."""
@@ -65,7 +67,7 @@ def test_own_cases_end_equal_with_a_run_behind_each_statement(server: EmbeddedMa
     assert (report.refused, report.trials) == (0, len(files))
 
 
-@pytest.mark.first(1)
+@pytest.mark.full
 @pytest.mark.database
 @pytest.mark.parametrize("way", ["live", "loaded"])
 def test_a_key_is_that_of_the_rows_whenever_they_come(server: EmbeddedMariaDB, way: str) -> None:

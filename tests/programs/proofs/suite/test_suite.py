@@ -62,6 +62,7 @@ def test_each_script_is_recorded() -> None:
     assert files(_SCRIPTS) == [f"{name}.test" for name in SCRIPTS]
 
 
+@pytest.mark.first(1)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_is_equal_or_says_why_not(name: str) -> None:
     recorded = run(name)

@@ -120,6 +120,7 @@ def begun_before(order: list[list[tuple[int, Event]]], rng: random.Random) -> li
     return parts
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("tracked", COLUMNS)
 def test_after_each_batch_the_versions_are_those_of_the_events_by_then(tracked: str) -> None:
     cut = 0

@@ -124,6 +124,7 @@ def test_nested_columns_are_read_by_row_groups(tmp_path: Path) -> None:
     assert file.read(["n", "many"], {1: None}).to_pylist() == table.slice(10).select(["n", "many"]).to_pylist()
 
 
+@pytest.mark.full
 def test_a_flipped_bit_is_an_error_or_changes_nothing(tmp_path: Path) -> None:
     """In pages and in the page index, of which only the pages have checksums; the footer is left alone."""
     table, chance = numbers(), Random(1)
