@@ -77,6 +77,9 @@ def _of_versions(table: LakeTable, truncates: Truncates, held: Mapping[Place, pa
     ones for stored versions."""
     groups = {place: ended(rows, table.truncates.merged(truncates).ends) for place, rows in held.items()}
     news = {order: ms for order, ms in truncates.ends.items() if order not in table.truncates.ends}
+    # A late one takes back what known ones after it have deleted: they found no row, if none came in between.
+    oldest = min(news, default=0)
+    news |= {order: ms for order, ms in table.truncates.ends.items() if news and order > oldest}
     columns = [KEY, ORDER_FIELD, START_AT, *(name for name in (END_AT, KNOWN_TO) if name in table.hudi.schema.names)]
     for piece in table.hudi.file_slices() if news else ():
         stored = read_file_slice(table.hudi, piece, columns=columns)

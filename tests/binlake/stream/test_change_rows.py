@@ -131,6 +131,24 @@ def test_a_table_from_before_changes_named_transactions(tmp_path: Path, monkeypa
     }
 
 
+def test_a_truncate_that_comes_late_takes_back_deletes_of_the_next_one(tmp_path: Path) -> None:
+    """The second one finds row 2 alone, which came between the two (seed 35)."""
+    feed = feed_at(tmp_path)
+    feed.put("c", 1)
+    feed.truncate()
+    feed.put("c", 2)
+    feed.truncate()
+    feed.deliver(0, 2, 3)
+    feed.stream.batch()
+    feed.deliver(1)
+    feed.stream.batch()
+    assert [(key, kind) for key, _, kind, _ in stored(tmp_path, feed.model) if kind == "delete"] == [
+        (1, "delete"),
+        (2, "delete"),
+    ]
+    assert stored(tmp_path, feed.model) == said(feed.model)
+
+
 def test_an_erasure_takes_all_changes_of_a_row(tmp_path: Path) -> None:
     feed = feed_at(tmp_path)
     for op, key in (("c", 1), ("u", 1), ("c", 2)):
