@@ -21,7 +21,7 @@ from binlake.proof.history.keys import row_key, version_keys
 from binlake.rows.upsert import truncates
 from binlake.tables.lake import Lake
 from hudilake.errors import ConfigError
-from hudilake.storage import open_storage
+from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 from tests.binlake.stream.dying_store import Answer, DyingStore, Fate, Killed
 from tests.binlake.stream.test_engines import TOPIC, Stream, quarantined
@@ -189,15 +189,20 @@ def sequences(feed: Feed, rng: random.Random) -> Iterator[list[int]]:
 
 
 def delivered(feed: Feed, rng: random.Random) -> Iterator[None]:
-    """Deliver the log, batch by batch, a new process for each; some die first. Yields after each batch."""
+    """Deliver the log, batch by batch, a new process for each; some die first. Yields after each batch from that with
+    the first row on: TRUNCATEs alone make no table."""
+    rows_came = False
     for numbers in sequences(feed, rng):
         feed.deliver(*numbers)
         if rng.random() < 0.3:
             fate = Fate(rng.randint(0, 60), rng.choice([Answer.DONE, Answer.LOST]))
             with contextlib.suppress(Killed):
-                feed.stream.batch(DyingStore(open_storage(str(feed.stream.path), {"fsync": "false"}), fate))
+                feed.stream.batch(DyingStore(_opened(feed.stream.path), fate))
         feed.stream.batch()
-        yield
+        rows_came = rows_came or any(feed.records[number][1] is not None for number in numbers)
+        assert rows_came == (feed.stream.path / "shop").exists()
+        if rows_came:
+            yield
 
 
 def drawn(feed: Feed, seed: int, *tables: str, regions: bool = False) -> Iterator[None]:
@@ -225,6 +230,40 @@ def test_any_delivery_gives_the_versions_of_the_log(tmp_path: Path, seed: int) -
     assert feed.stream.lake("id", "owner") == [(key, owner) for key, owner, *_, current in feed.versions() if current]
     path = tmp_path / "shop/facts_history"
     assert_same("ours", read_ourselves(path), hudi_rs.snapshot(path))
+
+
+@pytest.mark.parametrize("table", ["facts", "facts_history"])
+def test_a_truncate_is_kept_if_the_process_dies_before_the_first_commit_of_a_table(tmp_path: Path, table: str) -> None:
+    """The tables are made then, and have no commit that could name it."""
+
+    def before_its_rows(path: Path) -> Feed:
+        feed = Feed.at(path)
+        feed.put("c", 1)
+        feed.truncate()
+        feed.put("c", 2)
+        feed.deliver(1)
+        feed.stream.batch()
+        feed.deliver(2)
+        return feed
+
+    watched = Fate(1 << 20, Answer.DONE)
+    before_its_rows(tmp_path / "calls").stream.batch(DyingStore(_opened(tmp_path / "calls"), watched))
+    first = next(
+        n for n, (_, path) in enumerate(watched.calls) if f"{table}/.hoodie/timeline/" in path and "requested" in path
+    )
+    feed = before_its_rows(tmp_path / "lake")
+    with pytest.raises(Killed):
+        feed.stream.batch(DyingStore(_opened(tmp_path / "lake"), Fate(first, Answer.LOST)))
+    assert (tmp_path / "lake/shop" / table / ".hoodie/hoodie.properties").exists()
+    feed.stream.batch()
+    feed.deliver(0)
+    feed.stream.batch()
+    assert feed.versions() == feed.model.versions()
+    assert feed.stream.lake("id") == [(2,)]
+
+
+def _opened(path: Path) -> Storage:
+    return open_storage(str(path), {"fsync": "false"})
 
 
 def test_a_truncate_from_before_the_first_row_of_the_tables_is_kept(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from binlake.position.ledger import Ledger
 from binlake.position.recorded import RecordedTransactions
 from binlake.rows.tasks.plan import BatchPlan, TableState
 from binlake.rows.upsert.fanout import truncates_of
+from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
 from binlake.settings import Settings
 from binlake.source.offsets import NO_OFFSETS, NO_RANGES, Offsets, Ranges
 from binlake.stream.batches.policy import Batch
@@ -77,9 +78,10 @@ class StreamPolicy:
 
     def table_state(self, source: SourceTable, table: LakeTable | None, batch: Batch) -> TableState:
         """By its commits; a table whose positions are the start of the batch needs no ``applied_until``."""
+        truncates = table.truncates if table else NOTHING_TRUNCATED
         return TableState(
             applied_until=table.ahead_of(self._settings.name, batch.starts) if table else NO_OFFSETS,
-            truncates=table.truncates if table else self._early.of(source),
+            truncates=truncates.merged(self._early.of(source)),
             skipped=source in self.ledger.behind and source != batch.only,
             resync=self._control.request(source).resync,
             bucketing=table.rows.own_bucketing if table else None,
@@ -109,7 +111,8 @@ class StreamPolicy:
             skipped=self.ledger.skipped_before(table_input.ranges, standing),
             transactions=None if self._notes is None else self._notes.note_of(source, table_input.ranges, standing),
         )
-        truncates = table_input.truncates if table is not None else table_input.truncates.merged(self._early.of(source))
+        # Also into a table that is there: who made it may have died before its first commit.
+        truncates = table_input.truncates.merged(self._early.of(source))
         return dataclasses.replace(table_input, truncates=truncates, notes=notes)
 
     def commits_without_rows(self, source: SourceTable) -> bool:
