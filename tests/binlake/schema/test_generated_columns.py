@@ -119,7 +119,7 @@ def judged_read(*statements: str) -> Judgement:
         (effect,) = parse_ddl(statement, "d")
         found = judge_clauses(effect.clauses, order, state)
         state.generated.note(order, Action.ALTER, effect.clauses)
-        state.note_open(found.undetermined, effect.clauses)
+        state.note_open(found.undetermined)
     return found
 
 

@@ -164,9 +164,9 @@ def test_columns_that_the_settings_keep_out_are_not_restated() -> None:
     columns = {"exclude": ["gone*"], "mask": {"mail": {"how": "redact"}}}
     at = state(columns=columns)
     assert verdicts("ADD gone_1 INT DEFAULT 5, ADD mail TEXT DEFAULT ('x'), CHANGE name mail TEXT", at) == [
-        "add",
-        "add",
         "apply",
+        "add",
+        "add",
     ]
     assert at.schema == SCHEMA
 

@@ -165,9 +165,9 @@ def undetermined(stream: StreamLake, home: Path) -> tuple[set[str], set[str]]:
     """The columns that the commits of a lake table, or the definitions of its source table, name as not determined: by
     statements, and by foreign keys."""
     recorded = RecordReader.newest_of(HudiTable.open(open_storage(str(home))))
-    states = SchemaStates(stream.settings(), stream.schemas)
+    source, states = recorded.source or SourceTable("", ""), SchemaStates(stream.settings(), stream.schemas)
     told = [(one.column, one.why) for one in undetermined_columns(recorded.ddl or ())]
-    told += [(one.column, one.why) for one in states.cascades(recorded.source or SourceTable("", ""))]
+    told += [(one.column, one.why) for one in states.cascades(source, recorded.ddl or ())]
     columns: tuple[set[str], set[str]] = set(), set()
     for column, why in told:
         columns["foreign key" in why].update(column.split(", "))

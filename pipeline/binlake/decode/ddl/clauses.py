@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from typing import TypeVar
 
 from binlake.decode.changes import SourceTable, ZeroDates
 from binlake.decode.ddl.columns import ColumnDefinition
@@ -116,6 +117,36 @@ Clause = (
     | Cascade
     | UnloggedChange
 )
+
+
+#: Pairs (former name, new name) of columns that a statement renames; the new name of a dropped one is "".
+Renames = Sequence[tuple[str, str]]
+_Known = TypeVar("_Known")
+
+
+def renames_of(clauses: Iterable[Clause]) -> Renames:
+    """What a statement does to the names of columns."""
+    clauses = list(clauses)
+    dropped = [(clause.name, "") for clause in clauses if isinstance(clause, DropColumn)]
+    return (*dropped, *((clause.old, clause.new) for clause in clauses if isinstance(clause, RenameColumn)))
+
+
+def under_new_names(known: Mapping[str, _Known], clauses: Iterable[Clause]) -> dict[str, _Known]:
+    """What is known of columns, by their names after a statement, without those that it drops. Its clauses refer to the
+    columns before it, in whatever order: two columns may swap their names, and one may take that of a dropped one."""
+    names, after = {old.lower(): new for old, new in renames_of(clauses)}, dict[str, _Known]()
+    for name, of in known.items():
+        if new := names.get(name.lower()):
+            after[new] = of
+        elif name.lower() not in names:
+            after.setdefault(name, of)
+    return after
+
+
+def names_after(columns: Iterable[str], renames: Renames) -> list[str]:
+    """The names of columns after a statement, without those that it drops; "" stands for none and stays."""
+    names = {old.lower(): new for old, new in renames}
+    return [after for name in columns if (after := names.get(name.lower(), name)) or not name]
 
 
 def in_lake_form(clauses: Iterable[Clause], policy: ZeroDates) -> tuple[Clause, ...]:

@@ -123,9 +123,9 @@ class DdlKeeper:
         """The lake tables that DDL concerns besides those these topics have fed: of renamed tables, and new tables."""
         return self.history.renamed_tables_of(topics) | self._fresh.keys()
 
-    def cascades(self, source: SourceTable) -> list[UndeterminedEffect]:
-        """What the foreign keys of a source table change without an event, by its newest known CREATE TABLE."""
-        return self._states.cascades(source)
+    def cascades(self, source: SourceTable, entries: Iterable[DdlEntry]) -> list[UndeterminedEffect]:
+        """See ``SchemaStates.cascades``."""
+        return self._states.cascades(source, entries)
 
     def settle(
         self,

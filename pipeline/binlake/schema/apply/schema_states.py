@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
 
 from binlake.decode.changes import SourceTable, ZeroDates
+from binlake.decode.ddl.clauses import names_after
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.schemas.schemas import SchemaVersion
 from binlake.decode.types.mysql_types import MysqlType
@@ -84,10 +85,17 @@ class SchemaStates:
         self._describe(state, origin)
         return state
 
-    def cascades(self, source: SourceTable) -> list[UndeterminedEffect]:
-        """What the foreign keys of a source table change without an event, by its newest known CREATE TABLE."""
+    def cascades(self, source: SourceTable, entries: Iterable[DdlEntry] = ()) -> list[UndeterminedEffect]:
+        """What the foreign keys of a source table change without an event, by its newest known CREATE TABLE.
+
+        ``entries``: the statements that commits record, in order: columns may have other names since.
+        """
         made = [version for version in self._versions(source) if version.created]
-        return [undetermined_by(one) for one in made[-1].defined if isinstance(one, Cascade)] if made else []
+        keys = [one for one in made[-1].defined if isinstance(one, Cascade)] if made else []
+        for entry in entries if keys else ():
+            if entry.source == source and entry.order > made[-1].since:
+                keys = [replace(one, columns=tuple(names_after(one.columns, entry.renames))) for one in keys]
+        return [undetermined_by(one) for one in keys if one.removes or one.columns]
 
     def _defined(self, origin: SourceTable) -> list[SchemaVersion]:
         """Those definitions of a table that have columns."""

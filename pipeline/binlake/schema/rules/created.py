@@ -14,10 +14,12 @@ from binlake.decode.ddl.clauses import (
     AddUnique,
     ChangeKey,
     Clause,
-    DropColumn,
     ModifyColumn,
     RenameColumn,
     in_lake_form,
+    names_after,
+    renames_of,
+    under_new_names,
 )
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction
@@ -79,15 +81,11 @@ def declared(versions: Sequence[SchemaVersion], effects: Sequence[Effect], order
     for effect in (one for one in effects if since < one.event.order < order):
         if effect.action is Action.CREATE:
             columns, key = {}, ()
-        for clause in effect.clauses if effect.action in (Action.CREATE, Action.ALTER) else ():
+        clauses = effect.clauses if effect.action in (Action.CREATE, Action.ALTER) else ()
+        columns, key = under_new_names(columns, clauses), tuple(names_after(key, renames_of(clauses)))
+        for clause in clauses:
             if isinstance(clause, ChangeKey):
                 key = clause.columns
-            elif isinstance(clause, DropColumn):
-                columns = {name: kind for name, kind in columns.items() if name.lower() != clause.name.lower()}
-            elif isinstance(clause, RenameColumn):
-                names = {name: clause.new if name.lower() == clause.old.lower() else name for name in columns}
-                columns = {names[name]: kind for name, kind in columns.items()}
-                key = tuple(names.get(name, name) for name in key)
             if isinstance(clause, AddColumn | ModifyColumn | RenameColumn) and clause.column is not None:
                 known_as = next((name for name in columns if name.lower() == clause.column.name.lower()), None)
                 if clause.column.type is not None:

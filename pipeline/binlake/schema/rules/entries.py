@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from binlake.decode.changes import SourceTable
+from binlake.decode.ddl.clauses import Renames
 from binlake.schema.rules.judged import ClauseVerdict, KeyChange, Ruling
 from binlake.schema.rules.restatement import Restatement
 from binlake.schema.rules.steps import Step, step_from_json, step_to_json
@@ -24,6 +25,7 @@ class DdlEntry:
     ``gone``, ``dropped``: as in ``TableSchemaState``, after it.
     ``refused``: the columns because of which rows are refused after it. ``renamed``: the names of RENAME TABLE.
     ``deleted``: ordering value and time of the DROP TABLE that deletes rows. ``rewrite``: the new key of the table.
+    ``renames``: what the statement does to the source's names of columns.
     """
 
     source: SourceTable
@@ -42,6 +44,7 @@ class DdlEntry:
     deleted: tuple[int, int | None] | None = None
     rewrite: KeyChange | None = None
     undetermined: tuple[UndeterminedEffect, ...] = ()
+    renames: Renames = ()
 
     @property
     def is_refusal(self) -> bool:
@@ -91,6 +94,7 @@ def entries_to_text(entries: Iterable[DdlEntry]) -> str:
             "deleted": e.deleted,
             "rewrite": e.rewrite and [list(e.rewrite.columns), e.rewrite.held],
             "undetermined": [[one.column, one.why] for one in e.undetermined],
+            "renames": e.renames,
         }
         said.append(item | {name: value for name, value in more.items() if value not in (None, [], ())})
     return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
@@ -120,6 +124,7 @@ def _entry(item: dict[str, Any]) -> DdlEntry:
         deleted=_moment(item.get("deleted")),
         rewrite=KeyChange(tuple(item["rewrite"][0]), item["rewrite"][1]) if item.get("rewrite") else None,
         undetermined=tuple(UndeterminedEffect(column, why) for column, why in item.get("undetermined", ())),
+        renames=tuple((old, new) for old, new in item.get("renames", ())),
     )
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from binlake.decode.ddl.clauses import Action, AddColumn, Clause, DropColumn, ModifyColumn, RenameColumn
+from binlake.decode.ddl.clauses import Action, AddColumn, Clause, ModifyColumn, RenameColumn, under_new_names
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.ddl.tokens import renamed_in
 
@@ -32,21 +32,20 @@ def columns_of(clauses: Iterable[Clause]) -> dict[str, ColumnDefinition]:
 
 
 def changed(known: Generated, clauses: Iterable[Clause]) -> dict[str, ColumnDefinition]:
-    """The generated columns after a statement. The expression of one that reads a renamed column has its new name."""
+    """The generated columns after a statement. One that is renamed, and the expression of one that reads a renamed
+    column, have its new name."""
     clauses = list(clauses)
     names = {clause.old.lower(): clause.new for clause in clauses if isinstance(clause, RenameColumn)}
     columns = {
-        name: replace(column, expression=renamed_in(column.expression, names)) if names else column
+        name: replace(column, name=names.get(name, column.name), expression=renamed_in(column.expression, names))
+        if names
+        else column
         for name, column in known.items()
     }
+    columns = {name.lower(): column for name, column in under_new_names(columns, clauses).items()}
     for clause in clauses:
-        if isinstance(clause, DropColumn):
-            columns.pop(clause.name.lower(), None)
-        elif isinstance(clause, RenameColumn) and clause.column is None:
-            former = columns.pop(clause.old.lower(), None)
-            columns |= {clause.new.lower(): former} if former is not None else {}
-        elif isinstance(clause, AddColumn | ModifyColumn | RenameColumn) and clause.column is not None:
-            columns.pop((clause.old if isinstance(clause, RenameColumn) else clause.column.name).lower(), None)
+        if isinstance(clause, AddColumn | ModifyColumn | RenameColumn) and clause.column is not None:
+            columns.pop(clause.column.name.lower(), None)
             columns |= {clause.column.name.lower(): clause.column} if clause.column.generated else {}
     return columns
 

@@ -9,8 +9,15 @@ from enum import StrEnum
 import pyarrow as pa
 
 from binlake.decode.changes import ZeroDates
-from binlake.decode.ddl.clauses import AddColumn, Clause, DropColumn, ModifyColumn, RenameColumn
-from binlake.decode.ddl.columns import ColumnDefinition
+from binlake.decode.ddl.clauses import (
+    AddColumn,
+    Clause,
+    DropColumn,
+    ModifyColumn,
+    RenameColumn,
+    Renames,
+    names_after,
+)
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.definitions import DefinitionHistory, Presence
@@ -119,11 +126,12 @@ class TableSchemaState:
     strict: bool = False
     _former: dict[str, MysqlType | None] = field(default_factory=dict)
 
-    def note_open(self, undetermined: Iterable[UndeterminedEffect], clauses: Iterable[Clause]) -> None:
-        """Note which columns a statement leaves open, and the names that they have after it."""
-        names = {clause.old.lower(): clause.new.lower() for clause in clauses if isinstance(clause, RenameColumn)}
-        gone = {clause.name.lower() for clause in clauses if isinstance(clause, DropColumn)}
-        self.open_columns = {names.get(name, name) for name in self.open_columns - gone}
+    def rename_open(self, renames: Renames) -> None:
+        """Note the names that open columns have after a statement."""
+        self.open_columns = {name.lower() for name in names_after(self.open_columns, renames)}
+
+    def note_open(self, undetermined: Iterable[UndeterminedEffect]) -> None:
+        """Note which columns a statement leaves open, by the names that they have after it."""
         self.open_columns |= {name.lower() for one in undetermined for name in one.column.split(", ") if name}
 
     def type_before(self, column: str, order: int) -> MysqlType | None:
@@ -140,16 +148,15 @@ class TableSchemaState:
     def take_over_types(self, order: int, clauses: Iterable[Clause]) -> None:
         """Note the types that a statement which was carried out before gives to columns. No row need have come since,
         with which their definition would."""
-        defined = self.types_before(order)
+        clauses, defined, before = list(clauses), self.types_before(order), self.all_types_before(order)
         for clause in clauses:
-            kind = None
-            if isinstance(clause, DropColumn):
-                self.types.pop(clause.name.lower(), None)
-            elif isinstance(clause, RenameColumn):
-                kind = self.types.pop(clause.old.lower(), None) or defined.get(clause.old.lower())
+            if isinstance(clause, DropColumn | RenameColumn):
+                self.types.pop((clause.old if isinstance(clause, RenameColumn) else clause.name).lower(), None)
+        for clause in clauses:
             if isinstance(clause, AddColumn | ModifyColumn | RenameColumn):
                 name = (clause.new if isinstance(clause, RenameColumn) else clause.column.name).lower()
-                kind = clause.column.type if clause.column is not None else kind
+                former = before.get(clause.old.lower()) if isinstance(clause, RenameColumn) else None
+                kind = clause.column.type if clause.column is not None else former
                 if kind is not None:
                     self.types[name], self._former[name] = kind, defined.get(name)
 
@@ -158,11 +165,11 @@ class TableSchemaState:
         known = self.definitions.known[-1:]
         return bool(known) and dict(known[0].columns).get(lake_name(column).lower()) is Presence.MUST
 
-    def note_type(self, column: ColumnDefinition) -> None:
-        """Note a column's MySQL type after a statement."""
-        if column.type is not None:
-            self.types[column.name.lower()] = column.type
-            self._former.pop(column.name.lower(), None)
+    def note_type(self, column: str, kind: MysqlType | None) -> None:
+        """Note a column's MySQL type after a statement, if it is known."""
+        if kind is not None:
+            self.types[column.lower()] = kind
+            self._former.pop(column.lower(), None)
 
 
 @dataclass

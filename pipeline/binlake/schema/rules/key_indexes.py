@@ -36,7 +36,10 @@ class KeyIndexes:
     def after(self, clauses: Iterable[Clause]) -> KeyIndexes:
         """Those after a statement, which drops before it adds."""
         has_primary, unique = self.has_primary, dict(self.unique)
-        for clause in sorted(clauses, key=lambda one: not isinstance(one, DropIndex | RenameColumn)):
+        clauses = list(clauses)
+        names = {_column(one.old): _column(one.new) for one in clauses if isinstance(one, RenameColumn)}
+        unique = {name: frozenset(names.get(one, one) for one in held) for name, held in unique.items()}
+        for clause in sorted(clauses, key=lambda one: not isinstance(one, DropIndex)):
             if isinstance(clause, ChangeKey):
                 has_primary = bool(clause.columns) and not clause.by_index
             elif isinstance(clause, AddUnique):
@@ -46,9 +49,6 @@ class KeyIndexes:
             elif isinstance(clause, RenameIndex):
                 columns = unique.pop(clause.old.lower(), None)
                 unique |= {clause.new.lower(): columns} if columns is not None else {}
-            elif isinstance(clause, RenameColumn):
-                names = {_column(clause.old): _column(clause.new)}
-                unique = {name: frozenset(names.get(one, one) for one in held) for name, held in unique.items()}
         return KeyIndexes(has_primary, unique)
 
     def hold_apart(self, key: Iterable[str]) -> bool:

@@ -15,6 +15,7 @@ from binlake.decode.ddl.clauses import (
     RenameColumn,
     UnloggedChange,
     in_lake_form,
+    renames_of,
 )
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.row_statements import AS_STATEMENT
@@ -86,6 +87,7 @@ def judge_table(
         entry, mine = known.get(key), waiting.get(key, [])
         if entry is not None and not (entry.is_refusal and mine):
             _take_over(entry, state)
+            state.rename_open(entry.renames or renames_of(clause for effect in mine for clause in effect.clauses))
             for effect in mine:
                 state.take_over_types(entry.order, effect.clauses)
             _note_definition(mine, state)
@@ -107,7 +109,7 @@ def judge_table(
             judged_ddl.entries.append(entry)
             if any(effect.action is Action.CREATE for effect in mine):
                 state.open_columns.clear()
-            state.note_open(entry.undetermined, [clause for effect in mine for clause in effect.clauses])
+            state.note_open(entry.undetermined)
         seconds = entry.seconds if entry is not None else mine[0].event.seconds
         _note_refusals(key[0], seconds, state, opened, judged_ddl)
     judged_ddl.refusals += opened
@@ -193,6 +195,7 @@ def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaSt
         undetermined += effect.undetermined if state.rules.kind != "append" else ()
         deleted, rewrite = removed or deleted, judged.rewrite or rewrite
         renamed = (effect.old or source, effect.to) if effect.to is not None else renamed
+    clauses = [clause for effect in effects for clause in effect.clauses if effect.action is Action.ALTER]
     return DdlEntry(
         source=source,
         order=event.order,
@@ -210,6 +213,7 @@ def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaSt
         deleted=deleted,
         rewrite=rewrite,
         undetermined=tuple(undetermined),
+        renames=renames_of(clauses) if not state.merging.by_writer else (),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -47,7 +48,7 @@ def settle(column: ColumnDefinition, name: str | None, state: TableSchemaState) 
         field = pa.field(lake_name(column.name), column.type.lake_type)
         state.schema = state.schema.append(field)
     lake = name or lake_name(column.name)
-    state.note_type(column)
+    state.note_type(column.name, column.type)
     state.gone.discard(lake)
     state.refused.pop(lake, None)
 
@@ -136,7 +137,7 @@ def modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged
     if not fits(column, name, order, state, judged):
         return
     state.refused.pop(name, None)
-    state.note_type(column)
+    state.note_type(column.name, column.type)
     note_reread(column, old, judged)
     after = state.schema.field(name).type
     as_text = state.rules.schema_changes.convert == "string" and after == pa.string()
@@ -270,6 +271,17 @@ def _keeps_meaning(step: Convert) -> bool:
     return step.old is not None and step.column.type is not None and same_meaning(step.old, step.column.type)
 
 
+def _with_open_nulls(
+    column: ColumnDefinition, never_null: bool, state: TableSchemaState
+) -> tuple[ColumnDefinition, UndeterminedEffect | None]:
+    """The column as one that keeps nulls, if earlier statements leave it open: NOT NULL gives NULL a value, and null
+    stands for other values there. Also what that leaves open. ``never_null``: whether the column had no NULL."""
+    if column.nullable or column.name.lower() not in state.open_columns:
+        return column, None
+    why = "null becomes a value, but null stands for values in the lake that an earlier statement left open"
+    return replace(column, nullable=True), None if never_null else UndeterminedEffect(column.name, why)
+
+
 def _convert(
     column: ColumnDefinition,
     old: MysqlType | None,
@@ -280,9 +292,12 @@ def _convert(
     """Whether rows before the statement are converted: adds the step, and what it cannot determine."""
     before, after = lake_types
     rekeys = known_column(column.name, state) in judged.rekeyed
-    never_null, taking = state.is_never_null(column.name), taking_all(column, strict=state.strict)
+    never_null = state.is_never_null(column.name)
+    taking, still_open = _with_open_nulls(taking_all(column, strict=state.strict), never_null, state)
     step, undetermined = conversion(taking, old, before, after, state.session, rekeys=rekeys, never_null=never_null)
+    undetermined = undetermined or still_open
     if step is None:
+        judged.undetermined += [undetermined] if undetermined is not None else []
         return False
     judged.steps.append(step)
     what = f"{column.name} becomes {column.type_text}, {after} in the lake"
@@ -315,9 +330,9 @@ def convert_charset(clause: ConvertCharset, order: int, state: TableSchemaState,
         )
 
 
-def copied_lake_type(clause: RenameColumn, old: str, order: int, state: TableSchemaState) -> pa.DataType | None:
-    """The lake type of a renamed column; None if its values are not carried over."""
-    column, before = clause.column, state.schema.field(old).type
+def copied_lake_type(clause: RenameColumn, before: pa.DataType, state: TableSchemaState) -> pa.DataType | None:
+    """The lake type of a renamed column, which was ``before``; None if its values are not carried over."""
+    column = clause.column
     plain = copied_type(before, column)
     follows = state.rules.schema_changes.convert == "follow" and state.shard is None
     if plain is not None or column is None or column.type is None or not follows:
@@ -343,13 +358,10 @@ def copy_column(
         _generate(column, order, state, judged)
         return
     if column is not None and column.type is not None and state.rules.schema_changes.convert == "follow":
-        step, undetermined = conversion(
-            taking_all(column, strict=state.strict),
-            former,
-            *lake_types,
-            state.session,
-            never_null=state.is_never_null(clause.old),
-        )
+        never_null = state.is_never_null(clause.old)
+        taking, still_open = _with_open_nulls(taking_all(column, strict=state.strict), never_null, state)
+        step, undetermined = conversion(taking, former, *lake_types, state.session, never_null=never_null)
+        undetermined = undetermined or still_open
     copied = Copy(clause.old, clause.new, column if step is None else None, move=not state.key)
     judged.steps += [copied] if step is None else [copied, step]
     say(judged, ClauseVerdict.COPY, f"{what}: rows before get {clause.new} from {clause.old}")

@@ -7,9 +7,11 @@ was, in rows from before the statement. The commit that carries the statement ou
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from binlake.decode.changes import SourceTable
+from binlake.decode.ddl.clauses import Renames, names_after
 from binlake.decode.ddl.foreign_keys import Cascade
 
 #: The column name that stands for whole rows, of which some may have changed or gone.
@@ -56,8 +58,10 @@ class UndeterminedColumn:
 
 
 class _Statement(Protocol):
-    """A judged statement (``table_ddl.Entry`` is one)."""
+    """A judged statement (``entries.DdlEntry`` is one)."""
 
+    @property
+    def source(self) -> SourceTable: ...
     @property
     def order(self) -> int: ...
     @property
@@ -65,18 +69,35 @@ class _Statement(Protocol):
     @property
     def statement(self) -> str: ...
     @property
+    def renames(self) -> Renames: ...
+    @property
     def undetermined(self) -> tuple[UndeterminedEffect, ...]: ...
 
 
 def undetermined_columns(entries: Iterable[_Statement], verified: int = -1) -> list[UndeterminedColumn]:
-    """The columns that the statements of one table left open, in order.
+    """The columns that the statements of one lake table left open, in order, by the names that the source gives them
+    after all statements. What it has dropped since is left out.
 
-    ``verified``: the ordering value up to which the table is known to be as its source; what statements at or below it
-    left open is left out, but for what lasts.
+    ``entries``: in order. ``verified``: the ordering value up to which the table is known to be as its source; what
+    statements at or below it left open is left out, but for what lasts.
     """
-    return [
-        UndeterminedColumn(one.column, one.why, entry.statement, entry.place, entry.order)
-        for entry in entries
-        for one in entry.undetermined
-        if entry.order > verified or one.lasts
-    ]
+    columns: list[tuple[SourceTable, UndeterminedColumn]] = []
+    for entry in entries:
+        if entry.renames:
+            columns = [
+                (source, after)
+                for source, one in columns
+                for after in (_after(one, entry.renames) if source == entry.source else (one,))
+            ]
+        columns += [
+            (entry.source, UndeterminedColumn(one.column, one.why, entry.statement, entry.place, entry.order))
+            for one in entry.undetermined
+            if entry.order > verified or one.lasts
+        ]
+    return [column for _, column in columns]
+
+
+def _after(one: UndeterminedColumn, renames: Renames) -> tuple[UndeterminedColumn, ...]:
+    """The column, or the columns, after a statement; none if it drops them."""
+    names = names_after(one.column.split(", "), renames)
+    return (replace(one, column=", ".join(names)),) if names else ()

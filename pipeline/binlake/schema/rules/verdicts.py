@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from binlake.decode.ddl.clauses import (
     ModifyColumn,
     RenameColumn,
     UnloggedChange,
+    renames_of,
 )
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.ddl.constants import UNREAD, constant_of
@@ -54,7 +55,7 @@ from binlake.schema.rules.type_verdicts import (
 )
 from binlake.schema.rules.undetermined import UndeterminedEffect
 from hudilake.errors import UnsupportedError
-from hudilake.format.definition.column_names import lake_name
+from hudilake.format.definition.column_names import known_as, lake_name
 
 
 def judge_clauses(
@@ -65,17 +66,20 @@ def judge_clauses(
     ``keys``: the source's key before and after the statement, where its definitions tell them.
     """
     judged = Judgement()
+    state.rename_open(renames_of(clauses))  # an expression reads the columns as they are after the statement
     key: ChangeKey | None = None
     before = state.key
     renamed = [clause.old for clause in clauses if isinstance(clause, RenameColumn)]
-    formers = {name: state.type_before(name, order) for name in renamed}  # clauses may swap names
+    formers = _FormerColumns({name: state.type_before(name, order) for name in renamed}, state.schema)
     for clause in sorted(clauses, key=_turn):
+        if not isinstance(clause, DropColumn | RenameColumn):
+            formers.rename_key(state)
         if isinstance(clause, AddColumn):
             _add(clause.column, order, state, judged)
         elif isinstance(clause, DropColumn):
             _drop(clause.name, order, state, judged)
         elif isinstance(clause, RenameColumn):
-            _rename(clause, formers[clause.old], order, state, judged)
+            _rename(clause, formers, order, state, judged)
         elif isinstance(clause, ModifyColumn):
             modify(clause.column, order, state, judged)
         elif isinstance(clause, ConvertCharset):
@@ -88,6 +92,7 @@ def judge_clauses(
             _note_unlogged(clause, state, judged)
         elif isinstance(clause, ChangeKey):
             key = clause
+    formers.rename_key(state)
     follow_bases(clauses, order, state, judged)
     filled = {lake_name(step.column.name) for step in judged.steps if isinstance(step, Fill | Compute)}
     added = {lake_name(clause.column.name) for clause in clauses if isinstance(clause, AddColumn)}
@@ -105,11 +110,12 @@ def judge_clauses(
 
 
 def _turn(clause: Clause) -> int:
-    """The order in which clauses are judged: a dropped name is free for others, and an expression reads the columns as
-    they are after the statement."""
+    """The order in which clauses are judged: the name of a dropped or renamed column is free for others, and an
+    expression reads the columns as they are after the statement."""
     column = clause.column if isinstance(clause, AddColumn | ModifyColumn | RenameColumn) else None
-    computed = column is not None and column.expression
-    return 0 if isinstance(clause, DropColumn) else 2 if computed else 1
+    if column is not None and column.expression:
+        return 3
+    return 0 if isinstance(clause, DropColumn) else 1 if isinstance(clause, RenameColumn) else 2
 
 
 def refuse_unread(clauses: Sequence[Clause], order: int, state: TableSchemaState, judged: Judgement) -> None:
@@ -247,23 +253,42 @@ def _note_unlogged(clause: UnloggedChange, state: TableSchemaState, judged: Judg
         say(judged, ClauseVerdict.KEEP, f"{clause.column or 'rows'}: {clause.why}")
 
 
+@dataclass
+class _FormerColumns:
+    """The columns before a statement: its clauses refer to them, and may swap two names. ``types``: the MySQL types of
+    those that it renames. ``schema``: of the lake. ``moved``: lake name -> new one, of the renames that were judged."""
+
+    types: Mapping[str, MysqlType | None]
+    schema: pa.Schema
+    moved: dict[str, str] = field(default_factory=dict)
+
+    def leaves(self, name: str) -> bool:
+        """Whether a column of the lake gets another name, so that its own is free."""
+        return any(lake_name(old).lower() == name.lower() for old in self.types)
+
+    def rename_key(self, state: TableSchemaState) -> None:
+        """Name the columns of the key as the renames up to now do."""
+        state.key = tuple(self.moved.get(name, name) for name in state.key)
+        self.moved.clear()
+
+
 def _rename_same(
     clause: RenameColumn, former: MysqlType | None, order: int, state: TableSchemaState, judged: Judgement
 ) -> None:
     """Judge a rename whose new name is the old one in the lake: it differs in case, or in signs that Avro lacks."""
     what = f"{clause.old} becomes {clause.new}"
     say(judged, ClauseVerdict.APPLY, f"{what}: the lake's name is the same")
-    if former is not None:
-        state.types[clause.new.lower()] = former
+    state.note_type(clause.new, former)
     if clause.column is not None:
         modify(clause.column, order, state, judged)
 
 
 def _rename(
-    clause: RenameColumn, former: MysqlType | None, order: int, state: TableSchemaState, judged: Judgement
+    clause: RenameColumn, formers: _FormerColumns, order: int, state: TableSchemaState, judged: Judgement
 ) -> None:
-    """Judge a rename. ``former``: the type before the statement."""
-    policy, old = state.rules.schema_changes, known_column(clause.old, state)
+    """Judge a rename."""
+    former, policy = formers.types[clause.old], state.rules.schema_changes
+    old = known_as(clause.old, formers.schema.names)
     what = f"{clause.old} becomes {clause.new}"
     if old is not None and known_column(clause.new, state) == old:
         _rename_same(clause, former, order, state, judged)
@@ -285,7 +310,8 @@ def _rename(
     if old is None or left_out is not None:
         say(judged, ClauseVerdict.APPLY, f"{what}; {left_out or 'the lake has no such column'}")
         return
-    kind = copied_lake_type(clause, old, order, state)
+    before = formers.schema.field(old).type
+    kind = copied_lake_type(clause, before, state)
     if clause.column is not None and clause.column.generated and clause.column.type is not None:
         kind = clause.column.type.lake_type
     if old in state.key and kind is None:
@@ -302,14 +328,12 @@ def _rename(
         say(judged, ClauseVerdict.KEEP, f"{what}: rows before keep {clause.old}, and have {clause.new} null{why}")
         kind = clause.column.type.lake_type if clause.column and clause.column.type else kind
     else:
-        copy_column(clause, (state.schema.field(old).type, kind), former, order, state, judged)
-    if former is not None and clause.column is None:
-        state.types[clause.new.lower()] = former
-    if new is not None and new in state.gone and kind is not None and not replace_type(kind, new, state):
+        copy_column(clause, (before, kind), former, order, state, judged)
+    is_free = new is not None and (new in state.gone or formers.leaves(new))
+    if new is not None and is_free and kind is not None and not replace_type(kind, new, state):
         widen(kind, new, state)
     if new is None and kind is not None:
         state.schema = state.schema.append(pa.field(lake_name(clause.new), kind))
-    if clause.column is not None:
-        state.note_type(clause.column)
+    state.note_type(clause.new, former if clause.column is None else clause.column.type)
     state.gone.discard(new or lake_name(clause.new))
-    state.key = tuple(new or lake_name(clause.new) if name == old else name for name in state.key)
+    formers.moved[old] = new or lake_name(clause.new)

@@ -64,7 +64,8 @@ def statements(
     keeper = DdlKeeper(settings, opened, registry)
     keeper.history.hear(topics)
     compared = ComparedTables.load(open_storage(settings.state_uri, settings.state_options()))
-    for source, entries in keeper.preview(known).items():
+    previews = keeper.preview(known)
+    for source, entries in previews.items():
         for entry, done in entries[-_SHOWN:]:
             yield DdlFinding(f"ddl {source}", f"{entry} ({'carried out' if done else 'waits'})", entry.is_refusal)
         path, table = settings.table_rules(source).path, opened.get(settings.table_rules(source))
@@ -73,6 +74,7 @@ def statements(
             yield DdlFinding(f"ddl {source}", f"not determined: {one}", refused=True)
         if len(entries) > _SHOWN:
             yield DdlFinding(f"ddl {source}", f"{len(entries) - _SHOWN} older statements are not shown")
+    every = [entry for entries in previews.values() for entry, _ in entries]
     for source in sorted(registry.sources(), key=str):
-        for said in keeper.cascades(source) if settings.tables.selects(source) else ():
+        for said in keeper.cascades(source, every) if settings.tables.selects(source) else ():
             yield DdlFinding(f"ddl {source}", str(said), refused=True)
