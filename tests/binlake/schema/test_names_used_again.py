@@ -204,3 +204,17 @@ def test_the_columns_of_a_foreign_key_are_named_as_the_source_calls_them_now(tmp
     states = SchemaStates(follower.settings(), registry)
     assert [one.column for one in states.cascades(recorded.source, recorded.ddl or ())] == ["parent"]
     assert [one.column for one in states.cascades(recorded.source)] == ["p"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "verdict"),
+    [("TRUNCATE PARTITION p", "refuse"), ("REORGANIZE PARTITION p INTO (PARTITION r VALUES IN (2))", "keep")],
+)
+def test_rows_are_not_removed_by_a_column_that_is_not_determined(statement: str, verdict: str) -> None:
+    """Its null would place them in another partition."""
+    state, parts = table(()), "PARTITION BY LIST (w) (PARTITION p VALUES IN (1), PARTITION q VALUES IN (NULL))"
+    opened = ("ALTER TABLE t ADD u INT DEFAULT (FLOOR(RAND() * 2))", "ALTER TABLE t RENAME COLUMN u TO w")
+    [*_, entry] = judged(*opened, f"ALTER TABLE t {parts}", f"ALTER TABLE t {statement}", state=state).entries
+    assert [ruling.verdict.value for ruling in entry.rulings] == [verdict]
+    assert "w is not determined in all rows" in str(entry)
+    assert entry.steps == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import pyarrow as pa
@@ -32,13 +33,16 @@ def changes_rows(clause: ChangePartitions) -> bool:
     return clause.action in _REMOVES or clause.brings_rows
 
 
-def removal_of(clause: ChangePartitions, known: PartitioningPeriod | None, schema: pa.Schema) -> Removal:
+def removal_of(
+    clause: ChangePartitions, known: PartitioningPeriod | None, schema: pa.Schema, open_columns: Collection[str] = ()
+) -> Removal:
     """The rows that a clause removes.
 
     Args:
         clause: one that ``changes_rows``.
         known: the table's definition before it.
         schema: the lake's columns.
+        open_columns: those (in lower case) that are not determined in all rows.
 
     Raises UnsupportedError, with the reason, where the rows are not known exactly.
     """
@@ -47,11 +51,13 @@ def removal_of(clause: ChangePartitions, known: PartitioningPeriod | None, schem
     if known is None or known.partitioning is None:
         raise UnsupportedError("the table's partition definition is not known", do_next="")
     removal = Removal(known.partitioning, () if clause.every else clause.names)
-    check_removal(removal, schema)
+    check_removal(removal, schema, open_columns)
     return removal
 
 
-def without_place(clause: ChangePartitions, known: PartitioningPeriod | None, schema: pa.Schema) -> Removal | None:
+def without_place(
+    clause: ChangePartitions, known: PartitioningPeriod | None, schema: pa.Schema, open_columns: Collection[str] = ()
+) -> Removal | None:
     """The rows that REORGANIZE deletes because no new partition of a LIST takes them, as the server does without an
     error (measured with MariaDB 11.4); None if there are none. Other arguments as ``removal_of``.
 
@@ -72,7 +78,7 @@ def without_place(clause: ChangePartitions, known: PartitioningPeriod | None, sc
     # Of equal values in other texts the last one counts.
     parts = (PartitionDefinition(_NO_PLACE, left), *clause.parts)
     removal = Removal(replace(known.partitioning, parts=parts, sub=None), (_NO_PLACE,))
-    check_removal(removal, schema)
+    check_removal(removal, schema, open_columns)
     return removal
 
 
@@ -98,7 +104,7 @@ def change_partitions(clause: ChangePartitions, order: int, state: TableSchemaSt
         refuse(PARTITIONS_OF_TABLE, what, order, state, judged)
     else:
         try:
-            removal = removal_of(clause, state.partitions.before(order), state.schema)
+            removal = removal_of(clause, state.partitions.before(order), state.schema, state.open_columns)
         except UnsupportedError as error:
             refuse(PARTITIONS_OF_TABLE, f"{what}: {error.what}", order, state, judged)
             return
@@ -110,7 +116,7 @@ def _reorganize(clause: ChangePartitions, order: int, state: TableSchemaState, j
     """Judge REORGANIZE: rows that no new partition takes go, by the policy of other clauses that remove rows."""
     policy, what = state.rules.schema_changes.partitions, partitions_text(clause)
     try:
-        removal = without_place(clause, state.partitions.before(order), state.schema)
+        removal = without_place(clause, state.partitions.before(order), state.schema, state.open_columns)
     except UnsupportedError as error:
         why = f"{what}: rows that no new partition takes go: {error.what}"
         judged.undetermined.append(UndeterminedEffect(WHOLE_ROWS, why))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,10 +31,10 @@ class Removal:
     names: tuple[str, ...]
 
 
-def check_removal(removal: Removal, schema: pa.Schema) -> None:
+def check_removal(removal: Removal, schema: pa.Schema, open_columns: Collection[str] = ()) -> None:
     """Raise UnsupportedError, with the reason, if it is not known exactly which rows the partitions have.
 
-    ``schema``: the lake's columns.
+    ``schema``: the lake's columns. ``open_columns``: those (in lower case) that are not determined in all rows.
     """
     level = removal.partitioning
     for name in removal.names:
@@ -46,6 +46,8 @@ def check_removal(removal: Removal, schema: pa.Schema) -> None:
     for name in sorted(needed):
         if lake_name(name).lower() not in {n.lower() for n in schema.names}:
             raise UnsupportedError(f"partition column {name} is not in the lake", do_next=_KEEP)
+        if name.lower() in open_columns:
+            raise UnsupportedError(f"partition column {name} is not determined in all rows", do_next=_KEEP)
 
 
 _KEEP = "set schema_changes.partitions to keep, and load the table again"
