@@ -124,7 +124,7 @@ class DdlKeeper:
         return self.history.renamed_tables_of(topics) | self._fresh.keys()
 
     def cascades(self, source: SourceTable, entries: Iterable[DdlEntry]) -> list[UndeterminedEffect]:
-        """See ``SchemaStates.cascades``."""
+        """What the foreign keys of a source table change without an event. ``entries``: those that commits record."""
         return self._states.cascades(source, entries)
 
     def settle(

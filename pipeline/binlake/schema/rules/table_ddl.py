@@ -213,7 +213,7 @@ def _judged(source: SourceTable, effects: Sequence[Effect], state: TableSchemaSt
         deleted=deleted,
         rewrite=rewrite,
         undetermined=tuple(undetermined),
-        renames=renames_of(clauses) if not state.merging.by_writer else (),
+        renames=renames_of(clauses),
     )
 
 
