@@ -224,7 +224,7 @@ class RecordMaker:
         if self._prepared.preparing and kind not in (StatementKind.COMMIT, StatementKind.ROLLBACK):
             return
         self._prepared.check_ended()
-        if kind is StatementKind.ROWS:
+        if kind is StatementKind.ROWS and self._offset(event) >= self._start:  # what is before is not read
             self._refuse_rows(statement, event)
         if kind in (StatementKind.DDL, StatementKind.EMPTIED) and event.packed:
             raise UnsupportedError(

@@ -108,7 +108,10 @@ def test_a_large_one_in_several_batches(server: EmbeddedMariaDB, tmp_path: Path)
 
 
 def test_savepoints_where_reading_begins_inside(server: EmbeddedMariaDB, tmp_path: Path) -> None:
-    """The pieces are the same from each of their ends on, and so is what is known to be undone too late."""
+    """The pieces are the same from each of their ends on, and so is what is known to be undone too late. Changes that
+    stand in the file before the start, and could not be read, stop nothing."""
+    before = FollowedDatabase(server, tmp_path / "before", "xa_before")
+    before.execute("CREATE TABLE s (a INT)", "SET SESSION binlog_format = 'STATEMENT'", "INSERT INTO s VALUES (2)")
     followed = FollowedDatabase(server, tmp_path, "xa_inside")
     followed.execute(TABLE)
     undone = ("SAVEPOINT s", "INSERT INTO t SELECT seq, 1 FROM seq_1000_to_12500", "ROLLBACK TO s")
