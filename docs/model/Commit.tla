@@ -751,11 +751,15 @@ CleanRequest(p) ==
 
 CleanFiles(p) ==
     /\ ps[p].pc = "k-files"
-    /\ IF ps[p].t \in Times
-       THEN /\ logs' = {l \in logs : <<"log", l[1], l[2]>> \notin inst[ps[p].t].x}
-            /\ bases' = {b \in bases : <<"base", b.t, b.g>> \notin inst[ps[p].t].x}
-            /\ Set(p, "k-note")
-       ELSE Set(p, "out") /\ UNCHANGED <<logs, bases>>
+    /\ LET rest == IF ps[p].t \in Times THEN {f \in inst[ps[p].t].x : IsThere(f)} ELSE {}
+       IN IF ps[p].t \notin Times
+          THEN Set(p, "out") /\ UNCHANGED <<logs, bases>>
+          ELSE IF rest = {}
+          THEN Set(p, "k-note") /\ UNCHANGED <<logs, bases>>
+          ELSE \E S \in Together(rest) :
+               /\ logs' = {l \in logs : <<"log", l[1], l[2]>> \notin S}
+               /\ bases' = {b \in bases : <<"base", b.t, b.g>> \notin S}
+               /\ IF S = rest THEN Set(p, "k-note") ELSE UNCHANGED ps
     /\ UNCHANGED <<inst, old, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 
 CleanTell(p) ==
