@@ -21,13 +21,11 @@ _FAST = ("row", "halves")
 _LAST = "older-writer"
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("case", first(2, sorted(CASES, key=lambda case: case.name not in _FAST)), ids=lambda c: c.name)
 def test_nothing_breaks(case: object) -> None:
     assert holds(case, "it").outcome is Outcome.EQUAL  # type: ignore[arg-type]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("guard", first(1, sorted(GUARDS, key=lambda guard: guard != "marker")))
 def test_it_breaks_without_a_guard(guard: str) -> None:
     assert breaks(GUARDS[guard], guard, "it").outcome is Outcome.EQUAL

@@ -22,7 +22,6 @@ _STEP = 11
 _FIRST = ("streams", "crash points of a writer")
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("name", first(2, sorted(CASTS, key=lambda name: name not in _FIRST)))
 def test_traces_are_histories_of_the_model(tmp_path: Path, name: str) -> None:
     """Whichever call a process dies at, too. With ``unlike`` comes its control."""
@@ -37,7 +36,6 @@ def test_traces_are_histories_of_the_model(tmp_path: Path, name: str) -> None:
         assert all(any(len(b.shows) < len(a.shows) for a, b in pairwise(trace)) for trace in traces)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("name", first(1, sorted(LAKE_WORKS, key=lambda name: name != "a batch")))
 def test_traces_of_a_lakes_works_are_histories_of_the_model(tmp_path: Path, name: str) -> None:
     """Whichever call that changes the table dies or fails."""
@@ -102,7 +100,6 @@ def _restores_wrongly(trace: list[Seen]) -> list[_Broken]:
     ]
 
 
-@pytest.mark.full
 def test_a_death_is_where_it_was(tmp_path: Path) -> None:
     """The control: a commit that a successor rolls back is of a process that has died, and had not before."""
     cast, _ = CASTS["crash points of a writer"]
