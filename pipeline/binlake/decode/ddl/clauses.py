@@ -9,8 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from binlake.decode.changes import SourceTable, ZeroDates
-from binlake.decode.ddl.columns import ColumnDefinition
-from binlake.decode.ddl.columns import in_charset as in_column_charset
+from binlake.decode.ddl.columns import ColumnDefinition, with_charset
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.types.zero_dates import lake_form
@@ -178,7 +177,7 @@ def _in_charset(clause: Clause, charset_of_column: Callable[[str], str | None]) 
     if not isinstance(clause, AddColumn | ModifyColumn | RenameColumn) or clause.column is None:
         return clause
     charset = charset_of_column(clause.column.name)
-    return clause if charset is None else replace(clause, column=in_column_charset(clause.column, charset))
+    return clause if charset is None else replace(clause, column=with_charset(clause.column, charset))
 
 
 #: The table name that stands for all tables of a database, in DROP DATABASE and ROLLBACK.

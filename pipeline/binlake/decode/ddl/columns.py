@@ -69,10 +69,10 @@ def column_definition(reader: Reader) -> ColumnDefinition | None:
         kind = None
     column = _with_attributes(ColumnDefinition(name, text, kind), Reader(tokens[end:]))
     charset = _implied_charset(tokens[:end], column.collation)
-    return column if charset is None else in_charset(column, charset)
+    return column if charset is None else with_charset(column, charset)
 
 
-def in_charset(column: ColumnDefinition, charset: str) -> ColumnDefinition:
+def with_charset(column: ColumnDefinition, charset: str) -> ColumnDefinition:
     """The column with a character set, if it is text and names none."""
     if column.type is None or column.type.base not in TEXT_BASES or charset_of(column.type_text) is not None:
         return column

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from binlake.decode.ddl.alter import NO_TABLE_OPTION
 from binlake.decode.ddl.clauses import Action
-from binlake.decode.ddl.row_statements import read_table
+from binlake.decode.ddl.row_statements import altered_table, read_table, skip_settings
 from binlake.decode.ddl.tokens import (
     AbsurdStatementError,
     Reader,
@@ -61,14 +61,8 @@ def table_default(statement: str) -> str | None:
     None if it names none."""
     reader = _reader(statement)
     if reader.take("ALTER"):
-        while reader.take_any("ONLINE", "OFFLINE", "IGNORE"):
-            pass
-        reader.take("TABLE")
-        reader.take("IF", "EXISTS")
-        read_table(reader, "")
-        while reader.take_any("WAIT", "NOWAIT"):
-            if reader.left and reader.next.kind == "number":
-                reader.skip()
+        if altered_table(reader, "")[0] is None:
+            return None
         options = [part for part in split_at_commas(reader.rest) if part and not part[0].is_word(*NO_TABLE_OPTION)]
         named = [charset for part in options if (charset := named_charset(part)) is not None]
         return named[-1] if named else None
@@ -108,7 +102,5 @@ def _reader(statement: str) -> Reader:
         reader = Reader(statement_tokens(read_tokens(statement)))
     except AbsurdStatementError:
         return Reader(())
-    while reader.take("SET", "STATEMENT"):
-        while reader.left and not reader.take("FOR"):
-            reader.skip()
+    skip_settings(reader)
     return reader

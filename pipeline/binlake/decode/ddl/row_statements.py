@@ -66,6 +66,30 @@ def read_table(reader: Reader, database: str) -> SourceTable | None:
     return SourceTable(database, first) if second is None else SourceTable(first, second)
 
 
+def skip_settings(reader: Reader) -> None:
+    """Skip what MariaDB takes before a statement: SET STATEMENT x=y FOR ALTER ..."""
+    while reader.take("SET", "STATEMENT"):
+        while reader.left and not reader.take("FOR"):
+            reader.skip()
+
+
+def altered_table(reader: Reader, database: str) -> tuple[SourceTable | None, bool]:
+    """The table of ALTER TABLE, read from behind ALTER up to its first clause, and whether it is ALTER IGNORE; None if
+    the statement alters something else."""
+    ignores = False
+    while reader.left and reader.next.is_word("ONLINE", "OFFLINE", "IGNORE"):
+        ignores |= reader.next.is_word("IGNORE")
+        reader.skip()
+    if not reader.take("TABLE"):
+        return None, ignores
+    reader.take("IF", "EXISTS")
+    source = read_table(reader, database)
+    while source is not None and reader.take_any("WAIT", "NOWAIT"):
+        if reader.left and reader.next.kind == "number":
+            reader.skip()
+    return source, ignores
+
+
 def _changed(reader: Reader, database: str) -> Iterable[SourceTable]:
     """The tables that it names as changed; empty if it names none, or not within these tokens."""
     if reader.take("WITH"):

@@ -30,7 +30,15 @@ from binlake.decode.ddl.clauses import (
     UnloggedChange,
 )
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction, partition_clause
-from binlake.decode.ddl.row_statements import CHANGES_ROWS, FILLED_BY_SELECT, HEAD_TOKENS, read_table, row_effects
+from binlake.decode.ddl.row_statements import (
+    CHANGES_ROWS,
+    FILLED_BY_SELECT,
+    HEAD_TOKENS,
+    altered_table,
+    read_table,
+    row_effects,
+    skip_settings,
+)
 from binlake.decode.ddl.tokens import (
     AbsurdStatementError,
     Reader,
@@ -61,7 +69,7 @@ def parse_ddl(statement: str, database: str) -> tuple[TableEffect, ...]:
     tokens = read_tokens(statement)
     first = list(islice(tokens, HEAD_TOKENS))
     head = Reader(first)
-    _skip_settings(head)
+    skip_settings(head)
     while head.take_sign("("):
         pass
     if head.left and head.next.is_word(*CHANGES_ROWS):
@@ -73,7 +81,7 @@ def parse_ddl(statement: str, database: str) -> tuple[TableEffect, ...]:
 
 
 def _effects(reader: Reader, database: str) -> Iterable[TableEffect]:
-    _skip_settings(reader)
+    skip_settings(reader)
     if reader.take("ALTER"):
         return _alter(reader, database)
     if reader.take("RENAME"):
@@ -87,12 +95,6 @@ def _effects(reader: Reader, database: str) -> Iterable[TableEffect]:
     if reader.take("ROLLBACK"):
         return (TableEffect(Action.ALTER, SourceTable(database, EVERY_TABLE), (UnloggedChange("", ROLLED_BACK),)),)
     return _create(reader, database) if reader.take("CREATE") else ()
-
-
-def _skip_settings(reader: Reader) -> None:
-    while reader.take("SET", "STATEMENT"):  # MariaDB: SET STATEMENT x=y FOR ALTER ...
-        while reader.left and not reader.take("FOR"):
-            reader.skip()
 
 
 def _rename(reader: Reader, database: str) -> Iterator[TableEffect]:
@@ -173,19 +175,9 @@ def _selects(tokens: Sequence[Token]) -> bool:
 
 
 def _alter(reader: Reader, database: str) -> Iterator[TableEffect]:
-    ignores = False
-    while reader.left and reader.next.is_word("ONLINE", "OFFLINE", "IGNORE"):
-        ignores |= reader.next.is_word("IGNORE")
-        reader.skip()
-    if not reader.take("TABLE"):
-        return
-    reader.take("IF", "EXISTS")
-    source = read_table(reader, database)
+    source, ignores = altered_table(reader, database)
     if source is None:
         return
-    while reader.take_any("WAIT", "NOWAIT"):
-        if reader.left and reader.next.kind == "number":
-            reader.skip()
     partitions = partition_clause(reader.rest)
     clauses: list[Clause] = [partitions] if partitions is not None else []
     renamed, rest = None, list(reader.rest)

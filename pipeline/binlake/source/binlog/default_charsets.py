@@ -7,17 +7,15 @@ not say it either, it is not determined.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.clauses import DEFAULT_CHARSET, EVERY_TABLE, Action, TableEffect
+from binlake.decode.ddl.clauses import DEFAULT_CHARSET, Action, TableEffect
 from binlake.decode.ddl.default_charsets import DatabaseDefault, table_default
 from binlake.decode.types.mysql_types import UNDETERMINED_CHARSET
-from binlake.source.binlog.statement_log import PlacedStatement, StatementLogs
+from binlake.source.binlog.statement_log import DeclaredTables, PlacedStatement, StatementLogs
 from binlake.source.binlog.statements import LoggedStatement
 from binlake.source.binlog.tables_then import TRIES, is_about
 
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 
 _OF_TABLE = "SELECT table_collation FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 _OF_DATABASE = "SELECT default_collation_name FROM information_schema.schemata WHERE schema_name = %s"
-_UNLESS_THERE = re.compile(r"\bIF\s+NOT\s+EXISTS\b", re.IGNORECASE)
 
 
 class DefaultCharsets:
@@ -48,7 +45,6 @@ class DefaultCharsets:
         """
         this = PlacedStatement.of(offset, statement)
         with self._logs.lock:
-            self._read_ahead(offset)
             by_now = self._by_now(this, source)
             if by_now is not None:
                 return by_now
@@ -60,20 +56,19 @@ class DefaultCharsets:
                 defaults.take(one)
             return defaults.of(_called(source, this))
 
-    def _read_ahead(self, offset: int) -> None:
-        with self._connect() as connection:
-            self._logs.read_ahead(connection, offset)
-
     def _by_now(self, this: PlacedStatement, source: SourceTable) -> str | None:
         """What the answer of the server for the present says of the place; None if nothing."""
         first, start = _called(source, this), this.offset + 1
+        with self._connect() as connection:
+            self._logs.read_ahead(connection, this.offset)
         for _ in range(TRIES):
             until = self._logs.ahead.end
             named = _name_after(first, self._logs.ahead.between(start, until))
             if named is None:
                 return None
-            charset = self._ask(_OF_TABLE, named.database, named.table)
-            self._read_ahead(this.offset)
+            with self._connect() as connection:
+                charset = _ask(connection, _OF_TABLE, named.database, named.table)
+                self._logs.read_ahead(connection, this.offset)  # which takes the session for itself
             if not self._logs.ahead.between(until, self._logs.ahead.end):
                 return charset
         return None
@@ -83,13 +78,14 @@ class DefaultCharsets:
         said = [one.of_database for one in statements if one.of_database is not None]
         if any(one.database == database and _changes(one) for one in said):
             return None
-        return self._ask(_OF_DATABASE, database)
-
-    def _ask(self, question: str, *names: str) -> str | None:
-        """The character set of a collation that the server tells; None if there is none of these names."""
         with self._connect() as connection:
-            rows = connection.rows(question, names)
-        return str(rows[0][0]).split("_")[0] if rows and rows[0][0] is not None else None
+            return _ask(connection, _OF_DATABASE, database)
+
+
+def _ask(connection: SourceConnection, question: str, *names: str) -> str | None:
+    """The character set of a collation that the server tells; None if there is none of these names."""
+    rows = connection.rows(question, names)
+    return str(rows[0][0]).split("_")[0] if rows and rows[0][0] is not None else None
 
 
 def _called(source: SourceTable, statement: PlacedStatement) -> SourceTable:
@@ -116,53 +112,37 @@ def _name_after(first: SourceTable, statements: Iterable[PlacedStatement]) -> So
     return source
 
 
-@dataclass
 class _Defaults:
-    """Defaults as statements declare them; None where a table is known not to be there."""
+    """Defaults as statements declare them; ``UNDETERMINED_CHARSET`` where they do not say it. ``of_database``: that of
+    a database which no statement made or altered, None if it is not known."""
 
-    of_database: Callable[[str], str | None]
-    tables: dict[SourceTable, str | None] = field(default_factory=dict)
-    databases: dict[str, str] = field(default_factory=dict)
+    def __init__(self, of_database: Callable[[str], str | None]) -> None:
+        self._of_database = of_database
+        self._databases: dict[str, str] = {}
+        self._tables = DeclaredTables(UNDETERMINED_CHARSET, self._created, self._altered)
+        self.of = self._tables.of
 
     def take(self, statement: PlacedStatement) -> None:
         """Carry a statement out."""
         said = statement.of_database
         if said is not None and said.action is Action.DROP:
-            self.databases.pop(said.database, None)
+            self._databases.pop(said.database, None)
         elif said is not None and (said.charset or said.action is Action.CREATE):
             named = said.charset if said.charset != DEFAULT_CHARSET else None
-            self.databases[said.database] = named or statement.statement.server_charset or UNDETERMINED_CHARSET
+            self._databases[said.database] = named or statement.statement.server_charset or UNDETERMINED_CHARSET
         for number, effect in enumerate(statement.effects):
-            self._take(effect, statement.text, alters=not number)
+            if effect.action is not Action.ALTER or not number:  # ALTER TABLE names its table before all others
+                self._tables.take(effect, statement.text)
 
-    def _take(self, effect: TableEffect, text: str, *, alters: bool) -> None:
-        """``alters``: an ALTER TABLE names the table of its first effect before all others."""
-        source = effect.source
-        if effect.action is Action.DROP:
-            whole = source.table == EVERY_TABLE
-            gone = [one for one in self.tables if one.database == source.database] if whole else [source]
-            self.tables.update(dict.fromkeys(gone))
-        elif effect.action is Action.RENAME and effect.to is not None:
-            self.tables[effect.to] = self.of(source)
-            self.tables[source] = None
-        elif effect.action is Action.CREATE:
-            is_absent = source in self.tables and self.tables[source] is None
-            if is_absent or _UNLESS_THERE.search(text) is None:
-                self.tables[source] = self._made(effect, text)
-            else:
-                self.tables.setdefault(source, UNDETERMINED_CHARSET)
-        elif effect.action is Action.ALTER and alters and (named := table_default(text)) is not None:
-            self.tables[source] = named if named != DEFAULT_CHARSET else self._database(source.database)
+    def _created(self, effect: TableEffect, text: str) -> str:
+        return self._named(table_default(text) or DEFAULT_CHARSET, effect)
 
-    def _made(self, effect: TableEffect, text: str) -> str:
-        if effect.like is not None:
-            return self.of(effect.like)
+    def _altered(self, before: str, effect: TableEffect, text: str) -> str:
         named = table_default(text)
-        return self._database(effect.source.database) if named in (None, DEFAULT_CHARSET) else named
+        return before if named is None else self._named(named, effect)
 
-    def of(self, source: SourceTable) -> str:
-        """The default of a table; ``UNDETERMINED_CHARSET`` if they do not say it."""
-        return self.tables.get(source) or UNDETERMINED_CHARSET
-
-    def _database(self, database: str) -> str:
-        return self.databases.get(database) or self.of_database(database) or UNDETERMINED_CHARSET
+    def _named(self, charset: str, effect: TableEffect) -> str:
+        if charset != DEFAULT_CHARSET:
+            return charset
+        database = effect.source.database
+        return self._databases.get(database) or self._of_database(database) or UNDETERMINED_CHARSET

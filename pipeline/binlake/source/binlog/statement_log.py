@@ -1,14 +1,16 @@
 """The statements of a server's binlog that change tables or databases, read for themselves before and ahead of the
-stream."""
+stream, and what they say of tables."""
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from binlake.decode.ddl.clauses import TableEffect
+from binlake.decode.changes import SourceTable
+from binlake.decode.ddl.clauses import EVERY_TABLE, Action, TableEffect
 from binlake.decode.ddl.default_charsets import DatabaseDefault, database_default
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.source.binlog.charsets import Charset
@@ -19,6 +21,8 @@ from binlake.source.binlog.statements import LoggedStatement, statement_in
 if TYPE_CHECKING:
     from binlake.source.database.connection import SourceConnection
 
+_Said = TypeVar("_Said")
+_UNLESS_THERE = re.compile(r"\bIF\s+NOT\s+EXISTS\b", re.IGNORECASE)
 _QUERIES = (EventType.QUERY, EventType.QUERY_COMPRESSED)
 
 
@@ -102,3 +106,44 @@ class StatementLogs:
         server = BinlogServer.ask(connection)
         self._before.read_on(connection, server, server.start, offset)
         return self._before.between(0, offset)
+
+
+@dataclass
+class DeclaredTables(Generic[_Said]):
+    """What statements say of tables, carried out one after the other. What is said is never changed, so that a table
+    and one that is made LIKE it may share it.
+
+    Args:
+        unknown: of a table of which nothing is known.
+        created: what CREATE TABLE says of its table; the second argument is the statement.
+        altered: what ALTER TABLE leaves of what was said.
+    """
+
+    unknown: _Said
+    created: Callable[[TableEffect, str], _Said]
+    altered: Callable[[_Said, TableEffect, str], _Said]
+    _tables: dict[SourceTable, _Said | None] = field(default_factory=dict)  # None: it is not there, for certain
+
+    def of(self, source: SourceTable) -> _Said:
+        """What is said of a table."""
+        said = self._tables.get(source)
+        return self.unknown if said is None else said
+
+    def take(self, effect: TableEffect, text: str) -> None:
+        """Carry out an effect of a statement."""
+        source, tables = effect.source, self._tables
+        if effect.action is Action.DROP:
+            whole = source.table == EVERY_TABLE
+            gone = [one for one in tables if one.database == source.database] if whole else [source]
+            tables.update(dict.fromkeys(gone))
+        elif effect.action is Action.RENAME and effect.to is not None:
+            tables[effect.to] = self.of(source)
+            tables[source] = None
+        elif effect.action is Action.CREATE:
+            is_absent = source in tables and tables[source] is None
+            if is_absent or _UNLESS_THERE.search(text) is None:
+                tables[source] = self.of(effect.like) if effect.like is not None else self.created(effect, text)
+            else:
+                tables.setdefault(source, self.unknown)
+        elif effect.action is Action.ALTER:
+            tables[source] = self.altered(self.of(source), effect, text)

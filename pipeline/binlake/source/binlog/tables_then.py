@@ -24,7 +24,7 @@ from binlake.decode.ddl.clauses import (
     RenameColumn,
     TableEffect,
 )
-from binlake.source.binlog.statement_log import PlacedStatement, StatementLogs
+from binlake.source.binlog.statement_log import DeclaredTables, PlacedStatement, StatementLogs
 from binlake.source.binlog.table_map import LoggedTable
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _QUESTION = "SELECT {} FROM information_schema.{} WHERE table_schema = %s AND table_name = %s"
 _VERSIONING = re.compile(r"(?:\b(ADD|DROP)\s+SYSTEM\s+)?\bVERSIONING\b", re.IGNORECASE)
-_UNLESS_THERE = re.compile(r"\bIF\s+NOT\s+EXISTS\b", re.IGNORECASE)
 #: So often the server is asked, if statements of the table keep coming while it answers.
 TRIES = 5
 
@@ -171,22 +170,22 @@ def _defined(effect: TableEffect) -> set[str]:
     return defined
 
 
-@dataclass
+@dataclass(frozen=True)
 class _DeclaredTable:
     """A table as statements declare it. ``whole``: whether one of them made it, so that all columns are known."""
 
-    types: dict[str, str] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
     whole: bool = False
     versioned: bool | None = None
 
 
 def _declared(statements: Iterable[PlacedStatement], source: SourceTable, then: TableThen) -> TableThen:
     """What ``then`` leaves open as the statements before declare it."""
-    tables: dict[SourceTable, _DeclaredTable | None] = {}
+    tables = DeclaredTables(_DeclaredTable(), _created, _altered)
     for statement in statements:
         for effect in statement.effects:
-            _declare(tables, effect, statement.text)
-    declared = tables.get(source) or _DeclaredTable()
+            tables.take(effect, statement.text)
+    declared = tables.of(source)
     types = dict(then.types)
     for name, kind in then.types.items():
         if kind is None and declared.whole and name not in declared.types:
@@ -196,47 +195,25 @@ def _declared(statements: Iterable[PlacedStatement], source: SourceTable, then: 
     return TableThen(types, declared.versioned if then.versioned is None else then.versioned)
 
 
-def _declare(tables: dict[SourceTable, _DeclaredTable | None], effect: TableEffect, text: str) -> None:
-    """Carry an effect out; a table that is known not to be there is None."""
-    source = effect.source
-    if effect.action is Action.DROP:
-        dropped = [one for one in tables if one.database == source.database] if source.table == EVERY_TABLE else ()
-        tables.update(dict.fromkeys([*dropped, source]))
-    elif effect.action is Action.RENAME and effect.to is not None:
-        tables[effect.to] = tables.get(source) or _DeclaredTable()
-        tables[source] = None
-    elif effect.action is Action.CREATE:
-        is_absent = source in tables and tables[source] is None
-        if is_absent or _UNLESS_THERE.search(text) is None:
-            tables[source] = _created(tables, effect, text)
-        elif source not in tables:
-            tables[source] = _DeclaredTable()
-    elif effect.action is Action.ALTER:
-        _alter(tables, effect, text)
-
-
-def _created(tables: Mapping[SourceTable, _DeclaredTable | None], effect: TableEffect, text: str) -> _DeclaredTable:
-    if effect.like is not None:
-        like = tables.get(effect.like) or _DeclaredTable()
-        return _DeclaredTable(dict(like.types), like.whole, like.versioned)
+def _created(effect: TableEffect, text: str) -> _DeclaredTable:
     types = {one.column.name.lower(): one.column.type_text for one in effect.clauses if isinstance(one, AddColumn)}
     return _DeclaredTable(types, bool(types), _VERSIONING.search(text) is not None)
 
 
-def _alter(tables: dict[SourceTable, _DeclaredTable | None], effect: TableEffect, text: str) -> None:
-    table = tables[effect.source] = tables.get(effect.source) or _DeclaredTable()
+def _altered(table: _DeclaredTable, effect: TableEffect, text: str) -> _DeclaredTable:
     renamed, defined = _renamed(effect), _defined(effect)
-    before = set(table.types)
-    table.types = {renamed.get(name, name): kind for name, kind in table.types.items() if name not in defined}
+    types = {renamed.get(name, name): kind for name, kind in table.types.items() if name not in defined}
     for clause in effect.clauses:
         if isinstance(clause, ModifyColumn):
-            table.types[clause.column.name.lower()] = clause.column.type_text
+            types[clause.column.name.lower()] = clause.column.type_text
         elif isinstance(clause, RenameColumn) and clause.column is not None:
-            table.types[clause.new.lower()] = clause.column.type_text
+            types[clause.new.lower()] = clause.column.type_text
         elif isinstance(clause, AddColumn):
             name = clause.column.name.lower()
-            if not clause.if_not_exists or (table.whole and name not in before):
-                table.types[name] = clause.column.type_text
+            if not clause.if_not_exists or (table.whole and name not in table.types):
+                types[name] = clause.column.type_text
     words = {str(match[1]).upper() for match in _VERSIONING.finditer(text)}
+    versioned = table.versioned
     if words:
-        table.versioned = words == {"ADD"} if words in ({"ADD"}, {"DROP"}) else None
+        versioned = words == {"ADD"} if words in ({"ADD"}, {"DROP"}) else None
+    return _DeclaredTable(types, table.whole, versioned)
