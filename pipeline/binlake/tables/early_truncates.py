@@ -31,20 +31,25 @@ class EarlyTruncates:
     def __iter__(self) -> Iterator[SourceTable]:
         return iter(self._known)
 
-    def of(self, source: SourceTable) -> Truncates:
-        """The TRUNCATEs of a table."""
-        return self._known.get(source, NOTHING_TRUNCATED)
+    def joined(self, source: SourceTable, truncates: Truncates) -> Truncates:
+        """The TRUNCATEs of a table with those that are stored: also of a table that is there, for who made it may have
+        died before its first commit."""
+        early = self._known.get(source)
+        return truncates if early is None else truncates.merged(early)
 
     def keep(self, found: Mapping[SourceTable, Truncates]) -> None:
         """Store more TRUNCATEs. Raises StorageError."""
-        news = {source: one for source, one in found.items() if one.news_to(self.of(source))}
+        news = {source: one for source, one in found.items() if one.news_to(self._of(source))}
         if not news:
             return
-        self._known |= {source: self.of(source).merged(one).bounded() for source, one in news.items()}
+        self._known |= {source: self._of(source).merged(one).bounded() for source, one in news.items()}
         tables = [
             [s.database, s.table, one.to_text()] for s, one in sorted(self._known.items(), key=lambda i: str(i[0]))
         ]
         _DOCUMENT.write(self._state, {"tables": tables})
+
+    def _of(self, source: SourceTable) -> Truncates:
+        return self._known.get(source, NOTHING_TRUNCATED)
 
     def _load(self) -> dict[SourceTable, Truncates]:
         def parse(fields: dict[str, Any]) -> dict[SourceTable, Truncates]:

@@ -63,7 +63,7 @@ class DumpPolicy:
         table = table or self._table(source)  # it was closed if it failed
         truncates = table.truncates if table else NOTHING_TRUNCATED
         return TableState(
-            truncates=truncates.merged(self._truncates.of(source)),
+            truncates=self._truncates.joined(source, truncates),
             skipped=source in self._portion.done,
             bucketing=table.rows.own_bucketing if table else None,
             delivered=delivered(table) if table else NO_RANGES,
@@ -108,7 +108,7 @@ class DumpPolicy:
             brought=with_brought(known, brought, report.target.path) if brought and keyless else NO_RANGES,
             dumped=dumped.furthest(brought.ends()),
         )
-        truncates = table_input.truncates.merged(self._truncates.of(source))
+        truncates = self._truncates.joined(source, table_input.truncates)
         report = dataclasses.replace(report, brought=brought)
         given = dataclasses.replace(table_input, report=report, ranges=NO_RANGES, truncates=truncates)
         return dataclasses.replace(given, notes=notes, has=delivered)

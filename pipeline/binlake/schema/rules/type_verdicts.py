@@ -271,15 +271,24 @@ def _keeps_meaning(step: Convert) -> bool:
     return step.old is not None and step.column.type is not None and same_meaning(step.old, step.column.type)
 
 
-def _with_open_nulls(
-    column: ColumnDefinition, never_null: bool, state: TableSchemaState
-) -> tuple[ColumnDefinition, UndeterminedEffect | None]:
-    """The column as one that keeps nulls, if earlier statements leave it open: NOT NULL gives NULL a value, and null
-    stands for other values there. Also what that leaves open. ``never_null``: whether the column had no NULL."""
-    if column.nullable or column.name.lower() not in state.open_columns:
-        return column, None
-    why = "null becomes a value, but null stands for values in the lake that an earlier statement left open"
-    return replace(column, nullable=True), None if never_null else UndeterminedEffect(column.name, why)
+def _conversion(
+    column: ColumnDefinition,
+    old: MysqlType | None,
+    lake_types: tuple[pa.DataType, pa.DataType],
+    state: TableSchemaState,
+    *,
+    never_null: bool,
+    rekeys: bool = False,
+) -> tuple[Convert | None, UndeterminedEffect | None]:
+    """As ``conversion``, upon what earlier statements leave open: NOT NULL gives NULL a value, but a null that stands
+    for other values is kept. ``never_null``: whether the column had no NULL."""
+    taking, still_open = taking_all(column, strict=state.strict), None
+    if not column.nullable and column.name.lower() in state.open_columns:
+        why = "null becomes a value, but null stands for values in the lake that an earlier statement left open"
+        still_open = None if never_null else UndeterminedEffect(column.name, why)
+        taking = replace(taking, nullable=True)
+    step, undetermined = conversion(taking, old, *lake_types, state.session, rekeys=rekeys, never_null=never_null)
+    return step, undetermined or still_open
 
 
 def _convert(
@@ -290,17 +299,14 @@ def _convert(
     judged: Judgement,
 ) -> bool:
     """Whether rows before the statement are converted: adds the step, and what it cannot determine."""
-    before, after = lake_types
     rekeys = known_column(column.name, state) in judged.rekeyed
     never_null = state.is_never_null(column.name)
-    taking, still_open = _with_open_nulls(taking_all(column, strict=state.strict), never_null, state)
-    step, undetermined = conversion(taking, old, before, after, state.session, rekeys=rekeys, never_null=never_null)
-    undetermined = undetermined or still_open
+    step, undetermined = _conversion(column, old, lake_types, state, never_null=never_null, rekeys=rekeys)
     if step is None:
         judged.undetermined += [undetermined] if undetermined is not None else []
         return False
     judged.steps.append(step)
-    what = f"{column.name} becomes {column.type_text}, {after} in the lake"
+    what = f"{column.name} becomes {column.type_text}, {lake_types[1]} in the lake"
     if undetermined is None:
         say(judged, ClauseVerdict.CONVERT, f"{what}: rows before are converted")
     else:
@@ -359,9 +365,7 @@ def copy_column(
         return
     if column is not None and column.type is not None and state.rules.schema_changes.convert == "follow":
         never_null = state.is_never_null(clause.old)
-        taking, still_open = _with_open_nulls(taking_all(column, strict=state.strict), never_null, state)
-        step, undetermined = conversion(taking, former, *lake_types, state.session, never_null=never_null)
-        undetermined = undetermined or still_open
+        step, undetermined = _conversion(column, former, lake_types, state, never_null=never_null)
     copied = Copy(clause.old, clause.new, column if step is None else None, move=not state.key)
     judged.steps += [copied] if step is None else [copied, step]
     say(judged, ClauseVerdict.COPY, f"{what}: rows before get {clause.new} from {clause.old}")

@@ -81,7 +81,7 @@ class StreamPolicy:
         truncates = table.truncates if table else NOTHING_TRUNCATED
         return TableState(
             applied_until=table.ahead_of(self._settings.name, batch.starts) if table else NO_OFFSETS,
-            truncates=truncates.merged(self._early.of(source)),
+            truncates=self._early.joined(source, truncates),
             skipped=source in self.ledger.behind and source != batch.only,
             resync=self._control.request(source).resync,
             bucketing=table.rows.own_bucketing if table else None,
@@ -111,8 +111,7 @@ class StreamPolicy:
             skipped=self.ledger.skipped_before(table_input.ranges, standing),
             transactions=None if self._notes is None else self._notes.note_of(source, table_input.ranges, standing),
         )
-        # Also into a table that is there: who made it may have died before its first commit.
-        truncates = table_input.truncates.merged(self._early.of(source))
+        truncates = self._early.joined(source, table_input.truncates)
         return dataclasses.replace(table_input, truncates=truncates, notes=notes)
 
     def commits_without_rows(self, source: SourceTable) -> bool:
