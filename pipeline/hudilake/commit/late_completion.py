@@ -18,40 +18,37 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hudilake.errors import CorruptDataError
 from hudilake.format.timeline.avro_container import decode_container
-from hudilake.format.timeline.instant import REPLACE_COMMIT, ROLLBACK, WRITE_ACTIONS, Instant, State
+from hudilake.format.timeline.instant import REPLACE_COMMIT, ROLLBACK, Instant, State
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.storage.base import Storage, StorageNotFoundError
 
 _log = logging.getLogger(__name__)
 
 
-def commits_after_rollback(storage: Storage, timeline: Timeline, among: Iterable[Instant]) -> list[Instant]:
-    """The completed writes that a rollback of the active timeline has taken back: a completed one, or one that is
-    inflight, which has begun to delete their files. From now on the timeline looks for completed files of what those
-    rollbacks have taken back.
+def rolled_back_since(storage: Storage, timeline: Timeline, writes: Sequence[Instant]) -> dict[str, str]:
+    """What rollbacks of the active timeline have taken back: requested time of a write -> that of its rollback, a
+    completed one, or one that is inflight, which has begun to delete the write's files.
 
     Args:
         storage: the table's root.
         timeline: loaded.
-        among: the instants to examine.
+        writes: the rollbacks that were requested after the oldest of them are read.
 
-    Reads the rollbacks that were requested after the oldest of ``among``. Raises StorageError.
+    Raises StorageError.
     """
-    writes = [instant for instant in among if instant.completed and instant.action in WRITE_ACTIONS]
     if not writes:
-        return []
+        return {}
     oldest, rolled_back = min(write.requested_time for write in writes), dict[str, str]()
     begun = [i for i in timeline.pending() if i.action == ROLLBACK and i.state is State.INFLIGHT]
     for rollback in (*timeline.completed_actions({ROLLBACK}), *begun):
         if rollback.requested_time > oldest:
             with contextlib.suppress(CorruptDataError, StorageNotFoundError):  # fsck reports it
                 rolled_back |= dict.fromkeys(rolled_back_by(storage, rollback), rollback.requested_time)
-    timeline.rolled_back(rolled_back)
-    return [write for write in writes if write.requested_time in rolled_back]
+    return rolled_back
 
 
 def completed_again(timeline: Timeline, action: str) -> list[Instant]:

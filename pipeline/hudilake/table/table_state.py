@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 
 from hudilake.clock import InstantClock
-from hudilake.commit.late_completion import commits_after_rollback, completed_again, delete_late
+from hudilake.commit.late_completion import completed_again, delete_late, rolled_back_since
 from hudilake.commit.planned import PendingClustering, PlannedClusterings, groups_of
 from hudilake.commit.preconditions import is_time, refuse_foreign
 from hudilake.errors import LakeError, UnsupportedError
@@ -17,7 +17,15 @@ from hudilake.format.definition.config import TableConfig, load_config
 from hudilake.format.definition.properties import PROPERTIES_PATH
 from hudilake.format.definition.schema import arrow_schema, value_schema
 from hudilake.format.files.view import FileSlice, file_slices, slices_of_partition
-from hudilake.format.timeline.instant import COMMIT, COMPACTION, REPLACE_COMMIT, RESTORE, ROLLBACK, Instant
+from hudilake.format.timeline.instant import (
+    COMMIT,
+    COMPACTION,
+    REPLACE_COMMIT,
+    RESTORE,
+    ROLLBACK,
+    WRITE_ACTIONS,
+    Instant,
+)
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.locking.base import TableLock
 from hudilake.locking.fenced import fenced
@@ -228,13 +236,22 @@ class TableState:
                 looked_at = (at_once(looks, reads=self.storage)[0],)
             else:
                 changed = self.timeline.refresh()
-            taken_back = self._behind or (not changed and self.timeline.last_completed() != last)
-            rolled_back = any(instant.action == ROLLBACK for instant in changed)
-            among = self.timeline.completed() if rolled_back else changed  # one may have been taken in before
-            late = commits_after_rollback(self.storage, self.timeline, among)
-            news = self._follow(changed, late, anew=taken_back)
+            news = self._follow_listing(last, changed)
         self._looked_at = looked_at
         return news
+
+    def _follow_listing(self, last: Instant | None, changed: Sequence[Instant], *, whole: bool = False) -> bool:
+        """Follow what a listing has changed; what rollbacks have taken back is looked for from now on. Returns as
+        ``_follow``. ``last``: the newest commit before it. ``whole``: of the whole timeline, whose commits are all
+        examined."""
+        taken_back = self._behind or (not changed and self.timeline.last_completed() != last)
+        rolled_back = any(instant.action == ROLLBACK for instant in changed)
+        among = self.timeline.completed() if whole or rolled_back else changed  # one may have been taken in before
+        writes = [instant for instant in among if instant.completed and instant.action in WRITE_ACTIONS]
+        rollbacks = rolled_back_since(self.storage, self.timeline, writes)
+        self.timeline.note_rollbacks(rollbacks)
+        late = [write for write in writes if write.requested_time in rollbacks]
+        return self._follow(changed, late, anew=taken_back or (whole and bool(late)))
 
     def _follow(self, changed: Sequence[Instant], late: Sequence[Instant], *, anew: bool = False) -> bool:
         """Follow the timeline, all reads first. Returns whether anything is another than before.
@@ -270,10 +287,7 @@ class TableState:
         """
         last = self.timeline.last_completed()
         with self._or_behind(), self.timeline.taken_in():
-            changed = self.timeline.refresh(whole=True)
-            taken_back = self._behind or (not changed and self.timeline.last_completed() != last)
-            late = commits_after_rollback(self.storage, self.timeline, self.timeline.completed())
-            news = self._follow(changed, late, anew=bool(late) or taken_back)
+            news = self._follow_listing(last, self.timeline.refresh(whole=True), whole=True)
         delete_late(self.storage, (*completed_again(self.timeline, self.action), *self._late))
         self._late = []
         return news

@@ -185,9 +185,9 @@ class Timeline:
     def forget(self, instant: Instant) -> None:
         """Remove a pending instant whose files this process deleted."""
         self._pending.pop(instant.identity, None)
-        self._look_for(instant.identity)
+        self._note_undone(instant.identity)
 
-    def rolled_back(self, writes: Mapping[str, str]) -> None:
+    def note_rollbacks(self, writes: Mapping[str, str]) -> None:
         """Look for completed files of writes that others have rolled back, as for those that were pending here.
 
         ``writes``: requested time of a write -> requested time of its rollback.
@@ -344,7 +344,7 @@ class Timeline:
         self._listed_to = max([self._listed_to, *(time for time, _ in listed)])
         for identity in [i for i in self._pending if i not in listed]:
             del self._pending[identity]
-            self._look_for(identity)
+            self._note_undone(identity)
         changed = [
             instant
             for identity, instant in listed.items()
@@ -361,8 +361,8 @@ class Timeline:
         starts = [earlier(self._listed_to, LOOKBACK_MS), *self._undone, *(time for time, _ in self._pending)]
         return min(starts) or None
 
-    def _look_for(self, undone: tuple[str, str]) -> None:
-        time, action = undone
+    def _note_undone(self, identity: tuple[str, str]) -> None:
+        time, action = identity
         if action in WRITE_ACTIONS:
             self._undone[time] = self._latest
 
