@@ -5,11 +5,13 @@ The suite's script ``derived`` has them with what a server and Debezium made of 
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.clauses import Action, AddColumn
+from binlake.decode.ddl.clauses import Action, AddColumn, Clause, in_charset
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.decode.types.mysql_types import parse_type
 from binlake.schema.rules.generated_columns import GeneratedHistory, changed, columns_of, reading
@@ -106,13 +108,14 @@ READ = """CREATE TABLE t (id INT PRIMARY KEY, p DECIMAL(8,2), s VARCHAR(9), z IN
     at VARCHAR(40) AS (CONCAT(d)))"""
 
 
-def judged_read(*statements: str) -> Judgement:
+def judged_read(*statements: str, columns: dict[str, Any] | None = None) -> Judgement:
     """The verdict on the last of some statements about a table whose columns are read by others."""
     (made,) = parse_ddl(READ, "d")
-    columns = [clause.column for clause in made.clauses if isinstance(clause, AddColumn)]
-    types = {one.name: one.type for one in columns if one.type is not None}
-    schema = pa.schema([(name, kind.lake_type) for name, kind in types.items()])
-    rules = TablesSettings.model_validate({}).rules(SourceTable("d", "t"))
+    defined = [clause.column for clause in made.clauses if isinstance(clause, AddColumn)]
+    types = {one.name: one.type for one in defined if one.type is not None}
+    rules = TablesSettings.model_validate({"defaults": {"columns": columns or {}}}).rules(SourceTable("d", "t"))
+    excluded = (columns or {}).get("exclude", ())
+    schema = pa.schema([(name, kind.lake_type) for name, kind in types.items() if name not in excluded])
     state = TableSchemaState(schema, ("id",), None, rules, types_before=lambda _: types)
     state.generated.note(1, Action.CREATE, made.clauses)
     for order, statement in enumerate(statements, 2):
@@ -162,3 +165,111 @@ def test_what_is_not_determined_is_not_computed_with() -> None:
     assert (found.steps, [one.column for one in found.undetermined]) == ([], ["w"])
     again = judged_read("ALTER TABLE t CHANGE n m INT AS (SQRT(z))", "ALTER TABLE t ADD w INT DEFAULT (COALESCE(z, 5))")
     assert [step.column.name for step in again.steps if isinstance(step, Compute)] == ["w"]
+
+
+COMPARED = """CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(9), b VARCHAR(9) COLLATE utf8mb4_bin,
+    l VARCHAR(9) CHARACTER SET latin1, e ENUM('x','y'), is_s BOOL AS (s = 'x'), is_b BOOL AS (b = 'x') STORED,
+    in_l BOOL AS (l LIKE 'x%'), of_e INT AS (IF(e = 'x', 1, 2)), c VARCHAR(20) AS (CONCAT(s, b)), n INT AS (LENGTH(s)),
+    after INT AS (is_s + 1), is_c BOOL AS (c = 'xx')) DEFAULT CHARSET=utf8mb4"""
+
+
+def clauses_in(statement: str) -> tuple[Clause, ...]:
+    (effect,) = parse_ddl(statement, "d")
+    return in_charset(effect.clauses, lambda name: "utf8mb4")
+
+
+def named_after(*statements: str, created: str = COMPARED) -> set[str]:
+    """The columns that the last of some statements about the table leaves open."""
+    made = clauses_in(created)
+    columns = [clause.column for clause in made if isinstance(clause, AddColumn)]
+    types = {one.name: one.type for one in columns if one.type is not None}
+    schema = pa.schema([(name, kind.lake_type) for name, kind in types.items()])
+    rules = TablesSettings.model_validate({}).rules(SourceTable("d", "t"))
+    state = TableSchemaState(schema, ("id",), None, rules, types_before=lambda _: types)
+    state.generated.note(1, Action.CREATE, made)
+    state.collations.note(1, Action.CREATE, made)
+    for order, statement in enumerate(statements, 2):
+        clauses = clauses_in(f"ALTER TABLE t {statement}")
+        found = judge_clauses(clauses, order, state)
+        state.generated.note(order, Action.ALTER, clauses)
+        state.collations.note(order, Action.ALTER, clauses)
+    nulls = {step.column.name for step in found.steps if isinstance(step, Convert) and step.old is None}
+    assert nulls == {one.column for one in found.undetermined}
+    return nulls
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("MODIFY s VARCHAR(20)", set()),
+        ("MODIFY s VARCHAR(20) COLLATE utf8mb4_bin", {"is_s", "after"}),
+        ("MODIFY b VARCHAR(20)", {"is_b"}),
+        ("MODIFY b VARCHAR(20) COLLATE utf8mb4_bin", set()),
+        ("MODIFY b VARCHAR(20) COLLATE = UTF8MB4_BIN", set()),
+        ("CHANGE b b2 VARCHAR(20)", {"is_b"}),
+        ("CHANGE b b2 VARCHAR(20) COLLATE utf8mb4_bin", set()),
+        ("RENAME COLUMN b TO b2", set()),
+        ("MODIFY l VARCHAR(20) CHARACTER SET latin1", {"in_l"}),
+        ("MODIFY e ENUM('x','y','z')", set()),
+        ("MODIFY e ENUM('x','y') COLLATE utf8mb4_bin", {"of_e"}),
+        ("MODIFY s VARCHAR(20), DEFAULT COLLATE utf8mb4_bin", {"is_s", "after"}),
+        ("DEFAULT COLLATE utf8mb4_bin", set()),
+        ("MODIFY c VARCHAR(30) COLLATE utf8mb4_bin AS (CONCAT(s, b))", {"is_c"}),
+        ("MODIFY id BIGINT", set()),
+    ],
+)
+def test_text_of_another_collation_is_compared_otherwise(change: str, named: set[str]) -> None:
+    assert named_after(change) == named
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "named"),
+    [
+        ("DEFAULT COLLATE utf8mb4_bin", "MODIFY s VARCHAR(20)", {"is_s", "after"}),
+        ("DEFAULT COLLATE utf8mb4_bin", "MODIFY b VARCHAR(20)", set()),
+        ("DEFAULT CHARSET utf8mb4", "MODIFY s VARCHAR(20)", {"is_s", "after"}),
+        ("MODIFY b VARCHAR(20)", "MODIFY b VARCHAR(30)", set()),
+        ("RENAME COLUMN b TO b2", "MODIFY b2 VARCHAR(20)", {"is_b"}),
+        ("RENAME COLUMN b TO b2", "MODIFY b2 VARCHAR(20) COLLATE utf8mb4_bin", set()),
+        ("ADD g VARCHAR(9), ADD is_g BOOL AS (g = 'x')", "MODIFY g VARCHAR(20)", set()),
+        ("ADD g VARCHAR(9), ADD is_g BOOL AS (g = 'x')", "MODIFY g VARCHAR(20) COLLATE utf8mb4_bin", {"is_g"}),
+    ],
+)
+def test_the_collation_before_is_that_of_the_statements(before: str, change: str, named: set[str]) -> None:
+    assert named_after(before, change) == named
+
+
+def test_all_text_has_another_collation_after_convert_to() -> None:
+    created = COMPARED.replace("CHARACTER SET latin1", "COLLATE utf8mb4_general_ci")
+    every = {"is_s", "is_b", "in_l", "of_e", "after", "is_c"}
+    assert named_after("CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", created=created) == every - {"is_b"}
+    assert named_after("CONVERT TO CHARACTER SET utf8mb4", created=created) == every
+
+
+def test_values_and_collation_may_change_at_once() -> None:
+    """Also where a value stays, the comparison may have another result: it is no follower."""
+    created = COMPARED.replace("is_c BOOL AS (c = 'xx')", "is_x BOOL AS (s = 'x') STORED")
+    found = named_after("MODIFY s VARCHAR(20) NOT NULL COLLATE utf8mb4_bin", created=created)
+    assert found >= {"is_s", "is_x", "after"}
+
+
+def test_what_reads_a_column_that_is_computed_anew_goes_with_it() -> None:
+    added = "ADD deep VARCHAR(30) AS (CONCAT(k, 'x'))"
+    found = judged_read(f"ALTER TABLE t MODIFY z INT(8) ZEROFILL, {added}")
+    assert {one.column for one in found.undetermined} == {"k", "deep"}
+    found = judged_read(f"ALTER TABLE t {added}", "ALTER TABLE t MODIFY z INT(8) ZEROFILL")
+    assert {one.column for one in found.undetermined} == {"k", "deep"}
+
+
+def test_columns_are_computed_after_those_that_they_read() -> None:
+    found = judged_read("ALTER TABLE t ADD next INT AS (twice + 1), MODIFY z INT NOT NULL")
+    assert [step.column.name for step in found.steps if isinstance(step, Compute)] == ["k", "n", "twice", "next"]
+
+
+def test_a_column_that_the_lake_does_not_hold_may_change_too() -> None:
+    columns = {"exclude": ["s"], "mask": {"p": {"how": "redact"}}}
+    assert judged_read("ALTER TABLE t MODIFY s VARCHAR(20)", columns=columns).undetermined == []
+    found = judged_read("ALTER TABLE t MODIFY s VARCHAR(5)", columns=columns)
+    assert {one.column for one in found.undetermined} == {"l", "c"}
+    found = judged_read("ALTER TABLE t MODIFY p DECIMAL(12,4), ADD e DECIMAL(9,2) AS (p + 1)", columns=columns)
+    assert {one.column for one in found.undetermined} == {"g", "half", "e"}

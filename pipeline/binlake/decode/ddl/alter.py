@@ -18,7 +18,7 @@ from binlake.decode.ddl.clauses import (
     RenameColumn,
     UnloggedChange,
 )
-from binlake.decode.ddl.columns import ColumnDefinition, column_definition
+from binlake.decode.ddl.columns import UNNAMED_COLLATION, ColumnDefinition, column_definition, named_collation
 from binlake.decode.ddl.foreign_keys import cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.ddl.tokens import Reader, Token, split_at_commas
@@ -62,7 +62,7 @@ def clauses_of(clause: Reader) -> Iterator[Clause]:
     elif clause.take("CONVERT", "TO"):
         charset = _charset(clause)
         if charset is not None:
-            yield ConvertCharset(charset.lower())
+            yield ConvertCharset(charset.lower(), _collation(clause))
     elif clause.take("MODIFY"):
         clause.take("COLUMN")
         clause.take("IF", "EXISTS")
@@ -75,7 +75,13 @@ def _charset(clause: Reader) -> str | None:
     if not (clause.take("CHARACTER", "SET") or clause.take_any("CHARSET")):
         return None
     clause.take_sign("=")
-    return clause.next.value if clause.left else None
+    charset = clause.next.value if clause.left else None
+    clause.skip()
+    return charset
+
+
+def _collation(clause: Reader) -> str:
+    return named_collation(clause) if clause.take("COLLATE") else UNNAMED_COLLATION
 
 
 def added(clause: Reader) -> Iterator[Clause]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from binlake.decode.changes import SourceTable, ZeroDates
-from binlake.decode.ddl.columns import ColumnDefinition, with_charset
+from binlake.decode.ddl.columns import UNNAMED_COLLATION, ColumnDefinition, with_charset
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.types.zero_dates import lake_form
@@ -79,15 +79,24 @@ class RenameIndex:
     new: str
 
 
-#: What changes no row and no column.
+#: What changes no row and no column: an index.
 IndexClause = AddUnique | DropIndex | RenameIndex
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertCharset:
-    """CONVERT TO CHARACTER SET: of all text columns."""
+    """CONVERT TO CHARACTER SET: of all text columns. ``collation``: as in ``ColumnDefinition``."""
 
     charset: str
+    collation: str = UNNAMED_COLLATION
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefault:
+    """What a table gives to text columns that name neither a character set nor a collation. ``collation``: as in
+    ``ColumnDefinition``, never ""."""
+
+    collation: str
 
 
 #: What to do about rows that the log does not say.
@@ -112,6 +121,7 @@ Clause = (
     | ChangeKey
     | IndexClause
     | ConvertCharset
+    | TableDefault
     | ChangePartitions
     | Cascade
     | UnloggedChange
@@ -173,7 +183,7 @@ def in_charset(clauses: Iterable[Clause], charset_of_column: Callable[[str], str
 def _in_charset(clause: Clause, charset_of_column: Callable[[str], str | None]) -> Clause:
     if isinstance(clause, ConvertCharset):
         charset = charset_of_column("") if clause.charset == DEFAULT_CHARSET else None
-        return clause if charset is None else ConvertCharset(charset)
+        return clause if charset is None else replace(clause, charset=charset)
     if not isinstance(clause, AddColumn | ModifyColumn | RenameColumn) or clause.column is None:
         return clause
     charset = charset_of_column(clause.column.name)

@@ -27,7 +27,8 @@ class ColumnDefinition:
     ``type`` is None for a type that the lake does not support. ``literal``: a constant default as written, without
     quotes; None for NULL. ``as_bytes``: the literal is in hexadecimal or bits. ``computed`` says what is computed,
     where the default (or the column, which is ``generated`` then) is; ``expression`` is its text.
-    ``collation``: the one that is named.
+    ``collation``: the one that is named; ``UNNAMED_COLLATION`` where the definition names a character set alone, ""
+    where it names neither.
     """
 
     name: str
@@ -43,6 +44,8 @@ class ColumnDefinition:
     collation: str = ""
 
 
+#: In place of a collation's name: that of a character set by default, which server and session decide.
+UNNAMED_COLLATION = "?"
 #: Words that stand for a character set.
 _CHARSET_WORDS = {"ASCII": "latin1", "UNICODE": "ucs2"} | dict.fromkeys(("NATIONAL", "NCHAR", "NVARCHAR"), "utf8mb3")
 
@@ -68,8 +71,11 @@ def column_definition(reader: Reader) -> ColumnDefinition | None:
     except UnsupportedError:
         kind = None
     column = _with_attributes(ColumnDefinition(name, text, kind), Reader(tokens[end:]))
-    charset = _implied_charset(tokens[:end], column.collation)
-    return column if charset is None else with_charset(column, charset)
+    words = tokens[:end]
+    charset = _implied_charset(words, column.collation)
+    column = column if charset is None else with_charset(column, charset)
+    names_charset = charset is not None or _names_charset(words) or any(word.is_word("BINARY") for word in words)
+    return replace(column, collation=UNNAMED_COLLATION) if names_charset and not column.collation else column
 
 
 def with_charset(column: ColumnDefinition, charset: str) -> ColumnDefinition:
@@ -83,15 +89,19 @@ def with_charset(column: ColumnDefinition, charset: str) -> ColumnDefinition:
 def _implied_charset(words: Sequence[Token], collation: str) -> str | None:
     """The character set that a type names by another word than CHARACTER SET, or by its collation; None if it names
     none so. The names of MariaDB's newest collations have no character set: ``uca1400_ai_ci``."""
-    if any(
-        one.is_word("CHARSET") or (one.is_word("CHARACTER") and other.is_word("SET")) for one, other in pairwise(words)
-    ):
+    if _names_charset(words):
         return None
     for word, charset in _CHARSET_WORDS.items():
         if any(token.is_word(word) for token in words):
             return charset
     charset = collation.split("_")[0]
     return charset if charset and not charset.startswith("uca") else None
+
+
+def _names_charset(words: Sequence[Token]) -> bool:
+    return any(
+        one.is_word("CHARSET") or (one.is_word("CHARACTER") and other.is_word("SET")) for one, other in pairwise(words)
+    )
 
 
 def _with_attributes(plain: ColumnDefinition, reader: Reader) -> ColumnDefinition:
@@ -112,8 +122,7 @@ def _with_attributes(plain: ColumnDefinition, reader: Reader) -> ColumnDefinitio
         elif reader.take("AUTO_INCREMENT"):
             default, computed = Default.COMPUTED, "AUTO_INCREMENT"
         elif reader.take("COLLATE"):
-            reader.take_sign("=")
-            collation = reader.next.value.lower() if reader.left else ""
+            collation = named_collation(reader)
         elif reader.take("CHECK"):
             reader.bracketed()
         elif reader.take_any("COMMENT", "ON", "FIRST", "AFTER"):
@@ -125,6 +134,13 @@ def _with_attributes(plain: ColumnDefinition, reader: Reader) -> ColumnDefinitio
     expression = expression if default is Default.COMPUTED and computed != "AUTO_INCREMENT" else ""
     made = (nullable, default, literal, as_bytes, computed, expression, generated, collation)
     return ColumnDefinition(plain.name, plain.type_text, plain.type, *made)
+
+
+def named_collation(reader: Reader) -> str:
+    """What comes behind COLLATE, in lower case."""
+    reader.take_sign("=")
+    name = reader.next.value.lower() if reader.left else ""
+    return UNNAMED_COLLATION if name == "default" else name
 
 
 def _expression(tokens: Sequence[Token]) -> str:

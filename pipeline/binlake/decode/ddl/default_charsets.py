@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from binlake.decode.ddl.alter import NO_TABLE_OPTION
-from binlake.decode.ddl.clauses import Action
+from binlake.decode.ddl.clauses import DEFAULT_CHARSET, Action, TableDefault
+from binlake.decode.ddl.columns import UNNAMED_COLLATION, named_collation
 from binlake.decode.ddl.row_statements import altered_table, read_table, skip_settings
 from binlake.decode.ddl.tokens import (
     AbsurdStatementError,
@@ -78,7 +79,23 @@ def table_default(statement: str) -> str | None:
 
 def named_charset(tokens: Sequence[Token]) -> str | None:
     """The character set that options name, by itself or by a collation; None if they name none."""
-    reader, charset = Reader(tokens), None
+    return _named(tokens)[0]
+
+
+def collation_default(tokens: Sequence[Token], *, alters: bool) -> tuple[TableDefault, ...]:
+    """What the end of CREATE TABLE, or what ALTER TABLE does, gives to new text columns; empty if it says nothing of
+    them. CONVERT TO says it for itself."""
+    parts = split_at_commas(tokens) if alters else [list(takewhile(lambda token: not token.is_word("SELECT"), tokens))]
+    options = [part for part in parts if part and not (alters and part[0].is_word(*NO_TABLE_OPTION, "CONVERT"))]
+    named = [_named(part) for part in options]
+    return tuple(
+        TableDefault(collation or UNNAMED_COLLATION) for charset, collation in named if charset or collation is not None
+    )[-1:]
+
+
+def _named(tokens: Sequence[Token]) -> tuple[str | None, str | None]:
+    """The character set and the collation that options name."""
+    reader, charset, collation = Reader(tokens), None, None
     while reader.left:
         if reader.bracketed() is not None:
             continue
@@ -86,15 +103,16 @@ def named_charset(tokens: Sequence[Token]) -> str | None:
             reader.take_sign("=")
             charset = reader.next.value.lower() if reader.left else None
         elif reader.take("COLLATE"):
-            reader.take_sign("=")
-            collation = reader.next.value.lower() if reader.left else ""
-            if not collation.startswith("uca"):  # of any character set
+            collation = named_collation(reader)
+            if collation == UNNAMED_COLLATION:
+                charset = DEFAULT_CHARSET
+            elif not collation.startswith("uca"):  # of any character set
                 charset = collation.split("_")[0] or charset
         elif reader.take("COMMENT"):
             reader.take_sign("=")
         if reader.left:
             reader.skip()
-    return charset
+    return charset, collation
 
 
 def _reader(statement: str) -> Reader:

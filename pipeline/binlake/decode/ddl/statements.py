@@ -29,6 +29,7 @@ from binlake.decode.ddl.clauses import (
     TableEffect,
     UnloggedChange,
 )
+from binlake.decode.ddl.default_charsets import collation_default
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction, partition_clause
 from binlake.decode.ddl.row_statements import (
     CHANGES_ROWS,
@@ -160,6 +161,7 @@ def _create(reader: Reader, database: str) -> Iterator[TableEffect]:
     # Debezium cuts a SELECT after brackets off (recorded): then no column is left
     filled = _selects(reader.rest) or not (like or any(isinstance(clause, AddColumn) for clause in clauses))
     partitions = partition_clause(reader.rest)
+    clauses += collation_default(reader.rest, alters=False) if clauses else ()
     clauses += [partitions] if partitions is not None else []
     yield TableEffect(Action.CREATE, source, tuple(clauses), like=like)
     if filled:
@@ -195,6 +197,7 @@ def _alter(reader: Reader, database: str) -> Iterator[TableEffect]:
                 renamed = read_table(clause, database) or renamed
         else:
             clauses += clauses_of(clause)
+    clauses += collation_default(_without_partitions(rest, partitions), alters=True)
     clauses += unlogged_changes(rest, clauses, ignores=ignores)
     yield TableEffect(Action.ALTER, source, tuple(clauses))
     yield from _merged(rest, database)

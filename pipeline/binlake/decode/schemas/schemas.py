@@ -10,14 +10,14 @@ from operator import attrgetter
 from typing import Protocol
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.clauses import AddColumn, AddUnique, ChangeKey
+from binlake.decode.ddl.clauses import AddColumn, AddUnique, ChangeKey, TableDefault
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.decode.options import DecodeOptions
 from binlake.decode.order import binlog_order
 from binlake.decode.schemas.schema_change import ChangeKind, SchemaChange, schema_changes
-from binlake.decode.types.mysql_types import MysqlType, parse_type
+from binlake.decode.types.mysql_types import TEXT_BASES, MysqlType, parse_type
 
 #: What a CREATE TABLE has that defines more than columns and a key.
 _TELLING = re.compile(r"PARTITION|REFERENCES|\bAS\b|\bUNIQUE\b|\bSERIAL\b", re.IGNORECASE)
@@ -27,14 +27,15 @@ ALWAYS = -1
 
 Columns = tuple[tuple[str, MysqlType], ...]
 #: What a CREATE TABLE defines beside its columns.
-Defined = ChangePartitions | Cascade | AddColumn | AddUnique | ChangeKey
+Defined = ChangePartitions | Cascade | AddColumn | AddUnique | ChangeKey | TableDefault
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
     """A table's columns from the ordering value ``since`` on. ``dropped``: the table does not exist from there on.
-    ``created``: it comes from a CREATE TABLE, which has ``defined`` these partitions, foreign keys and generated
-    columns; and its unique indexes, with the primary key beside them."""
+    ``created``: it comes from a CREATE TABLE, which has ``defined`` these partitions, foreign keys,
+    generated columns with those of text, and default collation; and its unique indexes, with the primary key beside
+    them."""
 
     since: int
     columns: tuple[tuple[str, MysqlType], ...] = ()
@@ -119,12 +120,20 @@ class LayeredSchemas:
 
 
 def _defined(statement: str) -> tuple[Defined, ...]:
-    """The partitions, foreign keys, generated columns and unique indexes that a CREATE TABLE defines."""
+    """The partitions, foreign keys, generated columns and unique indexes that a CREATE TABLE defines; beside generated
+    columns also those of text, which they may compare."""
     if not _TELLING.search(statement):
         return ()
     clauses = [clause for ddl in parse_ddl(statement, "") for clause in ddl.clauses]
     defining = [c for c in clauses if isinstance(c, Defined)]
-    return tuple(c for c in defining if not isinstance(c, AddColumn) or c.column.generated)
+    computes = any(isinstance(c, AddColumn) and c.column.generated for c in defining)
+    return tuple(
+        c for c in defining if not isinstance(c, AddColumn) or c.column.generated or (computes and _is_text(c))
+    )
+
+
+def _is_text(clause: AddColumn) -> bool:
+    return clause.column.type is not None and clause.column.type.base in TEXT_BASES
 
 
 @dataclass

@@ -18,6 +18,7 @@ from binlake.decode.schemas.schemas import SchemaVersion
 from binlake.decode.types.mysql_types import MysqlType
 from binlake.decode.types.zero_dates import lake_form
 from binlake.rows.upsert.target import key_columns, merging_of
+from binlake.schema.rules.collations import CollationHistory
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.created import CreatedDefinition
 from binlake.schema.rules.ddl_effects import DdlHistory
@@ -121,6 +122,7 @@ class SchemaStates:
         state.types_before = types_before
         created = CreatedDefinition(described, self._zero_dates)
         state.generated = GeneratedHistory(created.generated)
+        state.collations = CollationHistory(created.collations)
         state.indexes = KeyIndexHistory(created.indexes)
         state.partitions = KnownPartitions(created.partitions)
         state.zero_dates = self._zero_dates

@@ -5,7 +5,7 @@ takes them over from its model, as the model has them by then, and its text name
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from binlake.decode.changes import ZeroDates
 from binlake.decode.ddl.clauses import (
@@ -16,14 +16,16 @@ from binlake.decode.ddl.clauses import (
     Clause,
     ModifyColumn,
     RenameColumn,
+    TableDefault,
     in_lake_form,
     names_after,
     renames_of,
     under_new_names,
 )
-from binlake.decode.ddl.columns import ColumnDefinition
+from binlake.decode.ddl.columns import UNNAMED_COLLATION, ColumnDefinition
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction
 from binlake.decode.schemas.schemas import SchemaVersion
+from binlake.schema.rules.collations import CollationHistory, Collations, created_collations
 from binlake.schema.rules.ddl_effects import Effect
 from binlake.schema.rules.generated_columns import Generated, GeneratedHistory, columns_of
 from binlake.schema.rules.key_indexes import KeyIndexes, KeyIndexHistory, indexes_of
@@ -60,6 +62,11 @@ class CreatedDefinition:
         if made is None:
             return None
         return made.since, columns_of(added if self.zero_dates is None else in_lake_form(added, self.zero_dates))
+
+    def collations(self, order: int) -> tuple[int, Collations] | None:
+        """The collations of its text columns."""
+        made = self.before(order)
+        return (made.since, created_collations(made.defined, made.since)) if made is not None else None
 
     def indexes(self, order: int) -> tuple[int, KeyIndexes] | None:
         """Its indexes."""
@@ -105,16 +112,19 @@ def taken_over(
     """
     created = CreatedDefinition(model)
     partitions, generated = KnownPartitions(created.partitions), GeneratedHistory(created.generated)
-    indexes = KeyIndexHistory(created.indexes)
+    indexes, collations = KeyIndexHistory(created.indexes), CollationHistory(created.collations)
     for effect in effects:
         if effect.event.order < order and effect.action in (Action.CREATE, Action.ALTER):
-            for known in (partitions, generated, indexes):
+            for known in (partitions, generated, indexes, collations):
                 known.note(effect.event.order, effect.action, effect.clauses)
     computed, parts, held = generated.before(order), partitions.before(order), indexes.before(order)
-    clauses: list[Clause] = [
-        AddColumn(computed.get(name.lower()) or ColumnDefinition(name, kind.text, kind))
-        for name, kind in definition.columns
-    ]
+    compared = collations.before(order)
+    clauses: list[Clause] = []
+    for name, kind in definition.columns:
+        column = computed.get(name.lower()) or ColumnDefinition(name, kind.text, kind)
+        collation = compared.columns.get(name.lower(), UNNAMED_COLLATION)
+        clauses.append(AddColumn(replace(column, collation=collation)))
+    clauses.append(TableDefault(compared.default))
     clauses.append(ChangeKey(definition.key, by_index=held is not None and not held.has_primary))
     clauses += [AddUnique(name, tuple(sorted(columns))) for name, columns in (held.unique if held else {}).items()]
     if parts is not None and parts.partitioning is not None:

@@ -19,6 +19,7 @@ from binlake.decode.ddl.clauses import (
     names_after,
 )
 from binlake.decode.types.mysql_types import MysqlType
+from binlake.schema.rules.collations import CollationHistory
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.definitions import DefinitionHistory, Presence
 from binlake.schema.rules.generated_columns import GeneratedHistory
@@ -93,7 +94,8 @@ class TableSchemaState:
     types by column (lower case) as far as statements have given them; ``types_before``: those that were known
     otherwise.
     ``session``: of the statement that is judged. ``partitions``: the source's partition definition. ``generated``: its
-    generated columns. ``indexes``: those that can be its key. ``definitions``: its columns after each statement.
+    generated columns. ``collations``: of its text columns. ``indexes``: those that can be its key. ``definitions``: its
+    columns after each statement.
     ``unfilled``: columns that the statement adds with values that its text does not determine. ``merging``: of the
     table; rows that its writer merges do not say which of their values are from before a statement. ``keeps_key``: why
     a table of its kind cannot get another key; None if it can. ``empty``: whether no rows are from before the
@@ -115,6 +117,7 @@ class TableSchemaState:
     session: Session = field(default_factory=Session)
     partitions: KnownPartitions = field(default_factory=KnownPartitions)
     generated: GeneratedHistory = field(default_factory=GeneratedHistory)
+    collations: CollationHistory = field(default_factory=CollationHistory)
     indexes: KeyIndexHistory = field(default_factory=KeyIndexHistory)
     definitions: DefinitionHistory = field(default_factory=DefinitionHistory)
     unfilled: frozenset[str] = frozenset()

@@ -13,6 +13,7 @@ from binlake.decode.ddl.clauses import (
     DropColumn,
     IndexClause,
     RenameColumn,
+    TableDefault,
     UnloggedChange,
     in_lake_form,
     renames_of,
@@ -174,6 +175,7 @@ def _note_definition(effects: Iterable[Effect], state: TableSchemaState) -> None
         state.partitions.note(effect.event.order, effect.action, effect.clauses)
         state.indexes.note(effect.event.order, effect.action, effect.clauses)
         state.generated.note(effect.event.order, effect.action, effect.clauses)
+        state.collations.note(effect.event.order, effect.action, effect.clauses)
         state.definitions.note(effect.event.order, effect.event.seconds, effect.action, effect.clauses)
 
 
@@ -266,7 +268,7 @@ def _kept(effect: Effect, merging: Merging) -> Judgement:
     if effect.action is Action.DROP:
         say(judged, ClauseVerdict.KEEP, "the table was dropped: what it gave the lake table stays as it is")
     for clause in effect.clauses if effect.action is Action.ALTER else ():
-        if isinstance(clause, IndexClause):
+        if isinstance(clause, IndexClause | TableDefault):
             continue
         if isinstance(clause, AddColumn):
             what = f"column {clause.column.name!r} comes with its rows; rows from before have null"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
-from binlake.decode.ddl.clauses import Clause, ConvertCharset, RenameColumn
+from binlake.decode.ddl.clauses import ConvertCharset, RenameColumn
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import (
     TEXT_BASES,
@@ -15,9 +14,9 @@ from binlake.decode.types.mysql_types import (
     parse_type,
     without_charset,
 )
-from binlake.schema.rules.conversion.declared import TypeGroup, kind_of
+from binlake.schema.rules.conversion.lossless import keeps_values
 from binlake.schema.rules.evolution import TypeChange, common_type
-from binlake.schema.rules.generated_columns import changed, reading, words
+from binlake.schema.rules.generated_verdicts import computes
 from binlake.schema.rules.judged import (
     ClauseVerdict,
     Judgement,
@@ -31,14 +30,11 @@ from binlake.schema.rules.judged import (
 )
 from binlake.schema.rules.retyping import conversion, is_rewritten, keeps_key_texts, takes_key_texts
 from binlake.schema.rules.stepping import copied_type, is_null
-from binlake.schema.rules.steps import Compute, Convert, Copy, Fill, Follow
+from binlake.schema.rules.steps import Convert, Copy
 from binlake.schema.rules.table_charsets import taking_all
-from binlake.schema.rules.time_defaults import is_time
 from binlake.schema.rules.undetermined import WHOLE_ROWS, UndeterminedEffect
 from hudilake.errors import UnsupportedError
 from hudilake.format.definition.column_names import lake_name
-
-_NOT_SAID = "{}: whether the server computes it anew, no log says"
 
 
 def settle(column: ColumnDefinition, name: str | None, state: TableSchemaState) -> None:
@@ -132,6 +128,7 @@ def modify(column: ColumnDefinition, order: int, state: TableSchemaState, judged
     name = known_column(column.name, state)
     if name is None or column.type is None or why_left_out(column.name, state) is not None:
         say(judged, ClauseVerdict.APPLY, f"{column.name} becomes {column.type_text}; the lake holds no such values")
+        note_unheld(column, state.type_before(column.name, order), state, judged)
         return
     before, old = state.schema.field(name).type, state.type_before(column.name, order)
     if not fits(column, name, order, state, judged):
@@ -163,8 +160,21 @@ def note_reread(column: ColumnDefinition, old: MysqlType | None, judged: Judgeme
     """Note that expressions may give another value for equal values of a column. ``old``: its former type."""
     from binlake.schema.rules.expression_kinds import same_meaning  # needs an SQL engine
 
-    if column.type is not None and (old is None or column.collation or not same_meaning(old, column.type)):
+    if column.type is not None and (old is None or not same_meaning(old, column.type)):
         judged.reread[column.name.lower()] = old
+
+
+def note_unheld(
+    column: ColumnDefinition, old: MysqlType | None, state: TableSchemaState, judged: Judgement, former: str = ""
+) -> None:
+    """Note that a column which the lake does not hold as the source has it may have other values. ``old``, ``former``:
+    its former type, and its former name if that is another one."""
+    from binlake.schema.rules.expression_kinds import same_meaning  # needs an SQL engine
+
+    new = column.type
+    fills = not column.nullable and not state.is_never_null(former or column.name)
+    if fills or new is None or old is None or not (same_meaning(old, new) and keeps_values(old, new)):
+        judged.reread[column.name.lower()] = None
 
 
 def _generate(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judgement) -> None:
@@ -176,99 +186,6 @@ def _generate(column: ColumnDefinition, order: int, state: TableSchemaState, jud
         judged.undetermined.append(UndeterminedEffect(column.name, error.what))
         judged.steps.append(Convert(column, None, state.session))
         say(judged, ClauseVerdict.CONVERT, f"{column.name} is null in rows before, as {error.what}")
-
-
-def computes(column: ColumnDefinition, order: int, state: TableSchemaState, judged: Judgement) -> bool:
-    """Whether rows before get the value of an expression over their columns: adds the step. Raises UnsupportedError for
-    an expression that cannot be computed."""
-    if not column.expression or is_time(column):
-        return False
-    from binlake.schema.rules.generated import check_expression, why_open  # needs an SQL engine
-
-    types = dict(state.all_types_before(order))
-    check_expression(column.expression, column.type, state.schema, types)
-    open_columns = state.open_columns | {name.lower() for one in judged.undetermined for name in one.column.split(", ")}
-    if reads := sorted(words(column.expression) & open_columns):
-        raise UnsupportedError(f"it reads {', '.join(reads)}, which is not determined in all rows", do_next="")
-    read = sorted(words(column.expression) & types.keys())
-    scales = tuple((name, types[name].scale or 0) for name in read if types[name].base == "decimal")
-    judged.steps.append(Compute(column, column.expression, state.session, scales))
-    why = why_open(column.expression, column.type, types)
-    judged.undetermined += [UndeterminedEffect(column.name, why)] if why is not None else []
-    return True
-
-
-def follow_bases(clauses: Sequence[Clause], order: int, state: TableSchemaState, judged: Judgement) -> None:
-    """Judge the generated columns that read a column whose values a statement changes, or gives another meaning."""
-    conversions = {step.column.name.lower(): step for step in judged.steps if isinstance(step, Convert)}
-    computed = {step.column.name.lower() for step in judged.steps if isinstance(step, Compute)}
-    changes = conversions.keys() | computed | judged.reread.keys()
-    columns = changed(state.generated.before(order), clauses) if changes else {}
-    settled = {s.column.name.lower() for s in judged.steps if isinstance(s, Compute | Convert | Fill)}
-    settled |= {one.column.lower() for one in judged.undetermined}
-    for column, bases in reading(columns, changes):
-        name = known_column(column.name, state)
-        if name is None or column.type is None or column.name.lower() in settled or why_left_out(column.name, state):
-            continue
-        formers = {base: judged.reread[base] for base in bases if base in judged.reread}
-        stays = {base: old for base, old in formers.items() if _may_stay(old, state.types.get(base))}
-        changes_values = len(stays) < len(bases) or not bases.isdisjoint(conversions)
-        if not changes_values and _is_known(column, order, state, stays) and _is_known(column, order, state, {}):
-            continue
-        if is_placed(name, state):
-            judged.undetermined.append(UndeterminedEffect(column.name, "rows before keep the values that place them"))
-            say(judged, ClauseVerdict.KEEP, f"{column.name} reads {', '.join(sorted(bases))}, and places rows")
-            continue
-        try:
-            if not _is_known(column, order, state, stays):
-                raise UnsupportedError(_NOT_SAID.format(column.expression), do_next="")
-            computes(column, order, state, judged)
-            say(judged, ClauseVerdict.FILL, f"{column.name} becomes {column.expression} in rows before")
-        except UnsupportedError as error:
-            judged.undetermined.append(UndeterminedEffect(column.name, error.what))
-            kept = [base for base in bases if base not in conversions or _keeps_meaning(conversions[base])]
-            if len(kept) == len(bases) and not bases & judged.reread.keys():
-                judged.steps.append(Follow(column, tuple(sorted(bases))))
-                what = f"{column.name} is null where {', '.join(sorted(bases))} becomes another value"
-            else:
-                judged.steps.append(Convert(column, None, state.session))
-                what = f"{column.name} is null in rows before"
-            say(judged, ClauseVerdict.CONVERT, f"{what}, as {error.what}")
-
-
-def _is_known(
-    column: ColumnDefinition, order: int, state: TableSchemaState, formers: Mapping[str, MysqlType | None]
-) -> bool:
-    """Whether the expression of a generated column is computed as at the server where columns have their former types.
-    With the former type and with the new one it has the same value then."""
-    from binlake.schema.rules.generated import check_expression  # needs an SQL engine
-
-    types = dict(state.all_types_before(order))
-    if None in formers.values():
-        return False
-    types |= {base: old for base, old in formers.items() if old is not None}
-    try:
-        check_expression(column.expression, column.type, state.schema, types)
-    except UnsupportedError:
-        return False
-    return True
-
-
-def _may_stay(old: MysqlType | None, new: MysqlType | None) -> bool:
-    """Whether a server may change a type without a new copy of the rows: what it has stored of expressions stays then,
-    and virtual columns do not (measured with MariaDB 11.4: ZEROFILL, character sets and collations)."""
-    if old is None or new is None:
-        return True
-    return {old.base, new.base} <= TEXT_BASES or (
-        kind_of(old) is kind_of(new) is TypeGroup.EXACT and old.scale == new.scale
-    )
-
-
-def _keeps_meaning(step: Convert) -> bool:
-    """Whether a value that a conversion leaves equal is the same to an expression: an ENUM of equal text is not."""
-    from binlake.schema.rules.expression_kinds import same_meaning  # needs an SQL engine
-
-    return step.old is not None and step.column.type is not None and same_meaning(step.old, step.column.type)
 
 
 def _conversion(
@@ -324,7 +241,6 @@ def convert_charset(clause: ConvertCharset, order: int, state: TableSchemaState,
         if kind.base in TEXT_BASES and lake not in state.gone:
             text = f"{without_charset(kind.text or kind.base)} character set {clause.charset}"
             modify(ColumnDefinition(lake or name, text, parse_type(text)), order, state, judged)
-            judged.reread.setdefault(name, kind)  # it takes another collation, too
     if not texts and not clause.charset.startswith("utf8mb4"):
         judged.undetermined.append(
             UndeterminedEffect(WHOLE_ROWS, f"text becomes {clause.charset}, and no column is known")

@@ -23,6 +23,7 @@ from binlake.decode.ddl.constants import UNREAD, constant_of
 from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.types.mysql_types import MysqlType
+from binlake.schema.rules.generated_verdicts import computes, follow_bases
 from binlake.schema.rules.judged import (
     ClauseVerdict,
     Judgement,
@@ -42,13 +43,12 @@ from binlake.schema.rules.retyping import is_rewritten
 from binlake.schema.rules.steps import Compute, Convert, Fill
 from binlake.schema.rules.time_defaults import with_session
 from binlake.schema.rules.type_verdicts import (
-    computes,
     convert_charset,
     copied_lake_type,
     copy_column,
     fits,
-    follow_bases,
     modify,
+    note_unheld,
     replace_type,
     settle,
     widen,
@@ -309,6 +309,8 @@ def _rename(
     left_out = kept_from or why_left_out(clause.new, state)
     if old is None or left_out is not None:
         say(judged, ClauseVerdict.APPLY, f"{what}; {left_out or 'the lake has no such column'}")
+        if clause.column is not None:
+            note_unheld(clause.column, former, state, judged, clause.old)
         return
     before = formers.schema.field(old).type
     kind = copied_lake_type(clause, before, state)

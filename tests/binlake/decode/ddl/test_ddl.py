@@ -24,6 +24,7 @@ from binlake.decode.ddl.clauses import (
     ModifyColumn,
     RenameColumn,
     RenameIndex,
+    TableDefault,
     UnloggedChange,
 )
 from binlake.decode.ddl.columns import ColumnDefinition, Default
@@ -68,6 +69,8 @@ def names(text: str) -> list[Any]:
             short.append(("drop index", clause.name))
         elif isinstance(clause, RenameIndex):
             short.append(("rename index", clause.old, clause.new))
+        elif isinstance(clause, TableDefault):
+            short.append(("default", clause.collation))
         else:
             short.append(("cascade", *clause.columns, *clause.actions))
     return short
@@ -96,6 +99,13 @@ def names(text: str) -> list[Any]:
             [("rename index", "a", "b"), ("rename index", "c", "d")],
         ),
         ("DROP INDEX IF EXISTS u ON t", [("drop index", "u")]),
+        ("ALTER TABLE t COLLATE utf8mb4_bin", [("default", "utf8mb4_bin")]),
+        ("ALTER TABLE t ADD c CHAR(1) COLLATE x, CHARSET = latin1", [("add", "c", "CHAR(1)"), ("default", "?")]),
+        ("ALTER TABLE t CONVERT TO CHARSET latin1 COLLATE latin1_bin", [("charset", "latin1")]),
+        (
+            "CREATE TABLE t (c INT) ENGINE=InnoDB DEFAULT CHARSET=x COLLATE=x_bin",
+            [("add", "c", "INT"), ("default", "x_bin")],
+        ),
         ("DROP INDEX `PRIMARY` ON db.t", [("key",)]),
         ("CREATE UNIQUE INDEX IF NOT EXISTS u USING HASH ON t (a, b DESC) COMMENT 'x'", [("unique", "u", "a", "b")]),
         (
