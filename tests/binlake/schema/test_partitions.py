@@ -104,6 +104,75 @@ def test_rows_are_found_in_the_partition_where_the_server_has_them(server: Embed
     assert total == len(rows) * (2 if known.sub is not None else 1)
 
 
+LISTS = {
+    "utf8mb4_bin": ("'a', 'b'", "'A', 'a '", "'é', 'e'"),
+    "utf8mb4_general_ci": ("'a', 'b'", "'e', 'x'", "'ß', 'x '"),
+    "utf8mb4_nopad_bin": ("'a', 'b'", "'a', 'a '", "'A', 'a'"),
+    "utf8mb4_uca1400_ai_cs": ("'é', 'E'", "'a', 'A'", "'a', 'b'"),
+}
+TEXTS = ("a", "A", "a ", "A ", "b", "B", "e", "E", "é", "É", "ss", "ß", "x", "X ", "", " a")
+
+
+@pytest.mark.full
+@pytest.mark.database
+@pytest.mark.parametrize("collation", LISTS)
+def test_texts_are_found_as_the_server_compares_them_or_not_at_all(server: EmbeddedMariaDB, collation: str) -> None:
+    found = unknown = 0
+    for listed in LISTS[collation]:
+        first_text, second = listed.split(", ")
+        for other in ("", ", PARTITION d DEFAULT"):
+            definition = (
+                f"LIST COLUMNS (s) (PARTITION p VALUES IN ({first_text}), PARTITION q VALUES IN ({second}){other})"
+            )
+            values = ", ".join(f"('{text}')" for text in TEXTS)
+            server.execute(
+                f"SET NAMES utf8mb4; CREATE OR REPLACE TABLE x.t (s VARCHAR(9) COLLATE {collation}) PARTITION BY "
+                f"{definition}; INSERT IGNORE INTO x.t VALUES {values}"
+            )
+            known = parse_partitioning(f"PARTITION BY {definition}")
+            for part in known.parts:
+                asked = f"SELECT HEX(s) FROM x.t PARTITION ({part.name})"
+                its = {bytes.fromhex(line).decode() for line in server.execute(asked)}
+                for text in (bytes.fromhex(line).decode() for line in server.execute("SELECT HEX(s) FROM x.t")):
+                    try:
+                        mask = members(pa.table({"s": [text]}), Removal(known, (part.name,)))
+                    except UnsupportedError:
+                        assert other or not (text + listed).isascii() or text.strip().lower() == "a"
+                        unknown += 1
+                    else:
+                        assert bool(mask[0]) is (text in its), (listed, other, text, part.name)
+                        found += 1
+    assert found > 60
+    assert unknown > 10
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "known"),
+    [
+        ("'a', 'b'", "'a'", True),
+        ("'a', 'b'", "'a', 'B'", False),
+        ("'a', 'b'", "'a', 'b '", False),
+        ("'a', 'e'", "'a', 'é'", False),
+        ("'a', 'é'", "'a', 'é'", True),
+    ],
+)
+def test_rows_go_if_no_collation_keeps_them(old: str, new: str, known: bool) -> None:
+    former = parse_partitioning(
+        f"PARTITION BY LIST COLUMNS (s) (PARTITION a VALUES IN ({old}), PARTITION z VALUES IN ('z'))"
+    )
+    changed = partition_clause(tokens_of(f"REORGANIZE PARTITION a INTO (PARTITION c VALUES IN ({new}))"))
+    assert changed is not None
+    rows = pa.table({"s": ["a", "A", "b", "B", "z", "Z"]})
+    if known:
+        removal = without_place(changed, PartitioningPeriod(0, former), rows.schema)
+        assert (removal is None) is (old == new)
+        if removal is not None:
+            assert members(rows, removal).tolist() == [False, False, True, True, False, False]
+    else:
+        with pytest.raises(UnsupportedError, match="depends on a collation"):
+            without_place(changed, PartitioningPeriod(0, former), rows.schema)
+
+
 @pytest.mark.parametrize(
     ("definition", "why"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -22,9 +23,11 @@ from binlake.schema.rules.partitions.members import Removal, check_removal
 from binlake.schema.rules.steps import Remove
 from binlake.schema.rules.undetermined import WHOLE_ROWS, UndeterminedEffect, undetermined_by
 from hudilake.errors import UnsupportedError
+from hudilake.format.definition.column_names import lake_name
 
 #: The values of a LIST's DEFAULT partition, and the name of a part for values that no new partition takes.
 _ANY, _NO_PLACE = "DEFAULT", "(no place)"
+_SPACES = re.compile(r" +(?=')")
 _REMOVES = frozenset({PartitionAction.DROP, PartitionAction.TRUNCATE})
 
 
@@ -75,11 +78,24 @@ def without_place(
         raise UnsupportedError("which rows a DEFAULT partition takes is not known", do_next="")
     if not left:
         return None
+    if _may_be_equal(left, new, schema, known.partitioning.columns):
+        raise UnsupportedError("whether a new partition takes a text depends on a collation", do_next="")
+    stay = (part for part in known.partitioning.parts if part.name.lower() not in former)
     # Of equal values in other texts the last one counts.
-    parts = (PartitionDefinition(_NO_PLACE, left), *clause.parts)
+    parts = (PartitionDefinition(_NO_PLACE, left), *clause.parts, *stay)
     removal = Removal(replace(known.partitioning, parts=parts, sub=None), (_NO_PLACE,))
     check_removal(removal, schema, open_columns)
     return removal
+
+
+def _may_be_equal(left: Collection[str], new: Collection[str], schema: pa.Schema, columns: Collection[str]) -> bool:
+    """Whether listed texts that differ may be equal by some collation: in case, spaces at the end, or other letters."""
+    names = {lake_name(name).lower() for name in columns}
+    if not any(pa.types.is_string(field.type) for field in schema if field.name.lower() in names):
+        return False
+    alike = {_SPACES.sub("", text.casefold()) for text in new}
+    plain = all(text.isascii() for text in (*left, *new))
+    return not plain or any(_SPACES.sub("", text.casefold()) in alike for text in left)
 
 
 def partitions_text(clause: ChangePartitions) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,7 +140,7 @@ def _comparable(kind: pa.DataType, method: Method) -> Callable[[Any], Any]:
     if pa.types.is_timestamp(kind):
         return lambda value: None if value is None else _moment_text(value)
     if pa.types.is_string(kind) and method is Method.LIST:
-        return lambda value: None if value is None else str(value).rstrip(" ").casefold()
+        return lambda value: None if value is None else str(value)
     raise UnsupportedError(
         f"the order of {kind} values in partitions depends on a collation that the log does not name", do_next=_KEEP
     )
@@ -190,7 +190,45 @@ def _in_list(level: Partitioning, value: Callable[[Row], Any], make: Sequence[Ca
         for text in part.values:
             texts = [text] if len(make) == 1 else _inside(text)
             places[tuple(one(constant(t)) for t, one in zip(texts, make, strict=True))] = index
-    return lambda row: places.get(value(row), default)
+    if not any(isinstance(one, str) for listed in places for one in listed):
+        return lambda row: places.get(value(row), default)
+    return _in_texts(level, value, places, default)
+
+
+def _in_texts(
+    level: Partitioning, value: Callable[[Row], Any], places: Mapping[tuple[Any, ...], int], default: int | None
+) -> Place:
+    """The place by listed texts. A collation that the log does not name decides which texts are equal. A row that is in
+    a partition has one of the listed values, whatever it is; so a plain one that has one counterpart is that one."""
+    alike: dict[tuple[Any, ...], set[int]] = {}
+    for listed, index in places.items():
+        alike.setdefault(_folded(listed), set()).add(index)
+    plain = all(_is_plain(listed) for listed in places)
+
+    def place(row: Row) -> int | None:
+        given = value(row)
+        if given in places or not any(isinstance(one, str) for one in given):
+            return places.get(given, default)
+        found = alike.get(_folded(given), set())
+        if plain and _is_plain(given) and (not found or (default is None and len(found) == 1)):
+            return next(iter(found), default)
+        raise UnsupportedError(
+            f"which partition by {', '.join(level.columns)} has the value {', '.join(map(str, given))!r} depends on a "
+            "collation that the log does not name",
+            do_next=_KEEP,
+        )
+
+    return place
+
+
+def _folded(values: Sequence[Any]) -> tuple[Any, ...]:
+    """The same for texts that differ in case and spaces at the end alone."""
+    return tuple(one.rstrip(" ").casefold() if isinstance(one, str) else one for one in values)
+
+
+def _is_plain(values: Sequence[Any]) -> bool:
+    """Whether texts have no letter that a collation may take for one of ASCII, and no character that it may ignore."""
+    return all(not isinstance(one, str) or (one.isascii() and (one.isprintable() or not one)) for one in values)
 
 
 def _inside(text: str) -> list[str]:
