@@ -14,6 +14,7 @@ from binlake.decode.types.mysql_types import parse_type
 from binlake.schema.rules.ddl_effects import DdlEvent, Effect
 from binlake.schema.rules.ddl_log import DdlLog
 from binlake.schema.rules.judged import KEY_OF_TABLE, KeyChange, TableSchemaState
+from binlake.schema.rules.steps import Convert
 from binlake.schema.rules.table_ddl import judge_table
 from binlake.schema.rules.verdicts import judge_clauses
 from binlake.settings import TablesSettings
@@ -276,3 +277,50 @@ def test_a_table_that_its_writer_merges_names_them_too() -> None:
     event = DdlEvent(5, None, "1:5", "ALTER IGNORE TABLE t ADD UNIQUE (name)", "db")
     found = judge_table(source, [Effect(event, ddl.action, ddl.clauses)], [], at)
     assert [one.column for entry in found.entries for one in entry.undetermined] == [""]
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("DROP name, RENAME COLUMN u TO name", None),
+        ("DROP name, CHANGE u name DATE", "date"),
+        ("DROP name, CHANGE u name VECTOR(3)", None),
+        ("RENAME COLUMN u TO gone", None),
+    ],
+)
+def test_a_name_that_a_column_takes_which_the_lake_does_not_hold_is_null_in_rows_before(
+    text: str, known: str | None
+) -> None:
+    at = state()
+    at.schema = at.schema.append(pa.field("gone", pa.string()))
+    at.gone = {"gone"}
+    (ddl,) = parse_ddl(f"ALTER TABLE t {text}", "db")
+    judged = judge_clauses(ddl.clauses, 5, at)
+    [name] = [one.column for one in judged.undetermined]
+    [step] = judged.steps
+    assert isinstance(step, Convert)
+    assert (step.column.name, step.old, name in at.gone) == (name, None, False)
+    kind = at.type_before(name, 6)
+    assert (kind.base if kind is not None else None) == known
+    assert at.schema.field(name).type == (pa.date32() if known else pa.string())
+
+
+def test_a_column_of_an_unknown_type_does_not_take_that_of_the_name() -> None:
+    statement = "DROP name, RENAME COLUMN id TO name"
+    for take_over in (False, True):
+        at = state()
+        (ddl,) = parse_ddl(f"ALTER TABLE t {statement}", "db")
+        if take_over:
+            at.take_over_types(5, ddl.clauses)
+        else:
+            assert judge_clauses(ddl.clauses, 5, at).undetermined == []
+        assert at.type_before("name", 6) is None
+        at.types_before = lambda order: {**TYPES, "name": parse_type("decimal(9,2)")}
+        assert at.type_before("name", 9) == parse_type("decimal(9,2)")
+
+
+def test_where_renames_keep_rows_a_dropped_columns_values_do_not_come_back() -> None:
+    at = state(schema_changes={"rename": "keep"})
+    (ddl,) = parse_ddl("ALTER TABLE t DROP f, RENAME COLUMN no TO f", "db")
+    at.key = ()
+    assert [(type(step), step.column.name) for step in judge_clauses(ddl.clauses, 5, at).steps] == [(Convert, "f")]

@@ -128,6 +128,7 @@ class TableSchemaState:
     open_columns: set[str] = field(default_factory=set)
     strict: bool = False
     _former: dict[str, MysqlType | None] = field(default_factory=dict)
+    _forgotten: dict[str, MysqlType | None] = field(default_factory=dict)
 
     def rename_open(self, renames: Renames) -> None:
         """Note the names that open columns have after a statement."""
@@ -146,7 +147,9 @@ class TableSchemaState:
         was carried out before counts unless the source's definition of the column is another one since."""
         defined = self.types_before(order)
         stale = {name for name, former in self._former.items() if former != defined.get(name)}
-        return {**defined, **{name: kind for name, kind in self.types.items() if name not in stale}}
+        unknown = {name for name, former in self._forgotten.items() if former == defined.get(name)}
+        known = {**defined, **{name: kind for name, kind in self.types.items() if name not in stale}}
+        return {name: kind for name, kind in known.items() if name not in unknown} if unknown else known
 
     def take_over_types(self, order: int, clauses: Iterable[Clause]) -> None:
         """Note the types that a statement which was carried out before gives to columns. No row need have come since,
@@ -162,6 +165,9 @@ class TableSchemaState:
                 kind = clause.column.type if clause.column is not None else former
                 if kind is not None:
                     self.types[name], self._former[name] = kind, defined.get(name)
+                    self._forgotten.pop(name, None)
+                elif isinstance(clause, RenameColumn):
+                    self.forget_type(name, order)
 
     def is_never_null(self, column: str) -> bool:
         """Whether the statements up to now give the source's column as NOT NULL."""
@@ -173,6 +179,15 @@ class TableSchemaState:
         if kind is not None:
             self.types[column.lower()] = kind
             self._former.pop(column.lower(), None)
+            self._forgotten.pop(column.lower(), None)
+
+    def forget_type(self, column: str, order: int) -> None:
+        """Note that the type of a column after a statement is not known: that of another one had its name before. What
+        the source's definitions say is of that one until they change."""
+        name = column.lower()
+        self.types.pop(name, None)
+        self._former.pop(name, None)
+        self._forgotten[name] = self.types_before(order).get(name)
 
 
 @dataclass

@@ -39,7 +39,7 @@ from binlake.schema.rules.partition_clauses import (
     change_partitions,
     note_cascade,
 )
-from binlake.schema.rules.retyping import is_rewritten
+from binlake.schema.rules.retyping import assumed_type, is_rewritten
 from binlake.schema.rules.steps import Compute, Convert, Fill
 from binlake.schema.rules.time_defaults import with_session
 from binlake.schema.rules.type_verdicts import (
@@ -272,6 +272,37 @@ class _FormerColumns:
         self.moved.clear()
 
 
+def _take_unheld(
+    clause: RenameColumn, name: str, former: MysqlType | None, order: int, state: TableSchemaState, judged: Judgement
+) -> None:
+    """Judge the rename of a column that the lake does not hold, to a name that is free at the source: the lake has it
+    as ``name``, with the values of another one. ``former``: the type of the renamed column."""
+    column = clause.column or ColumnDefinition(clause.new, former.text if former is not None else "", former)
+    if column.type is not None:
+        replaced = replace_type(column.type.lake_type, name, state)
+        if not replaced and not fits(column, name, order, state, judged, follows=False):
+            return
+        settle(column, name, state)
+    null = _nulled(clause.new, name, column.type, order, state)
+    if null is None:
+        refuse(name, f"{clause.old} becomes {clause.new}, which the lake has of another column", order, state, judged)
+        return
+    if column.type is None:
+        state.forget_type(clause.new, order)
+        state.gone.discard(name)
+    why = f"the lake has no values of {clause.old}, which has this name now"
+    judged.steps.append(null)
+    judged.undetermined.append(UndeterminedEffect(clause.new, why))
+    say(judged, ClauseVerdict.CONVERT, f"{clause.new} is null in rows before, as {why}")
+
+
+def _nulled(column: str, name: str, new: MysqlType | None, order: int, state: TableSchemaState) -> Convert | None:
+    """The step that takes the values of a former column from rows before; None if the lake's type ``name`` has is not
+    known as one of MySQL. ``new``: the type that it gets, if it is known."""
+    kind = new or state.type_before(column, order) or assumed_type(state.schema.field(name).type)
+    return Convert(ColumnDefinition(column, kind.text, kind), None, state.session) if kind is not None else None
+
+
 def _rename_same(
     clause: RenameColumn, former: MysqlType | None, order: int, state: TableSchemaState, judged: Judgement
 ) -> None:
@@ -307,6 +338,9 @@ def _rename(
         refuse(lake_name(clause.new), why, order, state, judged)
         return
     left_out = kept_from or why_left_out(clause.new, state)
+    if old is None and left_out is None and new is not None and new in state.gone:
+        _take_unheld(clause, new, former, order, state, judged)
+        return
     if old is None or left_out is not None:
         say(judged, ClauseVerdict.APPLY, f"{what}; {left_out or 'the lake has no such column'}")
         if clause.column is not None:
@@ -328,6 +362,10 @@ def _rename(
             "" if kind is not None else f", as the values cannot be had as {clause.column and clause.column.type_text}"
         )
         say(judged, ClauseVerdict.KEEP, f"{what}: rows before keep {clause.old}, and have {clause.new} null{why}")
+        if new is not None and new in state.gone:
+            taken = clause.column.type if clause.column is not None else former
+            null = _nulled(clause.new, new, taken, order, state)
+            judged.steps += [null] if null is not None else []
         kind = clause.column.type.lake_type if clause.column and clause.column.type else kind
     else:
         copy_column(clause, (before, kind), former, order, state, judged)
@@ -336,6 +374,9 @@ def _rename(
         widen(kind, new, state)
     if new is None and kind is not None:
         state.schema = state.schema.append(pa.field(lake_name(clause.new), kind))
-    state.note_type(clause.new, former if clause.column is None else clause.column.type)
+    taken = former if clause.column is None else clause.column.type
+    if taken is None:
+        state.forget_type(clause.new, order)
+    state.note_type(clause.new, taken)
     state.gone.discard(new or lake_name(clause.new))
     formers.moved[old] = new or lake_name(clause.new)
