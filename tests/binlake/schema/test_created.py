@@ -5,17 +5,21 @@ from __future__ import annotations
 
 from itertools import count
 
+import pyarrow as pa
 import pytest
 
 from binlake.decode.changes import SourceTable
-from binlake.decode.ddl.clauses import Action, AddColumn, AddUnique, ChangeKey, Clause
+from binlake.decode.ddl.clauses import Action, AddColumn, AddUnique, ChangeKey, Clause, UntoldModel
 from binlake.decode.ddl.partitions import ChangePartitions
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.decode.schemas.schemas import Defined, SchemaVersion
 from binlake.decode.types.mysql_types import parse_type
 from binlake.schema.rules.ddl_effects import DdlEvent
 from binlake.schema.rules.ddl_log import DdlLog
+from binlake.schema.rules.judged import TableSchemaState
 from binlake.schema.rules.key_indexes import KeyIndexHistory
+from binlake.schema.rules.undetermined import WHOLE_ROWS
+from binlake.schema.rules.verdicts import judge_clauses
 from binlake.settings import TablesSettings
 
 MODEL, TABLE = SourceTable("d", "m"), SourceTable("d", "t")
@@ -74,8 +78,8 @@ def test_they_are_those_that_the_model_has_by_then(statement: str, expected: lis
     assert computed == expected
 
 
-@pytest.mark.parametrize(("created", "holds"), [(True, False), (False, True)])
-def test_the_last_index_that_holds_rows_apart_can_be_dropped(created: bool, holds: bool) -> None:
+@pytest.mark.parametrize(("created", "holds"), [(True, False), (False, None)])
+def test_the_last_index_that_holds_rows_apart_can_be_dropped(created: bool, holds: bool | None) -> None:
     """Without a CREATE TABLE of the model nothing tells the key from a primary key."""
     history = KeyIndexHistory()
     made = defined(known=created)
@@ -83,5 +87,43 @@ def test_the_last_index_that_holds_rows_apart_can_be_dropped(created: bool, hold
     history.note(1, Action.CREATE, made)
     history.note(2, Action.ALTER, clauses_of("ALTER TABLE t DROP INDEX u"))
     known = history.before(3)
-    assert known is not None
-    assert known.hold_apart(("id",)) is holds
+    assert (known.hold_apart(("id",)) if known is not None else None) is holds
+
+
+@pytest.mark.parametrize(
+    ("statements", "told"),
+    [
+        ([], False),
+        (["DROP TABLE m", "CREATE TABLE m (id INT, x INT, g INT)"], True),
+        (["ALTER TABLE m MODIFY x BIGINT"], False),
+        (["CREATE TABLE n LIKE m", "DROP TABLE m", "CREATE TABLE m LIKE n"], False),
+    ],
+)
+def test_a_model_of_which_no_log_tells_more_than_columns_is_named(statements: list[str], told: bool) -> None:
+    assert [one for one in defined(*statements, known=False) if isinstance(one, UntoldModel)] == (
+        [] if told else [UntoldModel(MODEL)]
+    )
+    assert not any(isinstance(one, UntoldModel) for one in defined(*statements))
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("MODIFY x INT NOT NULL", "columns may be generated from x"),
+        ("MODIFY s VARCHAR(20)", "columns may be generated from s"),
+        ("MODIFY x BIGINT", None),
+        ("ADD y INT", None),
+        ("DROP INDEX u", "u may have held its rows apart"),
+        ("DROP PRIMARY KEY, DROP INDEX u", None),
+    ],
+)
+def test_what_a_table_took_over_from_such_a_model_is_not_taken_for_nothing(statement: str, why: str | None) -> None:
+    types = {"id": parse_type("int"), "x": parse_type("int"), "s": parse_type("varchar(9)")}
+    schema = pa.schema([(name, kind.lake_type) for name, kind in types.items()])
+    rules = TablesSettings().rules(TABLE)
+    for untold in (MODEL, None):
+        state = TableSchemaState(schema, ("id",), None, rules, types_before=lambda _: types, untold=untold)
+        keys = None if "PRIMARY" in statement else (("id",), ("id",))
+        judged = judge_clauses(clauses_of(f"ALTER TABLE t {statement}"), 5, state, keys)
+        named = [one.why for one in judged.undetermined if one.column == WHOLE_ROWS]
+        assert named == ([f"no log tells what the table took over from d.m: {why}"] if untold and why else [])

@@ -99,6 +99,14 @@ class TableDefault:
     collation: str
 
 
+@dataclass(frozen=True, slots=True)
+class UntoldModel:
+    """CREATE TABLE ... LIKE of a model of which no log tells more than columns and key: nothing is known of generated
+    columns, indexes and partitions that the table takes over."""
+
+    model: SourceTable
+
+
 #: What to do about rows that the log does not say.
 WAY_OUT = "binlake verify finds them, binlake table resync fetches the rows anew"
 
@@ -122,6 +130,7 @@ Clause = (
     | IndexClause
     | ConvertCharset
     | TableDefault
+    | UntoldModel
     | ChangePartitions
     | Cascade
     | UnloggedChange

@@ -17,6 +17,7 @@ from binlake.decode.ddl.clauses import (
     ModifyColumn,
     RenameColumn,
     TableDefault,
+    UntoldModel,
     in_lake_form,
     names_after,
     renames_of,
@@ -98,6 +99,16 @@ def declared(versions: Sequence[SchemaVersion], effects: Sequence[Effect], order
                 if clause.column.type is not None:
                     columns[known_as or clause.column.name] = clause.column.type
     return SchemaVersion(order, tuple(columns.items()), key) if columns else None
+
+
+def is_told(model: Sequence[SchemaVersion], effects: Iterable[Effect], order: int) -> bool:
+    """Whether the log tells what CREATE TABLE defined of a table before a statement; of one that was made LIKE another,
+    whether it tells that of the model. Arguments as ``taken_over``."""
+    made = CreatedDefinition(model).before(order)
+    stated = [one for one in effects if one.action is Action.CREATE and one.event.order < order]
+    if stated and (made is None or made.since <= stated[-1].event.order):
+        return not any(isinstance(clause, UntoldModel) for clause in stated[-1].clauses)
+    return made is not None
 
 
 def taken_over(

@@ -20,7 +20,7 @@ from binlake.schema.rules.judged import (
 )
 from binlake.schema.rules.steps import Compute, Convert, Fill, Follow
 from binlake.schema.rules.time_defaults import is_time
-from binlake.schema.rules.undetermined import UndeterminedEffect
+from binlake.schema.rules.undetermined import WHOLE_ROWS, UndeterminedEffect
 from hudilake.errors import UnsupportedError
 
 _NOT_SAID = "{}: whether the server computes it anew, no log says"
@@ -58,6 +58,9 @@ def follow_bases(clauses: Sequence[Clause], order: int, state: TableSchemaState,
     turned = state.collations.turned(clauses, order, texts) - judged.reread.keys()
     values_change = conversions.keys() | computed | judged.reread.keys()
     changes = values_change | turned
+    if changes and state.untold is not None:
+        why = f"no log tells what the table took over from {state.untold}: columns may be generated from"
+        judged.undetermined.append(UndeterminedEffect(WHOLE_ROWS, f"{why} {', '.join(sorted(changes))}"))
     columns = changed(state.generated.before(order), clauses) if changes else {}
     settled = {s.column.name.lower() for s in judged.steps if isinstance(s, Compute | Convert | Fill)}
     settled |= {one.column.lower() for one in judged.undetermined}

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from binlake.decode.changes import ZeroDates
+from binlake.decode.changes import SourceTable, ZeroDates
 from binlake.decode.ddl.clauses import (
     AddColumn,
     Clause,
@@ -101,7 +101,8 @@ class TableSchemaState:
     a table of its kind cannot get another key; None if it can. ``empty``: whether no rows are from before the
     statement: a tool alters its copy of a table before it fills it. ``zero_dates``: of the stream; it decides the lake
     types of dates. ``open_columns``: those (source names in lower case) that earlier statements leave open.
-    ``strict``: whether the session of the statement is known to refuse values that do not fit.
+    ``strict``: whether the session of the statement is known to refuse values that do not fit. ``untold``: the model
+    that it was made LIKE, if no log tells what it took over.
     """
 
     schema: pa.Schema
@@ -127,6 +128,7 @@ class TableSchemaState:
     zero_dates: ZeroDates = ZeroDates.NULL
     open_columns: set[str] = field(default_factory=set)
     strict: bool = False
+    untold: SourceTable | None = None
     _former: dict[str, MysqlType | None] = field(default_factory=dict)
     _forgotten: dict[str, MysqlType | None] = field(default_factory=dict)
 

@@ -17,6 +17,7 @@ from binlake.decode.ddl.clauses import (
     DropIndex,
     RenameColumn,
     RenameIndex,
+    UntoldModel,
 )
 from hudilake.format.definition.column_names import lake_name
 
@@ -89,7 +90,10 @@ class KeyIndexHistory:
 
     def note(self, order: int, action: Action, clauses: Iterable[Clause]) -> None:
         """Note what a statement defines or changes."""
+        clauses = list(clauses)
         known = KeyIndexes() if action is Action.CREATE else self.before(order)
+        if any(isinstance(clause, UntoldModel) for clause in clauses):
+            known = None
         self._since, self._known = order, known.after(clauses) if known is not None else None
 
 

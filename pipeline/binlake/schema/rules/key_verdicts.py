@@ -17,6 +17,7 @@ from binlake.schema.rules.judged import (
     say,
 )
 from binlake.schema.rules.steps import Convert, Copy, Step
+from binlake.schema.rules.undetermined import WHOLE_ROWS, UndeterminedEffect
 from hudilake.format.definition.column_names import lake_name
 
 #: The source's key before and after a statement.
@@ -63,6 +64,19 @@ def loses_key(clauses: Sequence[Clause], before: tuple[str, ...], order: int, st
     if indexes is None or not mine:
         return False
     return indexes.hold_apart(mine) and not indexes.after(clauses).hold_apart(state.key)
+
+
+def may_lose_key(
+    clauses: Sequence[Clause], keys: SourceKeys | None, state: TableSchemaState
+) -> UndeterminedEffect | None:
+    """What is open where a statement drops an index of a table whose indexes no log tells: a connector goes on with the
+    columns of one that was the key. ``keys``: as the definitions have them."""
+    dropped = [clause.name for clause in clauses if isinstance(clause, DropIndex)]
+    goes_on = keys is not None and bool(keys[0]) and keys[0] == keys[1]
+    if state.untold is None or state.rules.key is not None or not dropped or not goes_on:
+        return None
+    why = f"no log tells what the table took over from {state.untold}: "
+    return UndeterminedEffect(WHOLE_ROWS, f"{why}{', '.join(dropped)} may have held its rows apart")
 
 
 def _lake_key(columns: Sequence[str], state: TableSchemaState) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from binlake.decode.ddl.clauses import (
     RenameColumn,
     TableDefault,
     UnloggedChange,
+    UntoldModel,
     in_lake_form,
     renames_of,
 )
@@ -172,6 +173,8 @@ def _note_refusals(
 
 def _note_definition(effects: Iterable[Effect], state: TableSchemaState) -> None:
     for effect in effects:
+        if effect.action is Action.CREATE:
+            state.untold = next((one.model for one in effect.clauses if isinstance(one, UntoldModel)), None)
         state.partitions.note(effect.event.order, effect.action, effect.clauses)
         state.indexes.note(effect.event.order, effect.action, effect.clauses)
         state.generated.note(effect.event.order, effect.action, effect.clauses)

@@ -34,7 +34,15 @@ from binlake.schema.rules.judged import (
     say,
     why_left_out,
 )
-from binlake.schema.rules.key_verdicts import SourceKeys, change_key, follow_key, give_key, loses_key, rewrite_texts
+from binlake.schema.rules.key_verdicts import (
+    SourceKeys,
+    change_key,
+    follow_key,
+    give_key,
+    loses_key,
+    may_lose_key,
+    rewrite_texts,
+)
 from binlake.schema.rules.partition_clauses import (
     change_partitions,
     note_cascade,
@@ -100,6 +108,9 @@ def judge_clauses(
     if state.rules.kind == "upsert":
         if key is None and (keys is None or keys[0] == keys[1]) and loses_key(clauses, before, order, state):
             keys, key = (keys[0], ()) if keys is not None else None, ChangeKey(())
+        elif key is None and (left_open := may_lose_key(clauses, keys, state)) is not None:
+            judged.undetermined.append(left_open)
+            say(judged, ClauseVerdict.KEEP, left_open.why)
         _judge_key(keys, key, before, order, state, judged)
     for clause in clauses:  # names that one clause removes and another one adds
         new = clause.new if isinstance(clause, RenameColumn) else None
