@@ -92,7 +92,7 @@ def _compares_text(expression: str, columns: frozenset[str]) -> bool:
     if '"' in _IN_SINGLE_QUOTES.sub("", expression):
         return True  # a session with ANSI_QUOTES has names in them
     try:
-        tree = sqlglot.parse_one(f"({expression})", dialect="mysql")
+        tree: exp.Expression = sqlglot.parse_one(f"({expression})", dialect="mysql")  # type: ignore[assignment]
     except SqlglotError:
         return True
     try:

@@ -29,6 +29,7 @@ from binlake.decode.ddl.clauses import (
 )
 from binlake.decode.ddl.columns import ColumnDefinition, Default
 from binlake.decode.ddl.constants import constant_of
+from binlake.decode.ddl.foreign_keys import Cascade
 from binlake.decode.ddl.partitions import ChangePartitions, PartitionAction
 from binlake.decode.ddl.statements import parse_ddl
 from hudilake.errors import UnsupportedError
@@ -71,7 +72,7 @@ def names(text: str) -> list[Any]:
             short.append(("rename index", clause.old, clause.new))
         elif isinstance(clause, TableDefault):
             short.append(("default", clause.collation))
-        else:
+        elif isinstance(clause, Cascade):
             short.append(("cascade", *clause.columns, *clause.actions))
     return short
 
@@ -100,7 +101,10 @@ def names(text: str) -> list[Any]:
         ),
         ("DROP INDEX IF EXISTS u ON t", [("drop index", "u")]),
         ("ALTER TABLE t COLLATE utf8mb4_bin", [("default", "utf8mb4_bin")]),
-        ("ALTER TABLE t ADD c CHAR(1) COLLATE x, CHARSET = latin1", [("add", "c", "CHAR(1)"), ("default", "?")]),
+        (
+            "ALTER TABLE t ADD c CHAR(1) COLLATE x, CHARSET = latin1",
+            [("add", "c", "CHAR(1) character set x"), ("default", "?")],
+        ),
         ("ALTER TABLE t CONVERT TO CHARSET latin1 COLLATE latin1_bin", [("charset", "latin1")]),
         (
             "CREATE TABLE t (c INT) ENGINE=InnoDB DEFAULT CHARSET=x COLLATE=x_bin",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tests.programs.oracle.catalog import read_tables
 from tests.programs.oracle.desk import Desk
-from tests.programs.oracle.generate import columns, partitions, rows, tables, tools, undetermined
+from tests.programs.oracle.generate import collations, columns, partitions, rows, tables, tools, undetermined
 from tests.programs.oracle.generate.draw import Draw, Kind
 from tests.programs.oracle.generate.rows import insert
 from tests.programs.oracle.generate.spelling import respelled
@@ -22,6 +22,7 @@ KINDS: tuple[Kind, ...] = (
     *partitions.KINDS,
     *tools.KINDS,
     *undetermined.KINDS,
+    *collations.KINDS,
 )
 _ROWS = frozenset(kind.name for kind in rows.KINDS)
 _SHARE_OF_ROWS = 0.6

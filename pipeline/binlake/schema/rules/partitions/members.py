@@ -209,9 +209,9 @@ def _in_texts(
         given = value(row)
         if given in places or not any(isinstance(one, str) for one in given):
             return places.get(given, default)
-        found = alike.get(_folded(given), set())
-        if plain and _is_plain(given) and (not found or (default is None and len(found) == 1)):
-            return next(iter(found), default)
+        counterparts = alike.get(_folded(given), set())
+        if plain and _is_plain(given) and (not counterparts or (default is None and len(counterparts) == 1)):
+            return next(iter(counterparts), default)
         raise UnsupportedError(
             f"which partition by {', '.join(level.columns)} has the value {', '.join(map(str, given))!r} depends on a "
             "collation that the log does not name",
