@@ -101,7 +101,7 @@ def declared(versions: Sequence[SchemaVersion], effects: Sequence[Effect], order
     return SchemaVersion(order, tuple(columns.items()), key) if columns else None
 
 
-def is_told(model: Sequence[SchemaVersion], effects: Iterable[Effect], order: int) -> bool:
+def is_defined(model: Sequence[SchemaVersion], effects: Iterable[Effect], order: int) -> bool:
     """Whether the log tells what CREATE TABLE defined of a table before a statement; of one that was made LIKE another,
     whether it tells that of the model. Arguments as ``taken_over``."""
     made = CreatedDefinition(model).before(order)

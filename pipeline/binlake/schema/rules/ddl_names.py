@@ -19,7 +19,7 @@ from binlake.decode.changes import SourceTable
 from binlake.decode.ddl.clauses import EVERY_TABLE, Action, Clause, TableEffect, UntoldModel
 from binlake.decode.ddl.row_statements import changes_rows
 from binlake.decode.schemas.schemas import SchemaVersion
-from binlake.schema.rules.created import declared, is_told, taken_over
+from binlake.schema.rules.created import declared, is_defined, taken_over
 from binlake.schema.rules.ddl_effects import DatedName, DdlEvent, DdlHistory, Effect, TableEnd, VersionsOf
 from binlake.schema.rules.plan import Name, name_at
 from binlake.schema.rules.shadows import (
@@ -268,8 +268,8 @@ class HistoryBuilder:
         if ddl.like is not None:
             by_model = declared(model_versions, effects, event.order)
             known += [by_model] if by_model is not None else [v for v in mine if v.since < event.order][-1:]
-        told = ddl.like is None or is_told(model_versions, effects, event.order)
-        untold = () if told or ddl.like is None else (UntoldModel(ddl.like),)
+        is_open = ddl.like is not None and not is_defined(model_versions, effects, event.order)
+        untold = (UntoldModel(ddl.like),) if is_open and ddl.like is not None else ()
         return (*(taken_over(known[0], model_versions, effects, event.order) if known else ()), *untold)
 
     def _leave_open(self, event: DdlEvent, written: Iterable[TableEffect], databases: Sequence[str]) -> None:
