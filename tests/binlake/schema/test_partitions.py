@@ -433,3 +433,22 @@ def test_a_table_whose_definition_is_not_known_stops(tmp_path: Path) -> None:
     assert follower.quarantined() == [
         ("ddl_refused", "drop partition a: the table's partition definition is not known")
     ]
+
+
+def test_a_row_whose_partition_a_collation_decides_stops_the_statement_and_no_other_table(tmp_path: Path) -> None:
+    source = DdlSource()
+    definition = " PARTITION BY LIST COLUMNS (s) (PARTITION p VALUES IN ('a', 'b'), PARTITION q DEFAULT)"
+    for table, texts in (("t", ["a", "A"]), ("u", ["a", "z"])):
+        source.create(table, {"id": "int", "s": "varchar(9)"}, options=definition)
+        for key, text in enumerate(texts):
+            source.put(table, key, s=text)
+    follower = Follower(source, tmp_path)
+    follower.run()
+    for table in ("t", "u"):
+        source.execute(f"ALTER TABLE {table} TRUNCATE PARTITION p", table, source.tables[table].columns)
+    del source.tables["u"].rows[0]
+    told = {one.table: one.error for one in follower.run(fails=True).ddl}
+    assert "has the value 'A' depends on a collation that the log does not name" in (told["shop.t"] or "")
+    assert told["shop.u"] is None
+    follower.check("u")
+    assert {row["s"] for row in follower.stored("t").values()} == {"a", "A"}
