@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from binlake.rows.merging.mergers import StitchMerger
 from binlake.rows.merging.row_states import SliceRowStates
-from binlake.rows.merging.state_cache import StateCache
+from binlake.rows.merging.state_cache import ORDERS_BYTES, KeptOrders, StateCache
 from binlake.rows.merging.states import MergeResult
 from binlake.rows.merging.stitch import ColumnLayout, Partial
 from binlake.rows.merging.write import write_merged
@@ -59,7 +59,7 @@ class Bench:
         config = TableConfig("t", ("id",), ORDER_FIELD, 1).with_merging(self.merging)
         self.storage = open_storage(self.root.as_uri(), {"fsync": "false"})
         self.table = HudiTable.create(self.storage, config, self.schema)
-        self.name, self.cache = file_id("t", *PLACE), StateCache()
+        self.name, self.cache = file_id("t", *PLACE), StateCache[KeptOrders](ORDERS_BYTES)
 
     def events(self, keys: pa.Array, group: int, order: int) -> pa.Table:
         """An upsert of each key in one group."""
@@ -115,7 +115,7 @@ def lookups(root: Path, count: int) -> None:
     chosen = np.random.default_rng(0)
     for asked in (n for n in ASKED if n <= count):
         keys = keys_of(chosen.choice(count, asked, replace=False))
-        here.cache = StateCache()
+        here.cache = StateCache[KeptOrders](ORDERS_BYTES)
 
         def ask(keys: pa.Array = keys) -> None:
             here.states().of(PLACE, here.name, keys, longs)

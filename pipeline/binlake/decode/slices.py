@@ -91,7 +91,8 @@ class Slices(Sequence[Buffer]):
             null[here] = first == behind
         else:
             short = np.flatnonzero(behind - first == len(_NULL))
-            null[here[short]] = [self.text[start : start + len(_NULL)] == _NULL for start in first[short].tolist()]
+            letters = np.frombuffer(self.text, np.uint8)[first[short, None] + np.arange(len(_NULL))]
+            null[here[short]] = (letters == np.frombuffer(_NULL, np.uint8)).all(axis=1)
         for index, image in self.others.items():
             null[index] = bytes(image) == _NULL
         return null.tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.programs.mutants.mutant import Mutant
 
 _TABLE = "tests/binlake/rows/merging/test_stitched_table.py"
+_MEMORY = "tests/binlake/rows/merging/test_row_memory.py"
 
 MERGING = (
     Mutant(
@@ -27,6 +28,20 @@ MERGING = (
         "            if further:\n",
         "            if not further:\n",
         (_TABLE,),
+    ),
+    Mutant(
+        "kept-rows", "rows that are kept are brought forward by new log files", "they are not read",
+        "pipeline/binlake/rows/merging/row_states.py",
+        "        if not further:\n",
+        "        if further or not further:\n",
+        (_MEMORY,),
+    ),
+    Mutant(
+        "kept-rows-foreign", "a row that no merging writer wrote is read with its whole slice", "it is taken as it is",
+        "pipeline/binlake/rows/merging/row_states.py",
+        "            return None\n",
+        "            pass\n",
+        (_MEMORY,),
     ),
     Mutant(
         "tombstone-instant", "a tombstone counts if its instant is completed", "it always counts",

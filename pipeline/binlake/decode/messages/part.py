@@ -239,13 +239,14 @@ class _Part:
 
     def _before(self, reader: RowReader, faults: dict[int, Fault]) -> tuple[pa.Table | None, _I64]:
         """Before images of updates where required, and the rows of each; their faults are added to ``faults``."""
-        befores = self.events.befores
-        if self.schema.source in self.chunk.options.facts_of:
-            self._refuse_without_before(faults)
+        events, befores = self.events, self.events.befores
+        facts = self.schema.source in self.chunk.options.facts_of
         wanted = not self.whole_befores or self.chunk.options.wants_before(self.schema.source)
+        null = nulls_of(befores) if befores is not None and (facts or wanted) else [True] * len(events)
+        if facts:
+            self._refuse_without_before(null, faults)
         if befores is None or not wanted:
             return None, np.empty(0, dtype=np.int64)
-        events, null = self.events, nulls_of(befores)
         of = [n for n, i in enumerate(self.chosen.tolist()) if events.ops[i] == "u" and n not in faults and not null[i]]
         if not of and not self.whole_befores:
             return None, np.empty(0, dtype=np.int64)
@@ -266,13 +267,11 @@ class _Part:
                 what = _CHANGES.get(ops[i], "the event does not say whether it is an insert")
                 faults.setdefault(n, Fault(Reason.NO_INSERT, f"{what}, and the lake table takes inserts only"))
 
-    def _refuse_without_before(self, faults: dict[int, Fault]) -> None:
-        """Add a fault for every update that has no before image: what the fact was is not known."""
-        events = self.events
-        null = [True] * len(events) if events.befores is None else nulls_of(events.befores)
-        for n, i in enumerate(self.chosen.tolist()):
-            if null[i] and events.ops[i] in ("u", ""):
-                faults.setdefault(n, Fault(Reason.MISSING_IMAGE, "an update of a fact has no before image"))
+    def _refuse_without_before(self, null: Sequence[bool], faults: dict[int, Fault]) -> None:
+        """Add a fault for every update whose before image is ``null``: what the fact was is not known."""
+        ops = self.events.ops
+        for n in [n for n, i in enumerate(self.chosen.tolist()) if null[i] and ops[i] in ("u", "")]:
+            faults.setdefault(n, Fault(Reason.MISSING_IMAGE, "an update of a fact has no before image"))
 
     def _with_meta(self, table: pa.Table, kept: _I64) -> pa.Table:
         """The value columns followed by META_FIELDS."""

@@ -1,19 +1,21 @@
 """What rows are now, from the file slices and tombstones of a table.
 
-Orders, and whether a row lives, come from memory (``state_cache``); other values are read from the file slice.
+Orders, and whether a row lives, come from memory, as values do (``state_cache``). What the memory lacks is read from
+the file slice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.rows.merging.group_orders import NEVER
-from binlake.rows.merging.state_cache import StateCache, StateEntry, files_of
+from binlake.rows.merging.state_cache import ORDERS_BYTES, KeptOrders, KeptRows, SliceFiles, StateCache
 from binlake.rows.merging.states import KeyStates
 from binlake.rows.merging.tombstones import Tombstones
 from binlake.rows.upsert.collapse import Int64s
@@ -27,6 +29,9 @@ from hudilake.index.key_map import KeyMap
 from hudilake.read.slice import SliceReader
 from hudilake.storage.base import Storage
 
+#: So many pieces of rows are put together.
+_CHUNKS = 8
+
 
 @dataclass(frozen=True)
 class SliceRowStates:
@@ -38,7 +43,9 @@ class SliceRowStates:
         schema: the table's columns without meta fields. Columns that files lack are null.
         merging: of the table.
         slices: the newest file slice of each file group, by file id.
-        cache: what is kept from commit to commit.
+        orders: those that are kept from commit to commit, by file id.
+        kept: the rows that are kept, by owner and file id.
+        owner: of the rows of this table among those of the process.
     """
 
     storage: Storage
@@ -46,7 +53,9 @@ class SliceRowStates:
     schema: pa.Schema
     merging: Merging
     slices: Mapping[str, FileSlice]
-    cache: StateCache = field(default_factory=StateCache)
+    orders: StateCache[KeptOrders] = field(default_factory=partial(StateCache[KeptOrders], ORDERS_BYTES))
+    kept: StateCache[KeptRows] = field(default_factory=partial(StateCache[KeptRows], 0))
+    owner: Hashable = None
 
     def of(self, place: Place, file_id: str, keys: pa.Array, columns: Sequence[str]) -> KeyStates:
         """Returns the states of n keys: from memory if all columns are orders, otherwise from files."""
@@ -70,21 +79,23 @@ class SliceRowStates:
 
     def _index(self, file_id: str) -> KeyMap:
         """The longs of the file group's keys, as its slice has them now."""
-        piece, entry = self.slices.get(file_id), self.cache.get(file_id)
-        if entry is None or entry.index.columns != len(self._longs) or not entry.is_before(piece):
+        piece, entry = self.slices.get(file_id), self.orders.get(file_id)
+        further = entry.files.further(piece) if entry is not None else None
+        if entry is None or entry.index.columns != len(self._longs) or further is None:
             index = self._read_index(file_id)
         else:
             index = entry.index
-            further = [file for file in piece.log_files if file.path not in entry.logs] if piece is not None else []
             if further:
                 self._read_further(file_id, index, further)
-        self.cache.put(file_id, StateEntry(*files_of(piece), index))
+        self.orders.put(file_id, KeptOrders(SliceFiles.of(piece), index))
         return index
 
     def _read_index(self, file_id: str) -> KeyMap:
         index = KeyMap(len(self._longs))
-        for rows in (self.dead(file_id, self.merging.hidden_fields), self.live(file_id, self._longs)):
-            self._put(index, rows)
+        self._put(index, self.dead(file_id, self.merging.hidden_fields))
+        if (piece := self.slices.get(file_id)) is not None:
+            rows = self._reader(self._fields(self._longs)).read(piece)
+            self._put(index, self._with_plain_order(rows))
         return index
 
     def _read_further(self, file_id: str, index: KeyMap, further: Sequence[LogFile]) -> None:
@@ -93,7 +104,7 @@ class SliceRowStates:
             live = _table(self._longs, values).add_column(0, RECORD_KEY_FIELD, keys)
             return live.filter(pa.array(values[-1] != NEVER))
 
-        rows, gone = self._reader(self._longs).read_further(further, known)
+        rows, gone = self._reader(self._fields(self._longs)).read_further(further, known)
         if len(gone):
             dead = self.dead(file_id, self.merging.hidden_fields)
             positions = _found(gone, dead)
@@ -113,11 +124,40 @@ class SliceRowStates:
 
     def live(self, file_id: str, columns: Sequence[str]) -> pa.Table:
         """The rows of a file group, with the record key and the columns. Errors as ``of``."""
-        piece = self.slices.get(file_id)
+        fields, piece = self._fields(columns), self.slices.get(file_id)
         if piece is None:
-            return self._fields(columns).empty_table()
-        rows = self._reader((ORDER_FIELD, *columns)).read(piece)
-        return self._with_plain_order(rows).select(self._fields(columns).names)
+            return fields.empty_table()
+        rows = self._rows(file_id, piece, self._fields((ORDER_FIELD, *columns)))
+        return self._with_plain_order(rows).select(fields.names)
+
+    def _rows(self, file_id: str, piece: FileSlice, fields: pa.Schema) -> pa.Table:
+        """The rows of a slice with these columns, and perhaps with others."""
+        group = (self.owner, file_id)
+        entry = self.kept.get(group)
+        further = entry.files.further(piece) if entry is not None and entry.has(fields) else None
+        rows = self._grown(entry, further) if entry is not None and further is not None else None
+        if rows is None:
+            rows = self._reader(entry.wider(fields) if entry is not None else fields).read(piece)
+        self.kept.put(group, KeptRows(SliceFiles.of(piece), rows))
+        return rows
+
+    def _grown(self, entry: KeptRows, further: Sequence[LogFile]) -> pa.Table | None:
+        """The rows of a slice with further log files; None where one of them has a row that no merging writer wrote:
+        it may lose to a delete, which the rows do not show."""
+        if not further:
+            return entry.rows
+        stays = np.ones(len(entry.rows), dtype=np.bool_)
+
+        def known(keys: pa.Array) -> pa.Table:
+            met = pc.is_in(entry.rows.column(RECORD_KEY_FIELD), value_set=keys)
+            stays[met.to_numpy()] = False
+            return entry.rows.filter(met)
+
+        rows, _ = self._reader(entry.rows.schema).read_further(further, known)
+        if pc.any(pc.less(rows.column(ORDER_FIELD), WRITER_ORDER)).as_py():
+            return None
+        grown = pa.concat_tables([entry.rows.filter(pa.array(stays)), rows])
+        return grown if grown.column(0).num_chunks < _CHUNKS else grown.combine_chunks()
 
     def dead(self, file_id: str, columns: Sequence[str]) -> pa.Table:
         """Its tombstones, with the record key and the columns, also those of rows that live again. Errors as ``of``."""
@@ -133,8 +173,8 @@ class SliceRowStates:
             [pa.field(RECORD_KEY_FIELD, pa.string())] + [hidden.get(n) or self.schema.field(n) for n in names]
         )
 
-    def _reader(self, columns: Iterable[str]) -> SliceReader:
-        return SliceReader(self.storage, self._fields(columns), ORDER_FIELD, self.timeline)
+    def _reader(self, fields: pa.Schema) -> SliceReader:
+        return SliceReader(self.storage, fields, ORDER_FIELD, self.timeline)
 
     def _with_plain_order(self, rows: pa.Table) -> pa.Table:
         """A row that was written before the table had groups is the first group's, at its own ordering value."""

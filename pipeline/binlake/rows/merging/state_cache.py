@@ -1,76 +1,128 @@
-"""The orders of the rows of file groups, kept in memory from commit to commit.
+"""What the rows of file groups are, kept in memory from commit to commit.
 
 An entry belongs to the files from which it was made. When a file group is asked for, its newest file slice says which
-files count now: with the same files the entry is right; with further log files, of this writer or of others, only those
-are read; in all other cases (a compaction, a rollback, a restore) the entry is made anew from the slice. So nobody
-has to report a commit to the cache, and a new process begins with an empty one.
+files count now: with the same files the entry is right; with further log files behind them, of this writer or of
+others, only those are read; in all other cases (a compaction, a rollback, a restore) the entry is made anew from the
+slice. So nobody has to report a commit to the cache, and a new process begins with an empty one.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
-from hudilake.format.files.view import FileSlice
+import pyarrow as pa
+
+from hudilake.format.files.view import FileSlice, LogFile
 from hudilake.index.key_map import KeyMap
 
-#: The most bytes that the entries of a table take; what was not asked for longest goes first.
-MAX_BYTES: Final = 256 << 20
+#: The most bytes that the orders of a table take, and the rows of all tables of a process.
+ORDERS_BYTES: Final = 256 << 20
+ROWS_BYTES: Final = 256 << 20
 
 
-def files_of(piece: FileSlice | None) -> tuple[str | None, frozenset[str]]:
-    """The path of the base file, None without one, and those of the log files."""
-    if piece is None:
-        return None, frozenset()
-    base = piece.base_file.path if piece.base_file is not None else None
-    return base, frozenset(file.path for file in piece.log_files)
-
-
-@dataclass(slots=True)
-class StateEntry:
-    """What the files of a file group say: for each key that has a row or a tombstone its longs."""
+@dataclass(frozen=True, slots=True)
+class SliceFiles:
+    """The paths of a file slice: of its base file, None without one, and of its log files in merge order."""
 
     base: str | None
-    logs: frozenset[str]
+    logs: tuple[str, ...]
+
+    @staticmethod
+    def of(piece: FileSlice | None) -> SliceFiles:
+        """Those of a slice; no slice has no files."""
+        if piece is None:
+            return SliceFiles(None, ())
+        base = piece.base_file.path if piece.base_file is not None else None
+        return SliceFiles(base, tuple(file.path for file in piece.log_files))
+
+    def further(self, piece: FileSlice | None) -> Sequence[LogFile] | None:
+        """The log files that a slice has behind these files; None if it has not grown out of them."""
+        now = SliceFiles.of(piece)
+        if now.base != self.base or now.logs[: len(self.logs)] != self.logs:
+            return None
+        return piece.log_files[len(self.logs) :] if piece is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOrders:
+    """The longs of each key that has a row or a tombstone in the files."""
+
+    files: SliceFiles
     index: KeyMap
 
-    def is_before(self, piece: FileSlice | None) -> bool:
-        """Whether the slice has the entry's files, and perhaps further log files."""
-        base, logs = files_of(piece)
-        return base == self.base and logs >= self.logs
+    @property
+    def nbytes(self) -> int:
+        """In memory."""
+        return self.index.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """The live rows of the files, with the columns that were asked for."""
+
+    files: SliceFiles
+    rows: pa.Table
+
+    @property
+    def nbytes(self) -> int:
+        """In memory."""
+        return int(self.rows.nbytes)
+
+    def has(self, fields: pa.Schema) -> bool:
+        """Whether the rows have these columns, in these types."""
+        mine = self.rows.schema
+        return all(one.name in mine.names and mine.field(one.name).type == one.type for one in fields)
+
+    def wider(self, fields: pa.Schema) -> pa.Schema:
+        """These columns, and the others that were asked for before."""
+        return pa.schema([*fields, *(one for one in self.rows.schema if one.name not in fields.names)])
+
+
+class Entry(Protocol):
+    """What is kept of a file group."""
+
+    @property
+    def nbytes(self) -> int:
+        """In memory."""
+        ...
+
+
+E = TypeVar("E", bound=Entry)
 
 
 @dataclass
-class StateCache:
-    """Entries by file id, at most ``max_bytes`` of them. Safe to use from several threads, if each file group is asked
-    for by one of them at a time."""
+class StateCache(Generic[E]):
+    """Entries, at most ``max_bytes`` of them; what was not asked for longest goes first. Safe to use from several
+    threads, if each file group is asked for by one of them at a time."""
 
-    max_bytes: int = MAX_BYTES
-    _entries: OrderedDict[str, StateEntry] = field(default_factory=OrderedDict)
+    max_bytes: int
+    _entries: OrderedDict[Hashable, E] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def get(self, file_id: str) -> StateEntry | None:
+    def get(self, group: Hashable) -> E | None:
         """The entry of a file group."""
         with self._lock:
-            return self._entries.get(file_id)
+            return self._entries.get(group)
 
-    def put(self, file_id: str, entry: StateEntry) -> None:
+    def put(self, group: Hashable, entry: E) -> None:
         """Keep an entry, as the one that was asked for last."""
         with self._lock:
-            self._entries[file_id] = entry
-            self._entries.move_to_end(file_id)
-            total = sum(one.index.nbytes for one in self._entries.values())
+            self._entries[group] = entry
+            self._entries.move_to_end(group)
+            total = sum(one.nbytes for one in self._entries.values())
             while total > self.max_bytes and self._entries:
                 _, gone = self._entries.popitem(last=False)
-                total -= gone.index.nbytes
+                total -= gone.nbytes
 
     @property
     def nbytes(self) -> int:
         """The bytes of all entries."""
         with self._lock:
-            return sum(one.index.nbytes for one in self._entries.values())
+            return sum(one.nbytes for one in self._entries.values())
 
     def __getstate__(self) -> dict[str, object]:
         """A task keeps nothing: it is asked for a file group once."""
@@ -79,3 +131,8 @@ class StateCache:
     def __setstate__(self, state: dict[str, object]) -> None:
         """Takes over the state, with a lock of its own."""
         self.__dict__.update(state, _lock=threading.Lock())
+
+
+#: Rows of file groups by owner and file id: a process has many tables, and rows are larger than their orders. Who opens
+#: a table owns what it keeps, for another lake may have the same names.
+ROWS: Final[StateCache[KeptRows]] = StateCache(ROWS_BYTES)

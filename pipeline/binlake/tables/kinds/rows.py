@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 from binlake.rows.merging.engines.heights import FactHeights
 from binlake.rows.merging.mergers import MergedState, PlainMerger, merger_of
 from binlake.rows.merging.row_states import SliceRowStates
-from binlake.rows.merging.state_cache import StateCache
+from binlake.rows.merging.state_cache import ORDERS_BYTES, ROWS, KeptOrders, StateCache
 from binlake.rows.merging.states import Merger
 from binlake.rows.merging.stitch import Partial
 from binlake.rows.tasks.plan import TableWriter, WrittenFile
@@ -59,7 +60,8 @@ class TableRows(ABC):
     table: HudiTable
     rules: TableRules
     _names: GroupNames | None = field(init=False)
-    _states: StateCache = field(default_factory=StateCache)
+    _owner: object = field(default_factory=object)
+    _orders: StateCache[KeptOrders] = field(default_factory=partial(StateCache[KeptOrders], ORDERS_BYTES))
 
     def __post_init__(self) -> None:
         self._names = GroupNames(self.table.config.name, self.table.config.bucketing)
@@ -193,7 +195,8 @@ class TableRows(ABC):
         """What rows are now, for a table merged by its writer. ``schema``: the columns, also those to come. Raises
         CorruptDataError, StorageError."""
         slices = {piece.file_id: piece for piece in self.table.file_slices()}
-        return SliceRowStates(self.storage, self.table.timeline, schema, self.merging, slices, self._states)
+        of_now = (self.storage, self.table.timeline, schema, self.merging, slices)
+        return SliceRowStates(*of_now, self._orders, ROWS, self._owner)
 
     def group_writer(self, context: WriteContext) -> GroupWriter:
         """How an instant writes file groups, upon the table's state of now. Raises CorruptDataError, StorageError."""

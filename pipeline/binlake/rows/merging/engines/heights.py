@@ -105,8 +105,12 @@ class FactHeights:
         return fresh, FactHeights(reached, self._snapshot_after(rows, fresh))
 
     def _snapshot_after(self, rows: pa.Table, fresh: Flags) -> int | None:
-        orders = np.unique(np.asarray(rows.column("__order").to_numpy(), dtype=np.int64)[fresh])
-        taken = {int(o) for o in orders[:_SNAPSHOTS].tolist() if OrderPlace.of(o).kind is OrderKind.SNAPSHOT}
+        orders = np.asarray(rows.column("__order").to_numpy(), dtype=np.int64)[fresh]
+        lowest = list[int]()
+        while len(orders) and len(lowest) < _SNAPSHOTS:
+            lowest.append(int(orders.min()))
+            orders = orders[orders > lowest[-1]]
+        taken = {one for one in lowest if OrderPlace.of(one).kind is OrderKind.SNAPSHOT}
         known = self.snapshot
         if known is None and len(taken) == 1:
             return min(taken)
