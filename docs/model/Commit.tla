@@ -81,8 +81,10 @@ Restores == Of("rest") \cap Pending
 Latest == Max(Times \cup {inst[t].ct : t \in Times} \cup DOMAIN old \cup {old[t] : t \in DOMAIN old})
 First == IF Writes = {} THEN 999 ELSE Min(Writes)
 
+\* A rollback is final as soon as it is inflight, though its process may have died.
+IsFinal(r) == inst[r].act = "roll" /\ inst[r].st # "req"
 \* A completed file that appeared after the rollback of its commit. Writers ignore it.
-Late == {t \in Of("write") \cup Of("clus") : Done(t) /\ \E r \in Of("roll") : Done(r) /\ inst[r].tgt = t}
+Late == {t \in Of("write") \cup Of("clus") : Done(t) /\ \E r \in Times : IsFinal(r) /\ inst[r].tgt = t}
 Committed == {t \in Of("write") : Done(t)} \ Late
 
 \* Whether readers count the files of an instant: it completed, or it is older than the active timeline.
@@ -142,10 +144,19 @@ Unused(n, parity) ==
     LET t == Next2(n, parity)
     IN IF (t \in Times /\ On("create-if-absent") /\ ~(parity = 0 /\ inst[t].act = "clus")) \/ t \in rolled \/ \E r \in Rollbacks : inst[r].tgt = t
        THEN Unused(t, parity) ELSE t
+\* How many begins a clock may be ahead of all others.
+Ahead == IF Apart THEN {0, 1} ELSE {0}
 NewTimes(p, parity) ==
     IF On("monotonic-instants")
-    THEN (IF Apart THEN {Unused(ps[p].obs, parity)} ELSE {}) \cup {Unused(Latest, parity)}
+    THEN UNION {{Unused(u + 2 * n, parity) :
+                    u \in {Latest} \cup (IF Apart THEN {ps[p].obs} \cup {t \in Times : t > ps[p].obs} ELSE {})} : n \in Ahead}
     ELSE {t \in 1 .. Latest + 2 : t % 2 = parity /\ t \notin Times}
+\* A service knows under the lock all that was done under it. What others have begun since its look it may not know.
+ServiceTimes(parity) ==
+    LET begun == {t \in Of("write") : inst[t].st # "done"}
+        known == Max((Times \ begun) \cup {inst[t].ct : t \in Times} \cup DOMAIN old \cup {old[t] : t \in DOMAIN old})
+    IN {Unused(Latest + 2 * n, parity) : n \in Ahead}
+       \cup (IF Apart THEN {Unused(u, parity) : u \in {known} \cup {t \in begun : t > known}} ELSE {})
 EndTimes(p) ==
     IF On("monotonic-instants")
     THEN (IF Apart THEN {Next2(ps[p].obs, 1)} ELSE {}) \cup {Next2(Latest, 1)}
@@ -202,7 +213,7 @@ FilesOf(t) ==
 \* A pending rollback is continued. Its commit may have completed when it was planned; then it is forgotten, unless it
 \* has begun to delete.
 RollContinue(p) ==
-    /\ ps[p].pc \in {"roll", "clearing"} /\ Rollbacks # {}
+    /\ ps[p].pc = "roll" /\ Rollbacks # {}
     /\ LET r == Min(Rollbacks)
            t == inst[r].tgt
        IN IF Done(t) /\ inst[r].st = "req"
@@ -211,8 +222,9 @@ RollContinue(p) ==
                /\ Go(p, "r-inflight", [r |-> r, back |-> ps[p].pc])
     /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 
+\* Before a commit others' pending rollbacks stay as they are: what is pending of a target is taken back once more.
 RollRequest(p) ==
-    /\ ps[p].pc = "aborting" \/ (ps[p].pc \in {"roll", "clearing"} /\ Rollbacks = {})
+    /\ ps[p].pc \in {"aborting", "clearing"} \/ (ps[p].pc = "roll" /\ Rollbacks = {})
     /\ Targets(p) # {}
     /\ \E r \in NewTimes(p, 1) :
        LET t == Min(Targets(p)) IN
@@ -228,10 +240,11 @@ RollInflight(p) ==
     /\ ps[p].pc = "r-inflight"
     /\ LET r == ps[p].r IN
        IF r \notin Times \/ (On("rollback-completed") /\ Done(inst[r].tgt))
-       THEN Set(p, "out") /\ UNCHANGED inst
+       THEN Set(p, "out") /\ UNCHANGED <<inst, rolled>>
        ELSE /\ inst' = [inst EXCEPT ![r].st = IF @ = "done" THEN @ ELSE "inf"]
+            /\ rolled' = rolled \cup {inst[r].tgt}
             /\ Set(p, "r-undo")
-    /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
+    /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, note, good, passed, told, left, flags>>
 
 \* The metadata table forgets the files. If the commit would be the table's first one, an empty one is made before it.
 IsFirst(t) == DOMAIN old = {} /\ \A u \in Writes : Done(u) => u > t
@@ -256,10 +269,13 @@ RollFiles(p) ==
     /\ Set(p, "r-instant")
     /\ UNCHANGED <<inst, old, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left>>
 
+\* Its inflight file, then its requested file.
 RollInstant(p) ==
     /\ ps[p].pc = "r-instant"
-    /\ LET t == inst[ps[p].r].tgt IN inst' = IF t \in Pending THEN Without(inst, {t}) ELSE inst
-    /\ Set(p, "r-done")
+    /\ LET t == inst[ps[p].r].tgt IN
+       IF t \in Pending /\ inst[t].st = "inf"
+       THEN inst' = [inst EXCEPT ![t].st = "req"] /\ UNCHANGED ps
+       ELSE inst' = (IF t \in Pending THEN Without(inst, {t}) ELSE inst) /\ Set(p, "r-done")
     /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 
 RollDone(p) ==
@@ -267,14 +283,13 @@ RollDone(p) ==
     /\ LET r == ps[p].r
            t == inst[r].tgt
        IN IF On("fence") /\ ~Holds(p)
-          THEN Set(p, "out") /\ UNCHANGED <<inst, marks, rolled, lock>>
+          THEN Set(p, "out") /\ UNCHANGED <<inst, marks, lock>>
           ELSE /\ inst' = [inst EXCEPT ![r].st = "done", ![r].ct = Next2(Latest, 1)]
                /\ marks' = {m \in marks : m[1] # t}
-               /\ rolled' = rolled \cup {t}
                /\ IF ps[p].back = "aborting"
                   THEN Release(p) /\ Go(p, "idle", IF Role[p] = "writer" THEN Again(p) ELSE Rest(p))
                   ELSE UNCHANGED lock /\ Set(p, ps[p].back)
-    /\ UNCHANGED <<old, logs, bases, fly, mdt, listed, note, good, passed, told, left, flags>>
+    /\ UNCHANGED <<old, logs, bases, fly, mdt, listed, note, good, rolled, passed, told, left, flags>>
 
 RollEnd(p) ==
     /\ ps[p].pc = "roll" /\ Rollbacks = {} /\ Targets(p) = {}
@@ -367,15 +382,18 @@ File(p) ==
     /\ UNCHANGED <<inst, old, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 
 \* Nobody has rolled it back.
-IsOurs(t) == t \in Times /\ inst[t].rq
+IsOurs(t) == t \in Times /\ inst[t].rq /\ inst[t].st # "req"
+\* Or has begun to: a rollback whose process may have died.
+TakenBack(t) == \E r \in Rollbacks : IsFinal(r) /\ inst[r].tgt = t
 \* Under the lock: the heartbeat, the instant, the second check, the columns, the positions of all writers.
 Take(p) ==
     /\ ps[p].pc = "writing" /\ ps[p].todo = {} /\ CanLock
-    /\ On("dead-first") => Targets(p) = {} /\ Rollbacks = {}
+    /\ On("dead-first") => Targets(p) = {}
     /\ LET t == ps[p].t
            lost == \/ On("heartbeat-check") /\ ps[p].lost
                    \/ On("inflight-check") /\ ~IsOurs(t)
                    \/ On("completion-check") /\ Done(t)
+                   \/ On("rollback-inflight") /\ TakenBack(t)
            newer == {u \in Committed \ (ps[p].see \cup {t}) : Conflict(u, t)}
            theirs == Columns(999)
            mine == IF p \in Adds /\ ps[p].n + 1 = Rounds[p] THEN theirs \cup {p} ELSE theirs
@@ -399,12 +417,12 @@ Take(p) ==
 Clear(p) ==
     /\ (ps[p].pc = "writing" /\ ps[p].todo = {}) \/ ps[p].pc = "t-written"
     /\ CanLock /\ On("dead-first")
-    /\ Targets(p) # {} \/ Rollbacks # {}
+    /\ Targets(p) # {}
     /\ lock' = p
     /\ Set(p, "clearing")
     /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, note, good, rolled, passed, told, left, flags>>
 Cleared(p) ==
-    /\ ps[p].pc = "clearing" /\ Rollbacks = {} /\ Targets(p) = {}
+    /\ ps[p].pc = "clearing" /\ Targets(p) = {}
     /\ Release(p)
     /\ Set(p, IF Role[p] = "writer" THEN "writing" ELSE "t-written")
     /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, note, good, rolled, passed, told, left, flags>>
@@ -504,7 +522,7 @@ Schedule(p) ==
     /\ Role[p] = "compactor" /\ ps[p].pc = "idle" /\ Busy(p) /\ CanLock /\ Restores = {}
     /\ ~\E t \in Of("comp") \cap Pending : Abandoned(p, t)
     \* A completing call that is under way has a time that nobody sees yet: this one may be later.
-    /\ \E c \in {Unused(Latest, 1)} \cup (IF Margin THEN {} ELSE {Unused(Latest + 2, 1)}) :
+    /\ \E c \in ServiceTimes(1) \cup (IF Margin THEN {} ELSE {Unused(Latest + 2, 1)}) :
        IF Plan(c) = {}
        THEN Go(p, "idle", Rest(p)) /\ UNCHANGED <<inst, note>>
        ELSE /\ inst' = With(inst, c, [Instant("comp", p, "req") EXCEPT !.x = Plan(c)])
@@ -611,10 +629,10 @@ TurnSchedule(p) ==
     /\ Role[p] \in {"clusterer", "mover"} /\ ps[p].pc = "idle" /\ Busy(p) /\ CanLock /\ Restores = {}
     /\ ~\E t \in Of("clus") \cap Pending : inst[t].st = "req" \/ Role[p] = "mover"
     /\ LET able == {q \in Places \ (Gone \cup Planned) : q + 10 \in Places}
-           c == Unused(Latest, IF On("times-apart") THEN 1 ELSE 0)
        IN IF Units(able) = {}
           THEN Go(p, "idle", Rest(p)) /\ UNCHANGED <<inst, note>>
           ELSE \E S \in (IF Role[p] = "mover" THEN {Units(able)} ELSE SUBSET Units(able) \ {{}}) :
+            \E c \in ServiceTimes(IF On("times-apart") THEN 1 ELSE 0) :
                /\ inst' = With(inst, c, [Instant("clus", p, IF Role[p] = "mover" THEN "inf" ELSE "req") EXCEPT !.x = S])
                /\ note' = With(note, c, Of_(p, 0, {}, {}))
                /\ Go(p, IF Role[p] = "mover" THEN "t-inflight" ELSE "t-requested", [t |-> c, obs |-> Latest, todo |-> S])
@@ -662,12 +680,13 @@ TurnFiles(p) ==
 \* Under the lock.
 TurnTake(p) ==
     /\ ps[p].pc = "t-written" /\ CanLock
-    /\ On("dead-first") => Targets(p) = {} /\ Rollbacks = {}
+    /\ On("dead-first") => Targets(p) = {}
     /\ LET c == ps[p].t
            ours == {b \in bases : b.t = c}
            lost == \/ On("heartbeat-check") /\ ps[p].lost
                    \/ On("inflight-check") /\ ~IsOurs(c)
                    \/ On("completion-check") /\ Done(c)
+                   \/ On("rollback-inflight") /\ TakenBack(c)
            held == IF Role[p] = "mover" THEN Units(Places \ (Gone \cup {o.g + 10 : o \in ps[p].todo}))
                    ELSE IF p \in Foreign \/ ~On("give-way") THEN ps[p].todo
                    ELSE ps[p].todo \cap Holding(c)
@@ -735,19 +754,24 @@ DoomedFiles ==
            {<<"log", l[1], g>> : l \in {m \in logs : m[2] = g /\ Counts(m[1]) /\ SliceOf(m) \in Doomed(g)}} :
               g \in Places}
 
-CleanRequest(p) ==
+CleanLook(p) ==
     /\ Role[p] = "cleaner" /\ ps[p].pc = "idle" /\ CanLock
     /\ LET pending == Of("clean") \cap Pending IN
        IF pending # {}
-       THEN lock' = p /\ Go(p, "k-files", [t |-> Min(pending), obs |-> Latest]) /\ UNCHANGED inst
+       THEN lock' = p /\ Go(p, "k-files", [t |-> Min(pending), obs |-> Latest])
        ELSE /\ Busy(p) /\ Restores = {}
             /\ IF DoneWrites = {} \/ DoomedFiles = {}
-               THEN Go(p, "idle", Rest(p)) /\ UNCHANGED <<inst, lock>>
-               ELSE \E k \in {Unused(Latest, 1)} :
-                    /\ lock' = p
-                    /\ inst' = With(inst, k, [Instant("clean", p, "req") EXCEPT !.x = DoomedFiles])
-                    /\ Go(p, "k-files", [t |-> k, obs |-> k])
-    /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, note, good, rolled, passed, told, left, flags>>
+               THEN Go(p, "idle", Rest(p)) /\ UNCHANGED lock
+               ELSE lock' = p /\ Go(p, "k-looked", [todo |-> DoomedFiles])
+    /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, note, good, rolled, passed, told, left, flags>>
+
+\* What others have begun since the look changes nothing of the plan.
+CleanRequest(p) ==
+    /\ ps[p].pc = "k-looked"
+    /\ \E k \in ServiceTimes(1) :
+       /\ inst' = With(inst, k, [Instant("clean", p, "req") EXCEPT !.x = ps[p].todo])
+       /\ Go(p, "k-files", [t |-> k, obs |-> k, todo |-> {}])
+    /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, lock, note, good, rolled, passed, told, left, flags>>
 
 CleanFiles(p) ==
     /\ ps[p].pc = "k-files"
@@ -778,7 +802,7 @@ CleanDone(p) ==
             /\ Go(p, "idle", Rest(p))
     /\ UNCHANGED <<old, logs, bases, marks, fly, mdt, listed, note, good, rolled, passed, told, left, flags>>
 
-Clean(p) == CleanRequest(p) \/ CleanFiles(p) \/ CleanTell(p) \/ CleanDone(p)
+Clean(p) == CleanLook(p) \/ CleanRequest(p) \/ CleanFiles(p) \/ CleanTell(p) \/ CleanDone(p)
 
 -----------------------------------------------------------------------------
 (* Archival: the oldest instants leave the active timeline. *)
@@ -862,8 +886,7 @@ RestoreRequest(p) ==
             /\ LET able == {x \in Committed : note[x].grp # {} /\ Undone(x) # {} /\ IsWhole(x)} IN
                IF able = {}
                THEN Go(p, "idle", Rest(p)) /\ UNCHANGED <<inst, lock>>
-               ELSE \E x \in able :
-                    LET t == Unused(Latest, 1) IN
+               ELSE \E x \in able, t \in ServiceTimes(1) :
                     /\ lock' = p
                     /\ inst' = With(inst, t, [Instant("rest", p, "req") EXCEPT
                                      !.x = Undone(x), !.tgt = {u \in good : CT(u) <= CT(x)}])
@@ -966,14 +989,16 @@ Lapse(p) ==
     /\ left' = [left EXCEPT !.lapse = @ - 1]
     /\ UNCHANGED <<inst, old, logs, bases, marks, fly, mdt, listed, ps, note, good, rolled, passed, told, flags>>
 
-\* A late call is carried out. Not assumed: during the rollback of its instant, or after archival has passed that.
+\* A late call is carried out. Not assumed: a completing one while the rollback of its instant has files left, or any
+\* after archival has passed that.
+HasFiles(t) == t \in DOMAIN mdt \/ (\E l \in logs : l[1] = t) \/ (\E b \in bases : b.t = t)
 Arrive ==
     \E call \in fly :
     /\ call.t \notin passed
     /\ fly' = fly \ {call}
     /\ IF call.k = "file"
        THEN logs' = logs \cup {<<call.t, call.c>>} /\ UNCHANGED <<inst, good, note, flags>>
-       ELSE /\ ~\E r \in Rollbacks : inst[r].tgt = call.t /\ inst[r].st = "inf"
+       ELSE /\ ~\E r \in Rollbacks : inst[r].tgt = call.t /\ inst[r].st = "inf" /\ HasFiles(call.t)
             /\ Completed(call.t, call.c, call.act, call.x)
             /\ UNCHANGED logs
     /\ UNCHANGED <<old, bases, marks, mdt, listed, lock, ps, rolled, passed, told, left>>

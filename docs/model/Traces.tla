@@ -4,7 +4,8 @@
    A trace is what the store showed after each call that changed it, and by whom the call was ("by": a process of a lake
    may be several of the model, one for each of its works). The model takes steps that
    the store does not show (looks, locks, heartbeats) as it likes. "soft": the call is one of several that the model takes
-   in one step, so the model need not show it. "died": it is no call, the process died, and the store shows nothing new. *)
+   in one step, so the model need not show it. "room": how many instants that are requested later come between the new
+   one and the one before it. "died": it is no call, the process died, and the store shows nothing new. *)
 EXTENDS Commit, Sequences
 
 \* Set once by the module with the traces: TLC would make a constant of them anew for each look at it.
@@ -39,9 +40,11 @@ Hidden ==
        \/ Arrive
     /\ Instants' = Instants /\ Stray' = Stray
     /\ UNCHANGED <<tr, at>>
+\* The calls that may be the next one.
+Coming == {n \in at + 1 .. Len(Traces[tr]) : \A k \in at + 1 .. n - 1 : Traces[tr][k].soft}
+Rooms == {Traces[tr][n].room : n \in Coming}
 Seen ==
-    \E n \in at + 1 .. Len(Traces[tr]) :
-    /\ \A k \in at + 1 .. n - 1 : Traces[tr][k].soft
+    \E n \in Coming :
     /\ ~Traces[tr][n].died
     /\ \E call \in {Traces[tr][n]} :
        /\ \E p \in {q \in call.by : MayAct(q)} : Step(p)
@@ -49,8 +52,7 @@ Seen ==
     /\ at' = n /\ UNCHANGED tr
 \* Between two works a process leaves nothing behind.
 Died ==
-    \E n \in at + 1 .. Len(Traces[tr]) :
-    /\ \A k \in at + 1 .. n - 1 : Traces[tr][k].soft
+    \E n \in Coming :
     /\ Traces[tr][n].died
     /\ \E p \in Traces[tr][n].by : Die(p) \/ (ps[p].pc \in Atomic /\ UNCHANGED vars)
     /\ Instants' = Instants /\ Stray' = Stray

@@ -12,6 +12,7 @@ import pyarrow as pa
 from hudilake.commit.announced import intent_extra
 from hudilake.commit.commit import CommitPlan, apply_commit
 from hudilake.commit.intent import Intent
+from hudilake.commit.late_completion import rolled_back_since
 from hudilake.commit.late_files import make_first
 from hudilake.commit.preconditions import refuse_planned
 from hudilake.commit.rollback import may_go, roll_back
@@ -27,6 +28,7 @@ from hudilake.table.table_state import TableState
 
 #: Keys of extraMetadata, or a function that gives them.
 Extra: TypeAlias = Mapping[str, str] | Callable[[], Mapping[str, str]]
+_COMPLETED, _ROLLED_BACK = "another writer completed this instant", "another writer rolled this instant back"
 
 
 @dataclass
@@ -62,6 +64,8 @@ class Publisher:
         state, instant = self.state, mine.instant
         inflight = self.inflight(instant)
         state.ownership.check(instant)
+        if instant in rolled_back_since(state.storage, state.timeline, [inflight]):  # by a process that has died
+            raise self._lost(instant, _ROLLED_BACK)
         self._check_not_overtaken(mine, begun)
         refuse_planned(mine, state.planned(), state.config.name)
         columns = state.schema
@@ -152,13 +156,16 @@ class Publisher:
         inflight = self.state.timeline.find(instant)
         if inflight is None or inflight.state is not State.INFLIGHT:
             completed = inflight is not None and inflight.completed
-            raise LostOwnershipError(
-                "another writer completed this instant" if completed else "another writer rolled this instant back",
-                do_next="another process writes to this table: stop it, or set locking",
-                instant=instant,
-                table=self.state.config.name,
-            )
+            raise self._lost(instant, _COMPLETED if completed else _ROLLED_BACK)
         return inflight
+
+    def _lost(self, instant: str, why: str) -> LostOwnershipError:
+        return LostOwnershipError(
+            why,
+            do_next="another process writes to this table: stop it, or set locking",
+            instant=instant,
+            table=self.state.config.name,
+        )
 
 
 def _body(

@@ -12,6 +12,7 @@ from hudilake.errors import LostOwnershipError
 from hudilake.format.files.names import in_partition
 from hudilake.format.timeline import timeline
 from hudilake.format.timeline.instant import CLEAN, DELTA_COMMIT, ROLLBACK, Instant, State
+from hudilake.format.timeline.timeline import Timeline
 from hudilake.index.open import open_index
 from hudilake.services.archival import ArchivalConfig, archive
 from hudilake.services.cleaning import CleaningConfig, clean
@@ -76,6 +77,31 @@ def test_an_instant_that_was_rolled_back_before_it_was_inflight_is_not_completed
     with pytest.raises(LostOwnershipError, match="another writer rolled this instant back"):
         table.commit(instant, write(table, instant, SECOND), {"offset": "2"})
     assert HudiTable.open(storage_at(tmp_path)).extra_metadata("offset") is None
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
+def test_a_living_writer_does_not_complete_what_a_dead_process_was_rolling_back(tmp_path: Path, state: State) -> None:
+    """That process sees no heartbeats, and dies. Once its rollback is inflight it is final: whoever comes goes on with
+    it, and would delete the rows of a commit that was acknowledged. Before, the commit counts."""
+    world = template(tmp_path / "table", indexed=False)
+    living, other = world.opened("living"), world.opened("other")
+    instant = living.begin()
+    results = write(living, instant, SECOND)
+    with other.state.exclusively():
+        target = Instant(instant, DELTA_COMMIT, State.INFLIGHT)
+        plan = RollbackPlan(instant, target.action, tuple(files_of_instant(other.storage, target)))
+        rollback = Instant(other.clock.next(), ROLLBACK, State.REQUESTED)
+        other.storage.create(rollback.path, plan.to_bytes(other.storage.uri))
+        if state is State.INFLIGHT:
+            other.storage.create(rollback.in_state(State.INFLIGHT).path, b"")
+    if state is State.INFLIGHT:
+        with pytest.raises(LostOwnershipError, match="another writer rolled this instant back"):
+            living.commit(instant, results)
+    else:
+        living.commit(instant, results)
+    world.opened("next").rollback_pending()
+    assert Timeline.load(storage_at(world.path)).pending() == []
+    assert (9 in {row["id"] for row in ours(world.path)}) is (state is State.REQUESTED)
 
 
 def test_the_next_writer_deletes_it(tmp_path: Path) -> None:

@@ -247,6 +247,17 @@ TABLES = (
         ("tests/hudilake/commit/test_commit.py",),
     ),
     Mutant(
+        "rollback-inflight", "a commit that a dead process was rolling back is not completed",
+        "its pending rollback is not looked at",
+        "pipeline/hudilake/table/publisher.py",
+        "        if instant in rolled_back_since(state.storage, state.timeline, [inflight]):",
+        "        if instant in rolled_back_since(state.storage, state.timeline, []):",
+        (
+            "tests/hudilake/commit/test_late_completion.py"
+            "::test_a_living_writer_does_not_complete_what_a_dead_process_was_rolling_back",
+        ),
+    ),
+    Mutant(
         "first-commit", "the active timeline begins before every commit that is rolled back", "it may begin after it",
         "pipeline/hudilake/commit/late_files.py",
         "    if not is_first(timeline, requested_time):\n",

@@ -60,10 +60,12 @@ CASES = (
     ),
     Case(
         "eager",
-        "a process without heartbeats",
+        "a process without heartbeats, which may die",
         {"w1": "writer", "e": "none"},
         rounds={"w1": 2},
         eager=("e",),
+        crashes=1,
+        mortal=("e",),
         max_time=12,
     ),
     Case(
@@ -182,6 +184,7 @@ GUARDS: Mapping[str, Case] = {
         "marker": "halves",
         "rollback-files": "halves",
         "rollback-completed": "late_done",
+        "rollback-inflight": "eager",
         "first-commit": "late_file",
         "dead-first": "late_done",
         "late-files": "archive",

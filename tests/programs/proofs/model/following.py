@@ -38,7 +38,7 @@ from tests.hudilake.services.clustering.made import Made, clustering
 from tests.programs.crash_points.works import serially
 from tests.programs.proofs.model.case import Case
 from tests.programs.proofs.model.checking import ModelError, said
-from tests.programs.proofs.model.traces import Killed, Life, Observer, Trace, Watched
+from tests.programs.proofs.model.traces import Killed, Life, Observer, Trace, Watched, with_rooms
 
 _NAME = "Recorded"
 #: So many cleans, archivals or restores of a run may find something; the model leaves out the others.
@@ -49,7 +49,7 @@ _INDEX = MetadataConfig(compact_after=1000, compact_at_most=1000, archive_after=
 _LEAVES_ONE = ArchivalConfig(1, 2)
 _LOOKED_UP = TableConfig("t1", ("id",), ORDER, 0, kind=TableKind("merge_on_read", "bloom"))
 #: Constants and definitions that traces have instead of the model's.
-_FINER = "  Together <- OneByOne\n  FirstOf <- AnyOf\n"
+_FINER = "  Together <- OneByOne\n  FirstOf <- AnyOf\n  Ahead <- Rooms\n"
 _UNSEEN = "  UnseenDeaths <- Yes\n"
 _OF_A_LAKE = "  Choices <- AnyChoices\n  GivesUp <- Yes\n  AfterError <- OrGoesOn\n  MayAct <- InTurn\n"
 _REACHED = re.compile(r'<<"reached", (\d+), (\d+)>>')
@@ -274,7 +274,7 @@ class Cast:
 
 def module(case: Case, traces: Sequence[Trace]) -> str:
     """The module in which TLC looks for traces among the histories of a case."""
-    text = ",\n".join("<<" + ",\n".join(map(str, trace)) + ">>" for trace in traces)
+    text = ",\n".join("<<" + ",\n".join(map(str, with_rooms(trace))) + ">>" for trace in traces)
     of_case = case.module(_NAME).replace("EXTENDS Commit", "EXTENDS Traces")
     return of_case.replace("\n====", f"\nASSUME TLCSet(1, <<\n{text}\n>>)\n====")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hudilake.format.files.names import parse_base_name, parse_log_name
@@ -64,6 +64,8 @@ class Seen:
         shows: the instants in their order.
         stray: how many log files belong to none of them.
         died: whether it is no call: the process died, and the store shows what it showed before.
+        times: of the instants that it shows.
+        room: how many instants that are requested later come between the new one and the one before it.
     """
 
     by: tuple[str, ...]
@@ -71,16 +73,32 @@ class Seen:
     shows: tuple[Shown, ...]
     stray: int
     died: bool = False
+    times: tuple[str, ...] = field(default=(), compare=False)
+    room: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         shows = ", ".join(map(str, self.shows))
         fields: dict[str, Value] = {"by": self.by, "soft": self.soft, "stray": self.stray, "died": self.died}
+        fields["room"] = self.room
         told = ", ".join(f"{name} |-> {tla(value)}" for name, value in fields.items())
         return f"[{told}, shows |-> <<{shows}>>]"
 
 
 #: What was seen from the beginning of a table on.
 Trace = Sequence[Seen]
+
+
+def with_rooms(trace: Trace) -> Trace:
+    """A trace whose calls know how many instants come later and have earlier times: clocks are apart."""
+    first = {time: at for at, seen in reversed(list(enumerate(trace))) for time in seen.times}
+    found = []
+    for at, seen in enumerate(trace):
+        rooms = [0]
+        for new in [time for time in seen.times if first[time] == at]:
+            before = max((time for time in first if time < new and first[time] < at), default="")
+            rooms.append(sum(before < time < new and first[time] > at for time in first))
+        found.append(replace(seen, room=max(rooms)))
+    return found
 
 
 @dataclass
@@ -127,12 +145,13 @@ class Observer:
         shows, stray = self._state()
         before = self._newest()
         if (shows, stray) != (before.shows, before.stray):
-            self.seen.append(Seen(by, method.startswith("delete") or self._is_first(path), shows, stray))
+            times = tuple(sorted(self._instants()))
+            self.seen.append(Seen(by, method.startswith("delete") or self._is_first(path), shows, stray, times=times))
 
     def died(self, by: tuple[str, ...]) -> None:
         """A process is gone."""
         before = self._newest()
-        self.seen.append(Seen(by, False, before.shows, before.stray, died=True))
+        self.seen.append(replace(before, by=by, soft=False, died=True))
 
     def _newest(self) -> Seen:
         return self.seen[-1] if self.seen else Seen((), False, (), 0)
