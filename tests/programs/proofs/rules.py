@@ -80,6 +80,11 @@ RULES = (
         "A new key in which rows from before have null is not carried out",
     ),
     Rule(
+        "which partition by .* depends on a collation",
+        "schema-changes.md",
+        "the statement is not carried out, and the table's progress names the row",
+    ),
+    Rule(
         "a statement (that )?is refused|quarantined: ddl_refused",
         "schema-changes.md",
         "The rows of the table from that statement on go to quarantine with the reason `ddl_refused`.",

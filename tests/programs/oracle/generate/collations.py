@@ -100,7 +100,7 @@ def _create(draw: Draw) -> list[str] | None:
     columns = [
         "id INT NOT NULL",
         f"s VARCHAR(9){_collate(draw)} NOT NULL",
-        f"l CHAR(9){latin1}",
+        f"l VARCHAR(9){latin1}",
         f"e ENUM('x','Y'){_collate(draw)}",
         *generated,
         f"PRIMARY KEY (id{', s' if parts else ''})",
@@ -124,7 +124,7 @@ def _change(draw: Draw) -> list[str] | None:
 
 def _altering(clause: Callable[[Draw, Table, Column], str]) -> Callable[[Draw], list[str] | None]:
     def made(draw: Draw) -> list[str] | None:
-        table = draw.table(lambda t: any(map(_is_text, t.plain)))
+        table = draw.table(_compared) or draw.table(lambda t: any(map(_is_text, t.plain)))
         if table is None:
             return None
         column = draw.of([one for one in table.plain if _is_text(one)])
@@ -165,6 +165,6 @@ KINDS = (
         2,
         _altering(lambda draw, table, column: f"ADD COLUMN {_generated(draw, draw.fresh('g'), column.name)}"),
     ),
-    Kind("collation of column", 4, _altering(_column)),
+    Kind("collation of column", 5, _altering(_column)),
     Kind("collation of table", 1.5, _altering(_table)),
 )
