@@ -24,6 +24,10 @@ DDL_OF_TABLE = "ddl_of_table"
 FRAMED = "framed"
 FOREIGN = "foreign"
 
+#: All members of the records of Debezium's transaction topic, and of its notifications. A flat row of a table that has
+#: such columns has others besides.
+_TRANSACTION = frozenset({"status", "id", "event_count", "data_collections", "ts_ms"})
+_NOTIFICATION = frozenset({"id", "type", "aggregate_type", "additional_data", "timestamp"})
 _NULL = msgspec.Raw(b"null")
 #: Messages decoded together: as much as fits into the processor's cache for all passes (a sixth of the time).
 _BLOCK = 2_000
@@ -301,22 +305,23 @@ def _head_kind(payload: Buffer, shape: MessageShape) -> str:
 def _kind(document: dict[str, Any], shape: MessageShape) -> str:
     if "op" in document and isinstance(document.get("source"), dict):
         return "envelope"
+    added = any(name.startswith(shape.flat_prefix) for name in document)
+    if added and shape.flat_prefix:
+        return "flat"  # no other record has such members; all others may have the names of columns
     if shape.one_of_many and format_of(document) is not EventFormat.DEBEZIUM:
         return FOREIGN
     if is_schema_change(document):
         named = isinstance(document.get("source"), dict) and document["source"].get("table")
         return DDL_OF_TABLE if named and "position" not in document else "ddl"
-    if document.get("status") in ("BEGIN", "END") and {"id", "event_count"} <= document.keys():
+    if document.get("status") in ("BEGIN", "END") and {"id", "event_count"} <= document.keys() <= _TRANSACTION:
         return "transaction"
     if document.keys() == {"schema", "payload"}:
         return FRAMED
     if document.keys() == {"ts_ms"}:
         return "heartbeat"
-    if {"id", "type", "aggregate_type"} <= document.keys():
+    if {"id", "type", "aggregate_type"} <= document.keys() <= _NOTIFICATION:
         return "notification"
-    if any(name.startswith(shape.flat_prefix) for name in document) or shape.flat_topic:
-        return "flat"
-    return ""
+    return "flat" if added or shape.flat_topic else ""
 
 
 def _fault(payload: Buffer, error: Exception, shape: MessageShape) -> Fault:

@@ -282,4 +282,4 @@ def _name_and_attributes(name: str) -> tuple[str, str]:
 
 def is_schema_change(document: dict[str, Any]) -> bool:
     """Whether a decoded JSON object has the shape of a schema-change record."""
-    return "ddl" in document and "databaseName" in document
+    return "ddl" in document and "databaseName" in document and isinstance(document.get("source"), dict)

@@ -26,8 +26,8 @@ _OP, _DELETED, _FILE, _POS, _ROW, _TS_MS, _SERVER_ID, _GTID = range(8)
 _FIRST_COLUMN = 8
 _OF_SOURCE = {"file": _FILE, "pos": _POS, "row": _ROW, "ts_ms": _TS_MS, "server_id": _SERVER_ID, "gtid": _GTID}
 _NAMES = ("db", "table")
-#: Members by whose values a message may be one of another kind: not all that look alike are flat.
-_TELLING = ({"database", "type"}, {"key", "edit"}, {"op", "source"}, {"status", "id", "event_count"})
+#: Members by whose values a message may be an envelope: not all that look alike are flat.
+_TELLING = {"op", "source"}
 
 
 @lru_cache(maxsize=8)
@@ -84,7 +84,7 @@ def scan_flats(
 
 def _is_sure(document: Mapping[str, Any], prefix: str) -> bool:
     """Whether all messages with these members are flat, and none says a thing twice."""
-    if not {f"{prefix}op", f"{prefix}deleted"} & document.keys() or any(t <= document.keys() for t in _TELLING):
+    if not {f"{prefix}op", f"{prefix}deleted"} & document.keys() or document.keys() >= _TELLING:
         return False
     if any(prefix + name in document and f"{prefix}source_{name}" in document for name in (*_NAMES, *_OF_SOURCE)):
         return False

@@ -102,6 +102,29 @@ def test_another_prefix_and_columns_that_have_it() -> None:
     assert cells(found, "__op") == [1]
 
 
+def test_rows_with_the_columns_of_other_records() -> None:
+    """Tables of outboxes, of batches and of statements have columns that Debezium's own records have, too."""
+    texts = ("type", "aggregate_type", "payload", "status", "ddl", "databaseName", "source", "database", "schema")
+    types = {"id": "int", "event_count": "int", "ts": "int"} | dict.fromkeys(texts, "varchar(20)")
+    outbox: dict[str, Any] = {"id": 1, "type": "Created", "aggregate_type": "Order"}
+    rows: list[dict[str, Any]] = [
+        outbox,
+        outbox | {"payload": "p"},
+        {"id": 2, "status": "BEGIN", "event_count": 1},
+        {"id": 3, "status": "END", "event_count": 1, "payload": "p"},
+        {"id": 4, "ddl": "DROP TABLE t", "databaseName": "db"},
+        {"id": 5, "ddl": "DROP TABLE t", "databaseName": "db", "source": "web"},
+        {"id": 6, "database": "db", "type": "table-drop", "ts": 1},
+    ]
+    for fields in ({"op": "c", "deleted": "false"}, {"deleted": "false"}, {"op": "u", **place(5)}):
+        values: list[bytes | None] = [flat({"id": 0}, **fields), *(flat(row, **fields) for row in rows)]
+        found = decoded(values, declared(types, ("id",)))
+        assert cells(found, "id") == [0, 1, 1, 2, 3, 4, 5, 6]
+        assert cells(found, "aggregate_type")[1:3] == ["Order", "Order"]
+    bare: list[bytes | None] = [flat(row) for row in rows if "payload" in row or "ddl" in row]
+    assert cells(decoded(bare, declared(types, ("id",))), "id") == [1, 3, 4, 5]
+
+
 def test_bad_flat_rows() -> None:
     good = flat({"id": 1, "v": "a"}, **place(1))
     values: list[bytes | None] = [
