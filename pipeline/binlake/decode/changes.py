@@ -183,7 +183,8 @@ class ChangeBatch:
     of ``before_at`` (int64 indices into ``rows``, ascending); present only where the options (DecodeOptions.before_of)
     or the message format require before images. ``origin``: the source table where a route gave the batch another name.
     ``transactions``: by Kafka offset the transaction of each record that names one; only where the options ask for it
-    (DecodeOptions.transactions_of).
+    (DecodeOptions.transactions_of). ``keys_alone``: the deletes of which only the key is known (int64 indices into
+    ``rows``, ascending).
     """
 
     schema: TableSchema
@@ -193,6 +194,7 @@ class ChangeBatch:
     before_at: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     origin: SourceTable | None = None
     transactions: Mapping[int, str] = field(default_factory=dict)
+    keys_alone: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +300,9 @@ def rows_where(batch: ChangeBatch, mask: Mask) -> ChangeBatch:
     """The rows of a batch for which the mask holds, with their before images."""
     moves = None if batch.before is None else (batch.before, batch.before_at)
     rows, moves = select_rows(batch.rows, moves, mask)
-    return (
-        replace(batch, rows=rows) if moves is None else replace(batch, rows=rows, before=moves[0], before_at=moves[1])
-    )
+    keys_alone = (np.cumsum(mask) - 1)[batch.keys_alone[mask[batch.keys_alone]]]
+    kept = replace(batch, rows=rows, keys_alone=keys_alone)
+    return kept if moves is None else replace(kept, before=moves[0], before_at=moves[1])
 
 
 def select_rows(rows: pa.Table, moves: Moves, mask: Mask) -> tuple[pa.Table, Moves]:

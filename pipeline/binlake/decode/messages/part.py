@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -96,6 +97,7 @@ def _snapshot_of(chunk: DecodeChunk, at: int) -> object:
 _I64 = npt.NDArray[np.int64]
 #: ``op`` of events that add a row; Maxwell's and Canal's come under Debezium's letters. "r": a row of a snapshot.
 _INSERTS = frozenset("cr")
+_NO_BEFORE = "an update has no before image, and without it the row that it changes in the lake is not known"
 _CHANGES = {"u": "the event changes a row", "d": "the event deletes a row"}
 _ANY = msgspec.json.Decoder().decode
 
@@ -161,6 +163,8 @@ class _Part:
         reader = RowReader(self.read_as, self.chunk.options.max_nesting, self._added_prefix())
         rows = reader.read(self._images())
         faults = rows.faults | self._key_faults(rows)
+        if self.chunk.options.refuses_without_before(self.schema.source):
+            self._refuse_without_before(faults)
         if self.schema.source in self.chunk.options.inserts_of:
             self._refuse_changes(faults)
         before, before_of = self._before(reader, faults)
@@ -169,7 +173,8 @@ class _Part:
         kept = rows.at if good is None else rows.at[good]
         if not len(kept):
             return
-        batch = ChangeBatch(self.schema, self.chunk.records.topic, self._with_meta(table, kept))
+        keys_alone = np.flatnonzero(np.isin(kept, self._deletes_by_key))
+        batch = ChangeBatch(self.schema, self.chunk.records.topic, self._with_meta(table, kept), keys_alone=keys_alone)
         if before is not None:
             stays = np.isin(before_of, kept)
             row_positions = np.searchsorted(kept, before_of[stays])
@@ -207,14 +212,25 @@ class _Part:
     def _added_prefix(self) -> str | None:
         return self.chunk.options.flat_prefix if self.events.befores is None else None
 
+    @cached_property
+    def _own_images(self) -> Sequence[Buffer]:
+        images = self.events.images
+        return images if len(self.chosen) == len(self.events) else selected(images, self.chosen.tolist())
+
+    @cached_property
+    def _deletes_by_key(self) -> list[int]:
+        """The deletes without a row image, and those of flat tombstones."""
+        deletes = np.flatnonzero(self.deletes[self.chosen]).tolist()
+        null = nulls_of(self._own_images) if deletes else []
+        if self.chunk.options.flat_tombstone_deletes:
+            values, record_indices = self.chunk.records.values, np.array(self.events.at)[self.chosen]
+            return [n for n in deletes if null[n] or values[record_indices[n]] is None]
+        return [n for n in deletes if null[n]]
+
     def _images(self) -> Sequence[Buffer]:
         """The row images; for deletes without one, the Kafka key."""
-        events, keys = self.events, self.chunk.keys.payloads
-        whole = len(self.chosen) == len(events)
-        images = events.images if whole else selected(events.images, self.chosen.tolist())
-        deletes = np.flatnonzero(self.deletes[self.chosen]).tolist()
-        null = nulls_of(images) if deletes else []
-        keyed = {n: keys[events.at[self.chosen[n]]] or images[n] for n in deletes if null[n]}
+        keys, images = self.chunk.keys.payloads, self._own_images
+        keyed = {n: keys[self.events.at[self.chosen[n]]] or images[n] for n in self._deletes_by_key}
         if isinstance(images, Slices):
             return images.replaced(keyed) if keyed else images
         return [keyed.get(n, image) for n, image in enumerate(images)] if keyed else images
@@ -239,14 +255,11 @@ class _Part:
 
     def _before(self, reader: RowReader, faults: dict[int, Fault]) -> tuple[pa.Table | None, _I64]:
         """Before images of updates where required, and the rows of each; their faults are added to ``faults``."""
-        events, befores = self.events, self.events.befores
-        facts = self.schema.source in self.chunk.options.facts_of
+        befores = self.events.befores
         wanted = not self.whole_befores or self.chunk.options.wants_before(self.schema.source)
-        null = nulls_of(befores) if befores is not None and (facts or wanted) else [True] * len(events)
-        if facts:
-            self._refuse_without_before(null, faults)
         if befores is None or not wanted:
             return None, np.empty(0, dtype=np.int64)
+        events, null = self.events, nulls_of(befores)
         of = [n for n, i in enumerate(self.chosen.tolist()) if events.ops[i] == "u" and n not in faults and not null[i]]
         if not of and not self.whole_befores:
             return None, np.empty(0, dtype=np.int64)
@@ -267,11 +280,12 @@ class _Part:
                 what = _CHANGES.get(ops[i], "the event does not say whether it is an insert")
                 faults.setdefault(n, Fault(Reason.NO_INSERT, f"{what}, and the lake table takes inserts only"))
 
-    def _refuse_without_before(self, null: Sequence[bool], faults: dict[int, Fault]) -> None:
-        """Add a fault for every update whose before image is ``null``: what the fact was is not known."""
-        ops = self.events.ops
-        for n in [n for n, i in enumerate(self.chosen.tolist()) if null[i] and ops[i] in ("u", "")]:
-            faults.setdefault(n, Fault(Reason.MISSING_IMAGE, "an update of a fact has no before image"))
+    def _refuse_without_before(self, faults: dict[int, Fault]) -> None:
+        """Add a fault for every update that has no before image: what the row was is not known."""
+        events = self.events
+        null = [True] * len(events) if events.befores is None else nulls_of(events.befores)
+        for n in [n for n, i in enumerate(self.chosen.tolist()) if null[i] and events.ops[i] in ("u", "")]:
+            faults.setdefault(n, Fault(Reason.MISSING_IMAGE, _NO_BEFORE))
 
     def _with_meta(self, table: pa.Table, kept: _I64) -> pa.Table:
         """The value columns followed by META_FIELDS."""

@@ -41,7 +41,7 @@ from binlake.rows.upsert.place import (
 )
 from binlake.rows.upsert.route import GROUP, KEY, ORDER_COLUMNS, AppliedRecords, Counts, RoutedRows
 from binlake.rows.upsert.shape import shape, spelled
-from binlake.rows.upsert.target import Target, target_and_names
+from binlake.rows.upsert.target import Target, is_found_by_partition, needs_before_images, target_and_names
 from binlake.rows.upsert.truncates import MOST_ENDS, NOTHING_TRUNCATED, Truncates
 from binlake.rows.upsert.version_columns import START_AT
 from binlake.schema.rules.definitions import OTHER_COLUMNS
@@ -60,6 +60,7 @@ TABLE_REFUSED = "table_refused"
 UNCOUNTED_REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW, Reason.IRREVOCABLE})
 #: All codes of reasons.
 REASONS = frozenset({TABLE_REFUSED, DDL_REFUSED, LATE_ROW, OTHER_COLUMNS, *map(str, Reason)})
+_KEY_ALONE = "a delete has only its key, which does not say which row of the lake, or of which partition, it deletes"
 _BEFORE_FORGOTTEN = (
     f"it is from before the newest {MOST_ENDS} times at which all versions ended (TRUNCATE, DROP TABLE): what ended "
     "its version is not known any more"
@@ -242,6 +243,8 @@ def _placed(
     sieve.reject(shaped.bad, Reason.BAD_COMPUTED, shaped.why)
     target, names = target_and_names(shaped.batch.schema, rules, facts.ddl.key, facts.bucketing)
     sieve.reject(null_keys(shaped.batch, target, names), Reason.NULL_KEY, f"the key {', '.join(target.key)} is null")
+    if is_found_by_partition(target) or needs_before_images(shaped.batch.schema, target, rules):
+        sieve.reject(_at(shaped.batch.keys_alone, len(sieve.rows)), Reason.MISSING_IMAGE, _KEY_ALONE)
     placed = place_rows(shaped.batch, target, names, moments, restated.removed)
     sieve.reject(ambiguous_keys(placed), Reason.AMBIGUOUS_KEY, "other values have the same record key")
     sieve.reject(unusable_paths(placed), Reason.BAD_PARTITION, "the partition value cannot name a directory")
@@ -307,6 +310,12 @@ def _accepted(rows: PlacedRows, routed: RoutedRows, doubt: str | None) -> Accept
     return AcceptedRows(
         rows.schema, rows.target, columns, routed.parcels, routed.counts, oldest, newest, snapshots, doubt
     )
+
+
+def _at(places: Int64s, count: int) -> Mask:
+    mask: Mask = np.zeros(count, dtype=np.bool_)
+    mask[places] = True
+    return mask
 
 
 def _all(batch: ChangeBatch) -> Mask:

@@ -305,16 +305,23 @@ def _check_path(path: str, source: SourceTable) -> None:
         )
 
 
+def is_found_by_partition(target: Target) -> bool:
+    """Whether a row is found in its partition alone, and the key does not say which that is."""
+    rule = target.partition
+    return rule is not None and target.kind.scope.by_partition and rule.column not in target.key
+
+
 def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) -> bool:
     """Whether a change of a row may affect a place other than the row's own: the change may alter its key or partition,
-    the whole row is its identity, or rows are facts that an update takes back. If so, before images are decoded. A
-    global index knows the partition that a row moves out of.
+    the whole row is its identity, or rows are facts that an update takes back. If so, before images are decoded, and
+    updates without them are quarantined. A global index knows the partition that a row moves out of; a row that leaves
+    a partition which is part of the key has another key.
 
     ``schema``: of the source table, with its own key.
     """
     if not target.config.record_key_fields:
         return False  # rows are added and never change
-    moving = target.partition is not None and not (rules.immutable_partition or not target.kind.scope.by_partition)
+    moving = is_found_by_partition(target) and not rules.immutable_partition
     rekeyed = tuple(map(lake_name, schema.key)) != target.source_key
     return moving or rekeyed or not target.key or bool(target.merging.functions)
 
