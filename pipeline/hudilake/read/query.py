@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeAlias
 
 from hudilake.errors import ConfigError
 
-_INSTANT = re.compile(r"\d{17}")
-_SECONDS = re.compile(r"\d{14}")
-_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{3}))?)?")
+_INSTANT = re.compile(r"\d{17}", re.ASCII)
+_SECONDS = re.compile(r"\d{14}", re.ASCII)
+_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{3}))?)?", re.ASCII)
 #: Before every instant.
 EARLIEST = "earliest"
 
@@ -62,7 +64,8 @@ def instant_of(text: str) -> str:
     """The instant of 17 digits of a moment in text form.
 
     Takes an instant of 17 digits, or of 14 (the end of that second, as in Hudi), ``2024-02-29``,
-    ``2024-02-29 12:34:56`` and ``2024-02-29 12:34:56.789`` in UTC. Raises ConfigError for anything else.
+    ``2024-02-29 12:34:56`` and ``2024-02-29 12:34:56.789`` in UTC. Raises ConfigError for anything else, also for a day
+    that no calendar has.
 
     Example:
         >>> hudilake.instant_of("2024-02-29 12:34:56")
@@ -70,12 +73,15 @@ def instant_of(text: str) -> str:
     """
     if _INSTANT.fullmatch(text):
         return text
-    if _SECONDS.fullmatch(text):
-        return text + "999"
     match = _DATE.fullmatch(text.strip())
-    if match is None:
-        raise ConfigError(
-            f"{text!r} is not a moment", do_next="write 2024-02-29 12:34:56.789 or an instant of 17 digits, in UTC"
-        )
-    year, month, day, *clock, millis = match.groups()
-    return "".join([year, month, day, *(part or "00" for part in clock), millis or "000"])
+    seconds, millis = text, "999"
+    if match is not None:
+        year, month, day, *clock, digits = match.groups()
+        seconds, millis = "".join([year, month, day, *(part or "00" for part in clock)]), digits or "000"
+    if _SECONDS.fullmatch(seconds):
+        with suppress(ValueError):  # of no calendar: it would be compared as text
+            datetime.fromisoformat(f"{seconds[:8]}T{seconds[8:]}")
+            return seconds + millis
+    raise ConfigError(
+        f"{text!r} is not a moment", do_next="write 2024-02-29 12:34:56.789 or an instant of 17 digits, in UTC"
+    )

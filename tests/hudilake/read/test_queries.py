@@ -247,7 +247,13 @@ def test_moments(text: str, instant: str) -> None:
     assert instant_of(text) == instant
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2024-2-9", "2024-02-29 12:34"])
+NO_DAYS = ["2024-13-01", "2023-02-29", "2024-02-30", "2024-02-29 24:00:00", "2024-02-29 12:60:00", "20241301000000"]
+ARABIC = "2024-02-29".translate(
+    str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
+)
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2024-2-9", "2024-02-29 12:34", *NO_DAYS, ARABIC])
 def test_what_is_no_moment(text: str) -> None:
     with pytest.raises(ConfigError, match="is not a moment"):
         instant_of(text)
