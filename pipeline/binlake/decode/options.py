@@ -163,6 +163,8 @@ class DecodeOptions:
         flat_tombstone_deletes: flat form only, for connectors whose only sign of a delete is the tombstone (the
             default of ``delete.tombstone.handling.mode``): a tombstone deletes its key. All flat records are then
             ordered by Kafka offset, because a tombstone has no binlog position.
+        doubts_tombstones: each tombstone with a key may be a delete that nothing else says, and is quarantined unless
+            ``flat_tombstone_deletes`` takes it for one: for a replay of such tombstones.
         epoch: the first part of the ordering value, 0..2047; the operator raises it when file numbers start again.
         epoch_of_server, epoch_of_gtid_domain: pairs (server id, epoch) and (GTID domain, epoch) that overrule
             ``epoch`` for streamed records. The domain is the part before the first ``-`` of a MariaDB GTID, or
@@ -195,6 +197,7 @@ class DecodeOptions:
     binary_handling_mode: BinaryHandlingMode = BinaryHandlingMode.BYTES
     flat_prefix: str = "__"
     flat_tombstone_deletes: bool = False
+    doubts_tombstones: bool = False
     has_emptied: bool = False
     epoch: int = 0
     epoch_of_server: tuple[tuple[int, int], ...] = ()

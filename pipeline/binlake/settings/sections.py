@@ -87,6 +87,11 @@ class DebeziumSettings(Section):
     """The connector's ``binary.handling.mode``."""
     metadata_prefix: str = "__"
     """Prefix of the fields that ExtractNewRecordState adds in the flat form."""
+    tombstone_deletes: bool = False
+    """In the flat form a record without a value deletes the row of its key. With ``delete.tombstone.handling.mode``
+    ``tombstone``, its default, or ``delete-to-tombstone`` ExtractNewRecordState writes no other sign of a delete. Such
+    a record has no place in the binlog, so Kafka's offset orders the rows of all flat messages: raise ``source.epoch``
+    by one where tables have rows already."""
     signal_topic: Text | None = None
     """The connector's ``signal.kafka.topic``. ``binlake table resync`` writes to it."""
     notification_topic: Text | None = None

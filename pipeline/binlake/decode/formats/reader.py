@@ -126,13 +126,16 @@ _STAY = "rows that they remove stay, and binlake verify finds them"
 _MAXWELL = f"TRUNCATE, and without output_ddl any DDL, does not come in Maxwell's format: {_STAY}"
 
 
-def not_carried(declared: EventFormat, message: Buffer | None, *, ddl_topics: bool) -> str | None:
+def not_carried(
+    declared: EventFormat, message: Buffer | None, *, ddl_topics: bool, tombstone_deletes: bool = False
+) -> str | None:
     """What does not come with the change events of a table, in words; None if all of it comes or that is not known.
 
     Args:
         declared: the format as the settings have it.
         message: one of its messages, if there is one at hand.
         ddl_topics: whether the stream reads a topic with DDL.
+        tombstone_deletes: whether records without a value are deletes.
     """
     if declared is EventFormat.MAXWELL:
         return _MAXWELL
@@ -149,4 +152,8 @@ def not_carried(declared: EventFormat, message: Buffer | None, *, ddl_topics: bo
     if format_of(document) is not EventFormat.DEBEZIUM or "op" in document or "status" in document:
         return None  # an envelope, a record of a transaction topic or another format
     ddl = "" if ddl_topics else " and DDL (kafka.ddl_topics is empty)"
-    return f"TRUNCATE{ddl} does not come in the flat form: {_STAY}"
+    says_deletes = tombstone_deletes or any(name.endswith("deleted") for name in document)
+    deletes = (
+        "" if says_deletes else ", and deletes come without a value alone (source.debezium.tombstone_deletes is off)"
+    )
+    return f"TRUNCATE{ddl} does not come in the flat form{deletes}: {_STAY}"

@@ -25,6 +25,11 @@ from binlake.decode.schemas.schemas import SchemaSource
 from binlake.decode.types.columns import ConnectField
 
 IGNORED = "ignored"
+_DOUBT = Fault(
+    Reason.UNKNOWN_OP,
+    "a record without a value, and no message says the delete that it may stand for: set "
+    "source.debezium.tombstone_deletes, or delete.tombstone.handling.mode=rewrite at the connector",
+)
 _NO_TABLE = "neither the message nor the topic names a table that MySQL can have"
 
 
@@ -202,18 +207,38 @@ class DecodeChunk:
         self.decoded.controls.append(Control(kind, source, order, *place, text, record=record, source_ms=source_ms))
 
     def _settle_tombstones(self, found: list[TableEvents]) -> None:
+        if not self.tombstones:
+            return
         sources = {group.source for group in found}
         source = next(iter(sources)) if len(sources) == 1 else None
         target = source or self._table_of_topic()
-        if not (self.options.flat_tombstone_deletes and target is not None):
-            if self.tombstones:
-                self.decoded.count_filtered(source, TOMBSTONE, len(self.tombstones))
-            return
-        keyed = [index for index in self.tombstones if self.keys.fields_at(index)]
-        if len(keyed) < len(self.tombstones):
-            self.decoded.count_filtered(source, TOMBSTONE, len(self.tombstones) - len(keyed))
-        rows = [self.keys.payloads[index] or b"" for index in keyed]
-        found += self._grouped(deletes_by_key(keyed, rows, target), None)
+        flat = all(group.events.befores is None for group in found)
+        if self.options.flat_tombstone_deletes and target is not None and flat:
+            settled = [index for index in self.tombstones if self.keys.fields_at(index)]
+            rows = [self.keys.payloads[index] or b"" for index in settled]
+            found += self._grouped(deletes_by_key(settled, rows, target), None)
+        else:
+            settled = self._doubtful(found) if target not in self.options.ignored_tables else []
+            for index in settled:
+                self.refuse(index, _DOUBT, target)
+        if len(settled) < len(self.tombstones):
+            self.decoded.count_filtered(source, TOMBSTONE, len(self.tombstones) - len(settled))
+
+    def _doubtful(self, found: Sequence[TableEvents]) -> list[int]:
+        """The tombstones that may be the only sign of a delete: those beside flat messages that do not say whether they
+        delete, and those that follow another tombstone, where Debezium's deletes stand between two."""
+        keyed = [index for index in self.tombstones if self.records.keys[index] is not None]
+        if self.options.doubts_tombstones or any(map(self._says_no_deletes, found)):
+            return keyed
+        behind = {int(self.records.offsets[index]) + 1 for index in keyed}
+        return [index for index in keyed if int(self.records.offsets[index]) in behind]
+
+    def _says_no_deletes(self, group: TableEvents) -> bool:
+        """Whether a table's messages are flat ones, and their members do not say of one whether it is a delete."""
+        if group.events.befores is not None or "d" in group.events.ops:
+            return False
+        ends = (self.payload(index) for index in (group.events.at[0], group.events.at[-1]))
+        return not all(b'"%sdeleted"' % self.options.flat_prefix.encode() in bytes(end) for end in ends)
 
     def _grouped(self, events: RowEvents, schemas: list[ConnectField | None] | None) -> Iterator[TableEvents]:
         fields = self.keys.fields

@@ -83,7 +83,7 @@ class RecordWriter:
             )
         ddl = self._ddl.consult(self._known, topics)
         plan = BatchPlan(
-            decoding=ddl.decoding(self._registry.options(before_of)),
+            decoding=dataclasses.replace(ddl.decoding(self._registry.options(before_of)), doubts_tombstones=True),
             schemas=self._registry.schemas_for(topics),
             tables=settings.tables,
             states={source: state},

@@ -68,6 +68,7 @@ class SchemaRegistry:
             bigint_unsigned_handling_mode=BigintUnsignedHandlingMode(source.debezium.bigint_unsigned_handling_mode),
             binary_handling_mode=BinaryHandlingMode(source.debezium.binary_handling_mode),
             flat_prefix=source.debezium.metadata_prefix,
+            flat_tombstone_deletes=source.debezium.tombstone_deletes,
             epoch=source.epoch,
             epoch_of_server=tuple(source.epoch_of_server.items()),
             format=EventFormat.BINLOG if source.mysql is not None else EventFormat(source.format),

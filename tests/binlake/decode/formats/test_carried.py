@@ -40,4 +40,8 @@ def test_what_is_not_known_is_not_said() -> None:
     assert not_carried(EventFormat.AUTO, b"{", ddl_topics=True) is None
     assert not_carried(EventFormat.JSON, json.dumps(FLAT).encode(), ddl_topics=True) is None
     assert "TRUNCATE" in str(not_carried(EventFormat.MAXWELL, None, ddl_topics=True))
+    silent = json.dumps({"id": 1, "__op": "c"}).encode()
+    assert "tombstone_deletes" in str(not_carried(EventFormat.AUTO, silent, ddl_topics=True))
+    assert "deletes" not in str(not_carried(EventFormat.AUTO, silent, ddl_topics=True, tombstone_deletes=True))
+    assert "deletes" not in str(not_carried(EventFormat.AUTO, json.dumps(FLAT).encode(), ddl_topics=True))
     assert "kafka.ddl_topics" in str(not_carried(EventFormat.AUTO, json.dumps(FLAT).encode(), ddl_topics=False))

@@ -7,7 +7,7 @@ from typing import Any
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.schemas.schemas import DeclaredSchemas, NoSchemas, declared_table
-from tests.binlake.decode.events import T, cells, declared, decoded, framed, reasons
+from tests.binlake.decode.events import T, cells, declared, decoded, envelope, framed, reasons
 
 SCHEMA = declared({"id": "int", "v": "varchar(9)"}, ("id",))
 
@@ -170,3 +170,26 @@ def test_tombstones_that_are_the_only_sign_of_a_delete() -> None:
     assert found.filtered == {(T, "tombstone"): 1}
     alone = decoded([None], SCHEMA, [b'{"id":1}'], flat_tombstone_deletes=True)
     assert cells(alone, "__op") == [1]
+
+
+def test_tombstones_that_may_be_deletes() -> None:
+    """ExtractNewRecordState as Debezium delivers it drops the delete and leaves the tombstone behind it."""
+    key = b'{"id":1}'
+    silent: list[bytes | None] = [flat({"id": 1, "v": "a"}, op="c"), None]
+    said: list[bytes | None] = [flat({"id": 1, "v": "a"}, op="d", deleted="true"), None]
+    envelopes: list[bytes | None] = [envelope(None, {"id": 1, "v": "a"}, op="d"), None]
+    lone: list[bytes | None] = [None]
+    for values, doubted in ((silent, {1}), (said, set()), (envelopes, set()), (lone, set())):
+        found = decoded(values, SCHEMA, [key] * len(values))
+        assert reasons(found) == dict.fromkeys(doubted, "unknown_op")
+        assert sum(found.filtered.values()) == 1 - len(doubted)
+    bare: list[bytes | None] = [b'{"id":1,"v":"a"}', None]
+    assert reasons(decoded(bare, SCHEMA, [key, key])) == {1: "unknown_op"}
+    assert reasons(decoded([None, None], SCHEMA, [key, b'{"id":2}'])) == {1: "unknown_op"}, "no delete between them"
+    assert not reasons(decoded([None, None], SCHEMA)), "records without key and value say nothing"
+    again = decoded([None], SCHEMA, [key], doubts_tombstones=True)
+    assert reasons(again) == {0: "unknown_op"}
+    taken = decoded([None], SCHEMA, [key], doubts_tombstones=True, flat_tombstone_deletes=True)
+    assert cells(taken, "__op") == [1]
+    beside = decoded(envelopes, SCHEMA, [key, key], flat_tombstone_deletes=True)
+    assert sum(beside.filtered.values()) == 1, "a tombstone behind an envelope says nothing more"

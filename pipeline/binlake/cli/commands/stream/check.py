@@ -186,7 +186,10 @@ def _check_carried(settings: Settings, probe: KafkaProbe) -> Iterator[Check]:
         tables = known_tables(settings, [topic])
         sample = probe.samples.get(topic)
         value = next(filter(None, sample.values), None) if sample is not None else None
-        why = not_carried(form, value, ddl_topics=ddl) if not settings.source.plain else None
+        by_value = settings.source.debezium.tombstone_deletes
+        why = (
+            not_carried(form, value, ddl_topics=ddl, tombstone_deletes=by_value) if not settings.source.plain else None
+        )
         if why is not None and (tables or form is EventFormat.MAXWELL):
             yield Check(f"changes of {tables[0] if len(tables) == 1 else topic}", CheckOutcome.WARNING, why)
 
