@@ -25,6 +25,9 @@ _REFERENCE = re.compile(r"\$(?P<literal>\$)?\{(?:(?P<kind>\w+):)?(?P<name>[^}]*)
 _MAX_NODES = 100_000
 _MAX_DEPTH = 50
 _TOO_LARGE = f"it holds more than {_MAX_NODES} values, or is nested deeper than {_MAX_DEPTH}, aliases followed"
+#: Numbers that YAML 1.1 reads in another base than they look: 012 is 10, and 1:30 is 90.
+_MISREAD = re.compile(r"[-+]?(0[0-7_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
+_TAG = "tag:yaml.org,2002:"
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -58,8 +61,9 @@ def format_path(path: KeyPath) -> str:
 class Document:
     """A parsed file.
 
-    ``values``: the tree with resolved references. ``written``: the original text of every string with a reference.
-    ``problems``: duplicate keys and references that cannot be resolved.
+    ``values``: the tree with resolved references; keys are texts as they are written, also ``no`` and ``1``.
+    ``written``: the original text of every string with a reference. ``problems``: duplicate keys, references that
+    cannot be resolved, and numbers that look like others.
     """
 
     values: Any
@@ -139,6 +143,13 @@ def _note_lines(node: yaml.Node, path: KeyPath, document: Document) -> None:
     document.lines[path] = node.start_mark.line + 1
     if len(path) > _MAX_DEPTH or len(document.lines) > _MAX_NODES:
         raise yaml.YAMLError(_TOO_LARGE)
+    if (
+        isinstance(node, yaml.ScalarNode)
+        and node.tag in (f"{_TAG}int", f"{_TAG}float")
+        and _MISREAD.fullmatch(node.value)
+    ):
+        why = "YAML reads it as another number: write it in decimal digits, or in quotes for a text"
+        document.problems.append(SettingsProblem(path, why, node.start_mark.line + 1))
     seen: set[str | int] = set()
     for part, child, line in _children(node):
         if part in seen and part != "<<":
@@ -151,6 +162,8 @@ def _note_lines(node: yaml.Node, path: KeyPath, document: Document) -> None:
 def _children(node: yaml.Node) -> Iterator[tuple[str | int, yaml.Node, int]]:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != f"{_TAG}merge":
+                key.tag = f"{_TAG}str"  # the name of a column, also where YAML has another value for the word
             yield str(key.value), value, key.start_mark.line + 1
     elif isinstance(node, yaml.SequenceNode):
         for i, value in enumerate(node.value):

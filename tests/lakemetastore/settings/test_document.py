@@ -55,6 +55,26 @@ def test_a_key_given_twice_is_a_problem() -> None:
     ]
 
 
+def test_keys_are_texts_as_they_are_written() -> None:
+    """Columns may be called no, on, 1 or 2024-01-01; YAML has other values for these words."""
+    document = parse("mask: {no: hash, on: hash, 1: hash, 012: hash, 2024-01-01: hash, ~: hash, 'yes': hash}", HERE, {})
+    assert list(document.values["mask"]) == ["no", "on", "1", "012", "2024-01-01", "~", "yes"]
+    assert document.problems == []
+
+
+@pytest.mark.parametrize("number", ["012", "-012", "1:30", "1:30.5", "190:20:30"])
+def test_a_number_that_looks_like_another_is_a_problem(number: str) -> None:
+    document = parse(f"a:\n  b: {number}\n", HERE, {})
+    assert [(problem.path, problem.line) for problem in document.problems] == [(("a", "b"), 2)]
+    assert "YAML reads it as another number" in document.problems[0].message
+    assert parse(f"a: '{number}'", HERE, {}).problems == []
+
+
+@pytest.mark.parametrize("number", ["0", "10", "1_000", "0x1f", "0.5", "1e3", "-7", "10.25", "08:15"])
+def test_other_numbers_are_none(number: str) -> None:
+    assert parse(f"a: {number}", HERE, {}).problems == []
+
+
 def test_merge_keys_may_be_overridden() -> None:
     document = parse("base: &b {x: 1, y: 2}\nc:\n  <<: *b\n  y: 3\n", HERE, {})
     assert document.problems == []
