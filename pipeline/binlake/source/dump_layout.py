@@ -8,6 +8,7 @@ without (Hive's dynamic partitions of a number): both are found.
 from __future__ import annotations
 
 import calendar
+import contextlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -121,7 +122,8 @@ class DumpLayout:
             window: which hours.
             hidden: directories below the root that contain other files.
 
-        Raises ConfigError for a window that splits a directory, StorageError.
+        Raises ConfigError for a window that splits a directory, and for a directory of a time that no calendar has;
+        StorageError.
         """
         if not window.aligned(self.step):
             raise ConfigError(
@@ -161,7 +163,9 @@ class _Walk:
         """(directory, names in its path) of all directories that match the template. Parts whose names are all in
         ``names`` are not listed."""
         if depth == len(self.parts):
-            if _hour(names) in self.window:
+            with _naming(prefix):
+                is_in = _hour(names) in self.window
+            if is_in:
                 yield prefix, dict(names)
             return
         part = self.parts[depth]
@@ -176,8 +180,23 @@ class _Walk:
             if name_match is None or is_hidden_directory(name) or join(prefix, name) in self.hidden:
                 continue
             known = {**names, **name_match.groupdict()}
-            if _may_be_in(known, self.window):
+            with _naming(join(prefix, name)):
+                may_be_in = _may_be_in(known, self.window)
+            if may_be_in:
                 yield from self.below(join(prefix, name), depth + 1, known)
+
+
+@contextlib.contextmanager
+def _naming(directory: str) -> Iterator[None]:
+    """Raises ConfigError for a directory whose name has a time that no calendar has: its files would be left out."""
+    try:
+        yield
+    except ValueError:
+        raise ConfigError(
+            "a directory of the dump has a time in its name that no calendar has",
+            do_next="rename it, or move it out of the dump",
+            path=directory,
+        ) from None
 
 
 def _regex(part: str, names: Mapping[str, str]) -> re.Pattern[str]:
@@ -198,13 +217,11 @@ def _regex(part: str, names: Mapping[str, str]) -> re.Pattern[str]:
 
 
 def _may_be_in(names: Mapping[str, str], window: Window) -> bool:
-    """Whether a directory with these known names may contain hours of the window."""
-    try:
-        if "date" in names or {"year", "month", "day"} <= names.keys():
-            day = _hour({k: v for k, v in names.items() if k != "hour"})
-            return any(hour in window for hour in range(day, day + 24))
-    except ValueError:
-        return False  # no such day
+    """Whether a directory with these known names may contain hours of the window. Raises ValueError for a time that no
+    calendar has."""
+    if "date" in names or {"year", "month", "day"} <= names.keys():
+        day = _hour({k: v for k, v in names.items() if k != "hour"})
+        return any(hour in window for hour in range(day, day + 24))
     return True
 
 

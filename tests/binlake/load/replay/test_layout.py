@@ -58,6 +58,28 @@ def test_a_window_gives_what_is_in_it(tmp_path: Path, template: str) -> None:
         assert layout.find(store, Window(None, end)) == [f for f in whole if f.hour < end]
 
 
+@pytest.mark.parametrize(
+    ("template", "directory"),
+    [
+        (HOURLY[0], "shop.orders/dt=2026-02-30"),
+        (HOURLY[0], "shop.orders/dt=2026-11-21/hour=24"),
+        (HOURLY[1], "s.shop.orders/2026/13/01"),
+        (HOURLY[3], "all/2026-11-21T60"),
+        (DAILY[1], "20261131"),
+    ],
+)
+def test_a_time_that_no_calendar_has_is_refused(tmp_path: Path, template: str, directory: str) -> None:
+    """Its files would be left out without a word. A window that names its hours does not meet it."""
+    layout = DumpLayout(template)
+    store = fill(tmp_path, layout, range(FIRST, FIRST + 24)).inner
+    store.write(f"{directory}/05/{NAMES[layout.pattern]}", b"x")
+    with pytest.raises(ConfigError, match="that no calendar has") as refusal:
+        layout.find(store, Window())
+    assert refusal.value.where["path"] == directory
+    first = FIRST // layout.step * layout.step
+    assert layout.find(store, Window(first, first + layout.step))
+
+
 def test_only_the_hours_asked_for_are_listed(tmp_path: Path) -> None:
     layout = DumpLayout(HOURLY[0])
     store = fill(tmp_path, layout, range(FIRST, FIRST + HOURS))
@@ -109,7 +131,7 @@ def test_half_a_day_of_a_layout_by_day_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_no_time_is_passed_over(tmp_path: Path) -> None:
     store = open_storage(str(tmp_path), {"fsync": "false"})
-    for path in ("a.b/dt=2026-13-41/hour=05/f", "a.b/dt=2026-11-21/hour=005/f", "a.b/dt=x/hour=05/f", "b/f"):
+    for path in ("a.b/dt=2026-11-21/hour=005/f", "a.b/dt=x/hour=05/f", "b/f"):
         store.write(path, b"x")
     store.write("a.b/dt=2026-11-21/hour=05/f", b"x")
     found = DumpLayout("{database}.{table}/dt={date}/hour={hour}/*").find(store, Window())
