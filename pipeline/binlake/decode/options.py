@@ -169,8 +169,9 @@ class DecodeOptions:
         epoch_of_server, epoch_of_gtid_domain: pairs (server id, epoch) and (GTID domain, epoch) that overrule
             ``epoch`` for streamed records. The domain is the part before the first ``-`` of a MariaDB GTID, or
             before the ``:`` of a MySQL one. The GTID domain takes precedence.
-        before_of: the tables whose changes need the row before: an update without a before image, and a delete with a
-            key alone, is quarantined. ``"all"``: before images of all tables are decoded, where there are some.
+        before_of: the tables whose updates need their before image, or ``"all"``. A flat one, which cannot have it, is
+            quarantined.
+        facts_of: those of them whose rows are facts: an update without its before image is quarantined.
         inserts_of: the tables of which only inserts and snapshot rows are taken: other events are quarantined.
         transactions_of: the tables of whose changes the transaction is asked for (``ChangeBatch.transactions``).
         ignored_tables: tables whose records are counted as ``ignored`` and not decoded.
@@ -203,6 +204,7 @@ class DecodeOptions:
     epoch_of_server: tuple[tuple[int, int], ...] = ()
     epoch_of_gtid_domain: tuple[tuple[str, int], ...] = ()
     before_of: frozenset[SourceTable] | Literal["all"] = frozenset()
+    facts_of: frozenset[SourceTable] = frozenset()
     inserts_of: Container[SourceTable] = frozenset()
     transactions_of: Container[SourceTable] = frozenset()
     ignored_tables: frozenset[SourceTable] = frozenset()
@@ -234,9 +236,9 @@ class DecodeOptions:
         """Whether updates of this table are decoded with their before image."""
         return self.before_of == "all" or source in self.before_of
 
-    def refuses_without_before(self, source: SourceTable) -> bool:
-        """Whether a change of this table is quarantined if it does not come with the row before."""
-        return self.before_of != "all" and source in self.before_of
+    def refuses_without_before(self, source: SourceTable, *, flat: bool) -> bool:
+        """Whether an update of this table is quarantined if it has no before image. ``flat``: its form has none."""
+        return source in self.facts_of or (flat and self.before_of != "all" and source in self.before_of)
 
     def plain_topics(self, topic: str) -> PlainTopics | None:
         """What a topic feeds whose records are no change events; None if nothing is known of it."""

@@ -163,7 +163,7 @@ class _Part:
         reader = RowReader(self.read_as, self.chunk.options.max_nesting, self._added_prefix())
         rows = reader.read(self._images())
         faults = rows.faults | self._key_faults(rows)
-        if self.chunk.options.refuses_without_before(self.schema.source):
+        if self.chunk.options.refuses_without_before(self.schema.source, flat=self.events.befores is None):
             self._refuse_without_before(faults)
         if self.schema.source in self.chunk.options.inserts_of:
             self._refuse_changes(faults)

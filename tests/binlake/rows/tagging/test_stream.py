@@ -36,13 +36,11 @@ TYPES: tuple[TableType, ...] = ("merge_on_read", "copy_on_write")
 
 
 def config(path: Path, index: IndexType, table_type: TableType, **rules: Any) -> Settings:  # noqa: ANN401 - YAML values
-    """A stream of one table, partitioned by region. Its events have no before images, so rows move by a global index
-    alone; with another one they are promised to stay."""
+    """A stream of one table, partitioned by region."""
     defaults = {
         "index": {"type": index},
         "type": table_type,
         "partition": {"column": "region"},
-        "immutable_partition": index not in GLOBAL,
         "compaction": {"mode": "off"},
         **rules,
     }
