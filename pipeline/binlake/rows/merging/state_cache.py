@@ -100,33 +100,36 @@ class StateCache(Generic[E]):
     threads, if each file group is asked for by one of them at a time."""
 
     max_bytes: int
-    _entries: OrderedDict[Hashable, E] = field(default_factory=OrderedDict)
+    _entries: OrderedDict[Hashable, tuple[E, int]] = field(default_factory=OrderedDict)
+    _total: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, group: Hashable) -> E | None:
         """The entry of a file group."""
         with self._lock:
-            return self._entries.get(group)
+            held = self._entries.get(group)
+        return held[0] if held is not None else None
 
     def put(self, group: Hashable, entry: E) -> None:
-        """Keep an entry, as the one that was asked for last."""
+        """Keep an entry, as the one that was asked for last. Its size is that of now: one that grows is put again."""
+        size = entry.nbytes
         with self._lock:
-            self._entries[group] = entry
-            self._entries.move_to_end(group)
-            total = sum(one.nbytes for one in self._entries.values())
-            while total > self.max_bytes and self._entries:
-                _, gone = self._entries.popitem(last=False)
-                total -= gone.nbytes
+            _, before = self._entries.pop(group, (entry, 0))
+            self._entries[group] = entry, size
+            self._total += size - before
+            while self._total > self.max_bytes and self._entries:
+                _, (_, gone) = self._entries.popitem(last=False)
+                self._total -= gone
 
     @property
     def nbytes(self) -> int:
         """The bytes of all entries."""
         with self._lock:
-            return sum(one.nbytes for one in self._entries.values())
+            return self._total
 
     def __getstate__(self) -> dict[str, object]:
         """A task keeps nothing: it is asked for a file group once."""
-        return {"max_bytes": 0, "_entries": OrderedDict()}
+        return {"max_bytes": 0, "_entries": OrderedDict(), "_total": 0}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         """Takes over the state, with a lock of its own."""
