@@ -43,6 +43,11 @@ class ColumnDefinition:
     generated: bool = False
     collation: str = ""
 
+    @property
+    def is_text(self) -> bool:
+        """Whether its values are text, which has a collation."""
+        return self.type is not None and self.type.base in TEXT_BASES
+
 
 #: In place of a collation's name: that of a character set by default, which server and session decide.
 UNNAMED_COLLATION = "?"

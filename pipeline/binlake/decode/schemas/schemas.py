@@ -17,7 +17,7 @@ from binlake.decode.ddl.statements import parse_ddl
 from binlake.decode.options import DecodeOptions
 from binlake.decode.order import binlog_order
 from binlake.decode.schemas.schema_change import ChangeKind, SchemaChange, schema_changes
-from binlake.decode.types.mysql_types import TEXT_BASES, MysqlType, parse_type
+from binlake.decode.types.mysql_types import MysqlType, parse_type
 
 #: What a CREATE TABLE has that defines more than columns and a key.
 _TELLING = re.compile(r"PARTITION|REFERENCES|\bAS\b|\bUNIQUE\b|\bSERIAL\b", re.IGNORECASE)
@@ -128,12 +128,8 @@ def _defined(statement: str) -> tuple[Defined, ...]:
     defining = [c for c in clauses if isinstance(c, Defined)]
     computes = any(isinstance(c, AddColumn) and c.column.generated for c in defining)
     return tuple(
-        c for c in defining if not isinstance(c, AddColumn) or c.column.generated or (computes and _is_text(c))
+        c for c in defining if not isinstance(c, AddColumn) or c.column.generated or (computes and c.column.is_text)
     )
-
-
-def _is_text(clause: AddColumn) -> bool:
-    return clause.column.type is not None and clause.column.type.base in TEXT_BASES
 
 
 @dataclass

@@ -20,8 +20,7 @@ from binlake.decode.ddl.clauses import (
     TableDefault,
     under_new_names,
 )
-from binlake.decode.ddl.columns import UNNAMED_COLLATION, ColumnDefinition
-from binlake.decode.types.mysql_types import TEXT_BASES
+from binlake.decode.ddl.columns import UNNAMED_COLLATION
 
 _OF_TABLE = "the default of {}"
 
@@ -53,13 +52,9 @@ class Collations:
                 continue
             column, name = clause.column, clause.column.name.lower()
             columns.pop(name, None)
-            if _is_text(column) and column.collation != UNNAMED_COLLATION:
+            if column.is_text and column.collation != UNNAMED_COLLATION:
                 columns[name] = column.collation or default
         return Collations(default, columns)
-
-
-def _is_text(column: ColumnDefinition) -> bool:
-    return column.type is not None and column.type.base in TEXT_BASES
 
 
 def _named(collation: str, order: int) -> str:
@@ -108,7 +103,7 @@ class CollationHistory:
         defined = {
             clause.column.name.lower(): (clause.old if isinstance(clause, RenameColumn) else clause.column.name).lower()
             for clause in clauses
-            if isinstance(clause, ModifyColumn | RenameColumn) and clause.column is not None and _is_text(clause.column)
+            if isinstance(clause, ModifyColumn | RenameColumn) and clause.column is not None and clause.column.is_text
         }
         if any(isinstance(clause, ConvertCharset) for clause in clauses):
             defined = {name.lower(): name.lower() for name in texts} | defined
