@@ -119,7 +119,12 @@ class Reader:
         """
         import duckdb
 
-        return (connection or duckdb.default_connection()).from_arrow(self.to_arrow())
+        from hudilake.query.join.engine import own_columns
+
+        rows = self.to_arrow()
+        relation = (connection or duckdb.default_connection()).from_arrow(rows)
+        columns = own_columns(rows.schema)
+        return relation if columns == "*" else relation.project(columns)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule interface."""

@@ -57,6 +57,8 @@ MOMENTS = [
     "DATE '2024-02-29'",
     "TIMESTAMP '2024-02-28 12:00:00'",
     "CAST('2024-02-29 12:00:00.000001' AS TIMESTAMP)",
+    "CAST('2024-02-29 11:59:59.500001' AS TIMESTAMP(0))",
+    "'2024-02-29 12:00:00.0000006'::TIMESTAMP(3)",
     "'2024-02-28T12:00:00Z'",
     "TIMESTAMPTZ '2024-02-29 00:00:00+00'",
 ]
@@ -144,6 +146,7 @@ def test_no_row_that_the_engine_finds_is_missed(engine: duckdb.DuckDBPyConnectio
         ("single < 0.1", "(single <= 0.100000095367431640625"),
         ("n <> 1e0", "[n <> 1e0]"),
         ("price = 1.005", "price = 1.005"),
+        ("at < CAST('2024-02-29 12:00:00.7' AS TIMESTAMP(0))", "[at < CAST("),
         ("5 < n", "n > 5"),
         ("N = '6'", "n = 6"),
         ("n = -5", "n = -5"),

@@ -106,7 +106,7 @@ def run(
     """
     try:
         for name, stream in streams.items():
-            connection.register(name, stream)
+            register_rows(connection, name, stream.schema, stream)
         for batch in connection.sql(sql).to_arrow_reader(batch_rows):
             columns = [array.cast(kind) for array, kind in zip(batch.columns, schema.types, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -117,6 +117,37 @@ def run(
         raise TransientError(
             f"DuckDB: {error}", do_next="give the tasks more memory_mb, or more room for files that are spilled"
         ) from error
+
+
+def register_rows(connection: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema, stream: object) -> None:
+    """Give a connection a stream of rows under a name; a name may be given again. Raises duckdb.Error."""
+    stored = f"{name}_stored"
+    connection.register(stored, stream)
+    columns = own_columns(schema)
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS SELECT {columns} FROM {quoted(stored)}")  # noqa: S608 - quoted
+
+
+def own_columns(schema: pa.Schema) -> str:
+    """All columns of Arrow rows in SQL, so that DuckDB compares floats itself.
+
+    It leaves comparisons with a bare Arrow column to pyarrow, also those with a field of one and those that it makes of
+    the rows of a join's other side. There NaN is neither greater than a number nor equal to itself, as it is in SQL
+    (measured, DuckDB 1.5.6). So columns with floats are wrapped in an expression that changes nothing.
+    """
+    wrapped = [f"{_itself(field)} AS {quoted(field.name)}" for field in schema if _has_floats(field.type)]
+    return f"* REPLACE ({', '.join(wrapped)})" if wrapped else "*"
+
+
+def _itself(field: pa.Field) -> str:
+    column = quoted(field.name)
+    if pa.types.is_struct(field.type):
+        return f"CASE WHEN {column} IS NULL THEN NULL ELSE {column} END"
+    return f"CASE WHEN isnan({column}) THEN 'nan' ELSE {column} END"
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    inside = pa.types.is_struct(kind) and any(_has_floats(field.type) for field in kind)
+    return inside or bool(pa.types.is_floating(kind))
 
 
 def quoted(name: str) -> str:

@@ -9,8 +9,9 @@ import duckdb
 import pyarrow as pa
 
 from hudilake.errors import ConfigError
+from hudilake.query.join.engine import register_rows
 from hudilake.query.sql.by_bucket.stream import PartStream
-from hudilake.query.sql.connection import connected, name_rows, register_rows
+from hudilake.query.sql.connection import connected, name_rows
 from hudilake.query.sql.counting import COUNTED
 from hudilake.query.sql.limits import Limits
 from hudilake.query.sql.planned import Find, SqlQuery, plan_sql

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from string import ascii_lowercase, ascii_uppercase
@@ -100,11 +100,28 @@ def alias_of(table: exp.Table) -> str:
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """Whether the name is that of a WITH clause around it."""
+    """Whether the name is that of a WITH clause that the place sees, as DuckDB looks names up.
+
+    A query of a WITH clause sees the ones before it. Its own name is that of a table in it, but for the part of a
+    recursive query that is repeated: the right side of its UNION.
+    """
+    if table.db:
+        return False
+    inside: set[int] = set()
+    below: exp.Expr = table
     node = table.parent
-    while node is not None and not table.db:
+    while node is not None:
+        inside.add(id(below))
         clause = node.args.get("with_") or node.args.get("with")
-        if clause is not None and any(cte.alias.lower() == table.name.lower() for cte in clause.expressions):
+        seen: Sequence[exp.Expr] = ()
+        if isinstance(node, exp.With):
+            place = next(number for number, cte in enumerate(node.expressions) if cte is below)
+            body = below.this
+            repeats = bool(node.args.get("recursive")) and isinstance(body, exp.Union) and id(body.expression) in inside
+            seen = node.expressions[: place + repeats]
+        elif clause is not None and clause is not below:
+            seen = clause.expressions
+        if any(lower(cte.alias) == lower(table.name) for cte in seen):
             return True
-        node = node.parent
+        below, node = node, node.parent
     return False

@@ -265,7 +265,8 @@ def literal_value(node: exp.Expr) -> Value | None:
         value = literal_value(node.this)
         return -value if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else None
     if isinstance(node, exp.Cast) and _is_plain(node) and _is_text(node.this) and node.to.this.name in _MOMENTS:
-        return _cast(node.this.name, str(node.to.this.name))
+        rounds = bool(node.to.expressions)  # TIMESTAMP(0)
+        return None if rounds else _cast(node.this.name, str(node.to.this.name))
     return None
 
 

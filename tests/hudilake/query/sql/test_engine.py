@@ -70,6 +70,13 @@ QUERIES = [
     "SELECT id FROM t EXCEPT SELECT id FROM t WHERE n > 0",
     "WITH c AS (SELECT * FROM t WHERE n > 0) SELECT x.id FROM c x, c y WHERE x.id = y.id",
     "WITH RECURSIVE r AS (SELECT id FROM t WHERE id < 5 UNION ALL SELECT t.id FROM t JOIN r ON t.id = r.id + 5) FROM r",
+    # a WITH clause that is called as a table sees the table
+    "WITH t AS (SELECT * FROM t WHERE id > 5) SELECT count(*) FROM t",
+    "WITH x AS (SELECT * FROM t), t AS (SELECT 5 AS k) SELECT x.id FROM x, t WHERE x.id > t.k",
+    "SELECT id, (WITH t AS (SELECT id FROM t) SELECT count(*) FROM t) AS c FROM t WHERE id = 3",
+    "SELECT id, (WITH x AS (SELECT * FROM t), t AS (SELECT 1) SELECT count(*) FROM x) AS c FROM t WHERE id = 3",
+    "WITH RECURSIVE t AS (SELECT id FROM t WHERE id > 30 UNION ALL SELECT id + 1 FROM t WHERE id < 36) FROM t",
+    "WITH RECURSIVE t AS (SELECT id FROM t WHERE id < 3 EXCEPT SELECT id - 1 FROM t WHERE id < 9) SELECT id FROM t",
     "SELECT id FROM t WHERE id IN (SELECT id FROM t WHERE flag)",
     "SELECT id FROM t o WHERE EXISTS (SELECT 1 FROM t WHERE id = o.id + 1 AND n < 0)",
     "SELECT id, (SELECT count(*) FROM t i WHERE i.n = o.n) AS c FROM t o WHERE id < 9",

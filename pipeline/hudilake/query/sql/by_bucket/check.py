@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import duckdb
 
+from hudilake.query.join.engine import register_rows
 from hudilake.query.sql.by_bucket.part import BucketPart
-from hudilake.query.sql.connection import connected, name_rows, register_rows
+from hudilake.query.sql.connection import connected, name_rows
 from hudilake.query.sql.limits import Limits
 from hudilake.query.sql.planned_table import PlannedTable
 

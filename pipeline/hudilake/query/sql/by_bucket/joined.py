@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from hudilake.errors import UnsupportedError
+from hudilake.query.join.engine import quoted
 from hudilake.query.sql.by_bucket.core import Core
 from hudilake.query.sql.by_bucket.inner import named_core, rows_source, without_databases
 from hudilake.query.sql.by_bucket.resolve import plain_columns
-from hudilake.query.sql.connection import quoted
 from hudilake.query.sql.joins import parts_of
 
 

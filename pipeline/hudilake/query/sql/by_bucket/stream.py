@@ -10,9 +10,10 @@ import duckdb
 import pyarrow as pa
 
 from hudilake.errors import ConfigError, LakeError
+from hudilake.query.join.engine import register_rows
 from hudilake.query.join.rows import rows_of
 from hudilake.query.sql.by_bucket.part import BucketPart, PartTable
-from hudilake.query.sql.connection import connected, register_rows
+from hudilake.query.sql.connection import connected
 from hudilake.query.sql.limits import Limits
 from hudilake.query.sql.streams import Failures
 from hudilake.query.sql.text import said
