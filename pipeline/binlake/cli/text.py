@@ -129,8 +129,8 @@ def say_json(fields: Mapping[str, Any], default: Callable[[Any], Any] | None = N
     sys.stdout.flush()
 
 
-def json_line(fields: Mapping[str, Any], default: Callable[[Any], Any] | None = None) -> str:
-    """An object as a line. JSON has no NaN and no infinite numbers: they are texts, as those of Spark's ``to_json``."""
+def json_line(fields: Mapping[str, Any] | Sequence[Any], default: Callable[[Any], Any] | None = None) -> str:
+    """An object or a list as a line. JSON has no NaN and no infinite numbers: they are texts, as Spark writes them."""
     try:
         return json.dumps(fields, ensure_ascii=False, default=default, allow_nan=False) + "\n"
     except ValueError:

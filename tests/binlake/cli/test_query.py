@@ -73,6 +73,46 @@ def test_numbers_that_json_lacks_are_texts(lake: Path) -> None:
     assert told == []
 
 
+def test_nested_values_are_json_in_every_form(lake: Path) -> None:
+    sql = (
+        "SELECT {'d': DATE '2024-02-29', 'p': 1.50, 'r': ['x'::BLOB, NULL]} AS s, interval '1 day' AS i "
+        "FROM t WHERE id = 7"
+    )
+    held = {"d": "2024-02-29", "p": "1.50", "r": ["78", None]}
+    assert json.loads(binlake("query", lake, sql, "--format", "json").stdout) == {"s": held, "i": [0, 1, 0]}
+    _, cells = csv.reader(binlake("query", lake, sql, "--format", "csv").stdout.splitlines())
+    assert [json.loads(cell) for cell in cells] == [held, [0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "'12:00:00+02'::TIMETZ",
+        "1::UHUGEINT",
+        "'101'::BIT",
+        "['12:00:00+02'::TIMETZ]",
+        "{'a': {'b': '1'::BIT}}",
+        "1::VARINT",
+    ],
+)
+def test_types_that_would_come_out_as_others_are_refused(lake: Path, value: str) -> None:
+    """A time lost its zone, a number beyond 128 bits was -1, and bits were bytes of DuckDB's own."""
+    with pytest.raises(ConfigError, match=r"column v has the type .* cast it to VARCHAR"):
+        binlake("query", lake, f"SELECT {value} AS v FROM t", "--format", "json")
+    kept = binlake("query", lake, f"SELECT ({value})::VARCHAR AS v FROM t WHERE id = 7", "--format", "csv")
+    assert kept.exit_code == 0
+    both = binlake(
+        "query", lake, "SELECT sum(170141183460469231731687303715884105727) AS v FROM t WHERE id = 7", "--json"
+    )
+    assert json.loads(both.stdout) == {"v": "170141183460469231731687303715884105727"}
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_a_year_after_9999_is_refused_in_words(lake: Path, form: str) -> None:
+    with pytest.raises(ConfigError, match=r"date32.* cannot be printed: .*column=far"):
+        binlake("query", lake, "SELECT DATE '2024-01-01' + 9000000 AS far FROM t", "--format", form)
+
+
 def test_columns_of_one_name_are_all_in_an_object(lake: Path) -> None:
     sql = "SELECT id, id, 3 AS id_1, 4 AS id FROM t WHERE id = 7"
     done = binlake("query", lake, sql, "--format", "json")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from binlake.cli.commands.reads.query import NamedTables, TableQueries, plan_named, text
+from binlake.cli.commands.reads.query import NamedTables, TableQueries, plan_named, rows_of, text
 from binlake.cli.console.page import Asked, Site, error_words, has_left, rendered
 from binlake.cli.console.plan_picture import MEASURES, PlanPicture, plan_picture
 from binlake.cli.table_options import chosen_one
@@ -136,7 +136,7 @@ def _take(answer: QueryAnswer, line: bytes) -> None:
 
 
 def _cell(value: object) -> str:
-    words = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else text(value)
+    words = text(value)
     return words if len(words) <= CELL else f"{words[:CELL]}..."
 
 
@@ -206,7 +206,8 @@ def difference(settings: Settings, table: str, since: str, until: str) -> TableD
     feed = ChangeFeed(opened, None, begin, completed[until] if until else None, batch_rows=ROWS)
     done = TableDifference()
     for batch in feed:
-        for change in batch.to_pylist():
+        for row in rows_of(batch):
+            change = dict(zip(batch.schema.names, row, strict=True))
             if len(done.lines) == ROWS:
                 done.more = True
                 return done
@@ -220,8 +221,8 @@ def difference(settings: Settings, table: str, since: str, until: str) -> TableD
 def _changed_cell(name: str, before: object, after: object, op: str) -> str:
     """A value of a changed row; of an update with its former one, if that differs."""
     was, now = ("null" if value is None else _cell(value) for value in (before, after))
-    if op == "u":
-        return f"{name}={was} -> {now}" if was != now else f"{name}={now}"
+    if op == "u":  # what is shown may be the same: of long values the begin, of null what a text may be
+        return f"{name}={was} -> {now}" if repr(before) != repr(after) else f"{name}={now}"
     return f"{name}={now if op == 'i' else was}"
 
 
@@ -229,7 +230,8 @@ def query_page(site: Site, asked: Asked) -> str:
     """The page. ``asked``: ``stream``, ``sql``, ``as_of``, ``run``, or ``table`` and ``key``, or
     ``table``, ``since``, ``until`` and ``diff``. Raises ConfigError."""
     watch = site.watch(asked)
-    sql, as_of, table, key = (asked.get(name, "").strip() for name in ("sql", "as_of", "table", "key"))
+    sql, as_of, table = (asked.get(name, "").strip() for name in ("sql", "as_of", "table"))
+    key = asked.get("key", "")  # a text may begin or end with spaces
     since, until = asked.get("since", "").strip(), asked.get("until", "").strip()
     names = sorted(one.name for one in watch.view.tables.values())
     error, answer, pictures, split, lines, changed = "", None, list[PlanPicture](), list[str](), [], None

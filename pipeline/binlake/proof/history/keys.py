@@ -116,16 +116,32 @@ def _given(text: str, fields: tuple[str, ...]) -> dict[str, str]:
     """Name -> value, as text."""
     if text.lstrip().startswith("{"):
         try:
-            said = json.loads(text, parse_float=str, parse_int=str)  # as written: no digit is lost
+            # as written: no digit is lost
+            said = json.loads(text, parse_float=str, parse_int=str, object_pairs_hook=lambda pairs: pairs)
         except ValueError as error:
             raise ConfigError("the key is no JSON object", do_next=_how(fields), key=text) from error
-        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in said.items()}
+        for name, value in said:
+            if value is None or isinstance(value, list):
+                what = "null" if value is None else "not a single value"
+                raise ConfigError(
+                    f"the value of {name} is {what}; a row is named by values", do_next=_how(fields), key=text
+                )
+        return _each_once(
+            [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in said], text
+        )
     parts = [part.partition("=") for part in text.split(",")]
     if len(fields) == 1 and not (parts[0][1] and (fields == (ROW_FIELD,) or parts[0][0].strip() == fields[0])):
         return {fields[0]: text}
     if not all(equals for _, equals, _ in parts):
         raise ConfigError("this is not the key of the table", do_next=_how(fields), key=text)
-    return {name.strip(): value for name, _, value in parts}
+    return _each_once([(name.strip(), value) for name, _, value in parts], text)
+
+
+def _each_once(pairs: list[tuple[str, str]], text: str) -> dict[str, str]:
+    given = dict(pairs)
+    if len({lake_name(name).lower() for name in given}) < len(pairs):
+        raise ConfigError("the key gives a column twice", do_next="give each column one value", key=text)
+    return given
 
 
 def _typed(text: str, field: pa.Field) -> pa.Scalar:

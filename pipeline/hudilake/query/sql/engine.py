@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 
 import duckdb
 import pyarrow as pa
+from duckdb.sqltypes import DuckDBPyType
 
 from hudilake.errors import ConfigError
 from hudilake.query.join.engine import register_rows
@@ -22,6 +23,9 @@ from hudilake.read.inside.tally import ReadTally
 from hudilake.read.table_reader import TableReader
 
 _ROWS_AT_ONCE = 10_000
+#: Types whose values Arrow gets without their zone, cut to 128 bits with a sign, or as DuckDB's own bytes (measured).
+_CHANGED = frozenset({"time with time zone", "uhugeint", "bit", "bignum"})
+_NESTED = frozenset({"list", "array", "struct", "map", "union"})
 
 
 @contextmanager
@@ -62,7 +66,9 @@ def run_sql(
                 if plan.counted:
                     connection.register(COUNTED, CountedStream(plan))
             streams = [PartStream(part, own, failures, tally, query.split.alone) for part in query.split.parts]
-            wanted = connection.sql(query.sql).columns  # also refuses what is wrong in the query's own words
+            result = connection.sql(query.sql)  # also refuses what is wrong in the query's own words
+            _check_types(result, query.sql)
+            wanted = result.columns
             if query.split.alone:
                 with closing(streams[0].batches()) as batches:
                     yield _renamed(pa.RecordBatchReader.from_batches(streams[0].schema, batches), wanted)
@@ -74,6 +80,26 @@ def run_sql(
         if failures.first is not None:
             raise failures.first from error
         raise ConfigError(f"DuckDB: {said(error)}", do_next="correct the query", query=query.sql) from error
+
+
+def _check_types(result: duckdb.DuckDBPyRelation, sql: str) -> None:
+    """Raise ConfigError for values that DuckDB gives Arrow as others."""
+    for name, kind in zip(result.columns, result.types, strict=True):
+        if (changed := next(filter(_CHANGED.__contains__, _ids(kind)), None)) is not None:
+            raise ConfigError(
+                f"the result's column {name} has the type {changed.upper()}, whose values would come out as others",
+                do_next="cast it to VARCHAR in the query",
+                query=sql,
+            )
+
+
+def _ids(kind: DuckDBPyType) -> Iterator[str]:
+    """The names of a type and of those inside it."""
+    yield kind.id
+    if kind.id in _NESTED:
+        for _, inner in kind.children:
+            if isinstance(inner, DuckDBPyType):  # an array has its length beside
+                yield from _ids(inner)
 
 
 def _renamed(rows: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:

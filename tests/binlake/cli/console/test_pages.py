@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import time
+from datetime import date
 from html import unescape
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -182,6 +183,21 @@ def test_a_query_gives_rows_and_what_each_step_of_its_plan_left(lake: FedLake, s
 
 
 @pytest.mark.full
+def test_a_difference_is_of_the_values_and_not_of_what_is_shown_of_them() -> None:
+    long = "x" * 10_000
+    for before, after in [(None, "null"), (long + "a", long + "b"), ({"d": date(2024, 2, 29)}, {"d": None})]:
+        assert " -> " in query_page._changed_cell("name", before, after, "u")
+    assert query_page._changed_cell("name", {"d": date(2024, 2, 29)}, {"d": date(2024, 2, 29)}, "u") == (
+        'name={"d": "2024-02-29"}'
+    )
+
+
+def test_spaces_of_a_key_are_the_keys_own(lake: FedLake, seen: Watched) -> None:
+    """They were cut off, so that the history of another row was shown."""
+    assert "is no value of column id" in words_of(seen.page("/query", table="shop.a", key=" 3"))
+    assert "version of such a row" not in words_of(seen.page("/query", table="shop.a", key="3"))
+
+
 def test_time_travel_and_the_difference_keep_each_other(lake: FedLake, seen: Watched) -> None:
     first, second = lake.commits("a")[-2:]  # older ones were cleaned
     sql = "select id from shop.a"

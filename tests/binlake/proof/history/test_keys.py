@@ -28,3 +28,21 @@ def test_a_key_of_text_is_as_written(tmp_path: Path) -> None:
     lake.feed(1, ("a",))
     for text, value in {"007": "007", '{"owner": 7.10}': "7.10", '{"owner": "x"}': "x", " 7": " 7"}.items():
         assert row_key(text, lake.table()).values == {"owner": value}
+
+
+def test_null_and_what_is_no_single_value_name_no_row(tmp_path: Path) -> None:
+    """The text ``null`` is another value than null."""
+    lake = FedLake(tmp_path, {"key": ["owner"]})
+    lake.feed(1, ("a",))
+    assert row_key("null", lake.table()).values == {"owner": "null"}
+    for text in ('{"owner": null}', '{"owner": ["x"]}', '{"owner": {}}'):
+        with pytest.raises(ConfigError, match="a row is named by values"):
+            row_key(text, lake.table())
+
+
+def test_a_column_is_given_once(tmp_path: Path) -> None:
+    lake = FedLake(tmp_path, {"key": ["owner"]})
+    lake.feed(1, ("a",))
+    for text in ('{"owner": "x", "owner": "y"}', '{"owner": "x", "OWNER": "y"}', "owner=x,owner=y", "owner=x,Owner=y"):
+        with pytest.raises(ConfigError, match="gives a column twice"):
+            row_key(text, lake.table())

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
 from rich.table import Table as Grid
 
-from binlake.cli.commands.reads.query import text
+from binlake.cli.commands.reads.query import rows_of, text
 from binlake.cli.table_options import Conf, TableName, storage_of
 from binlake.cli.text import json_line, say, terminal
 from binlake.cli.until_stopped import until_stopped
@@ -121,7 +122,7 @@ def _write(feed: ChangeFeed, stop: threading.Event, keep: Callable[[], None]) ->
     """JSON lines; the position is kept after each batch."""
     feed.stop = stop
     for batch in feed:
-        for change in batch.to_pylist():
+        for change in _changes(batch):
             sys.stdout.write(json_line(change, text))
         sys.stdout.flush()
         keep()
@@ -130,12 +131,16 @@ def _write(feed: ChangeFeed, stop: threading.Event, keep: Callable[[], None]) ->
     keep()
 
 
+def _changes(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    return (dict(zip(batch.schema.names, row, strict=True)) for row in rows_of(batch))
+
+
 def _print(feed: ChangeFeed, most: int) -> bool:
     """A table of changes; False if there are more of them."""
     grid = Grid("commit", "change", "values")
     shown = 0
     for batch in feed:
-        for change in batch.slice(0, most - shown).to_pylist():
+        for change in _changes(batch.slice(0, most - shown)):
             grid.add_row(change["commit"], _WORDS[change["op"]], _values(change["before"], change["after"]))
         if shown + batch.num_rows > most:
             terminal().print(grid, markup=False)

@@ -305,8 +305,23 @@ def plan_named(named: NamedTables, count_all: bool = False, by_bucket: bool = Tr
 
 def _rows(batches: pa.RecordBatchReader) -> Iterator[list[Any]]:
     for batch in batches:
-        columns = [column.to_pylist() for column in batch.columns]
-        yield from (list(row) for row in zip(*columns, strict=True))
+        yield from rows_of(batch)
+
+
+def rows_of(batch: pa.RecordBatch) -> Iterator[list[Any]]:
+    """The rows with their values as Python has them. Raises ConfigError for one that it does not have: a year after
+    9999."""
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            columns.append(column.to_pylist())
+        except (OverflowError, ValueError) as error:
+            raise ConfigError(
+                f"a value of the type {column.type} cannot be printed: {error}",
+                do_next="leave the column out, or cast it to VARCHAR in a query",
+                column=name,
+            ) from error
+    return (list(row) for row in zip(*columns, strict=True))
 
 
 def _print_table(result: pa.RecordBatchReader, console: Console, most: int) -> None:
@@ -353,7 +368,9 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def text(value: object) -> str:
-    """A value as it is printed: bytes in hexadecimal, times as ISO 8601."""
+    """A value as it is printed: bytes in hexadecimal, times as ISO 8601, lists and the like as JSON."""
+    if isinstance(value, list | tuple | dict):
+        return json_line(value, text).rstrip("\n")
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, datetime | date | time):
