@@ -169,6 +169,51 @@ def test_statistics_come_back_as_they_were_sent(c: Struct) -> None:
         c.delete_table_column_statistics(DATABASE, "orders", "id", None)
 
 
+def _statistics(partition: str | None, *, level: bool = False) -> Struct:
+    data = ttypes.ColumnStatisticsData(longStats=ttypes.LongColumnStatsData(1, 5, 0, 3))
+    about = ttypes.ColumnStatisticsDesc(level, DATABASE, "orders", partition, 7)
+    return ttypes.ColumnStatistics(about, [ttypes.ColumnStatisticsObj("id", "bigint", data)])
+
+
+def test_a_call_about_a_partition_without_a_name_is_not_about_the_table(c: Struct) -> None:
+    filled(c)
+    assert c.update_table_column_statistics(_statistics(None, level=True))
+    for name in ("", None):
+        with pytest.raises(ttypes.MetaException, match="Partition name is invalid"):
+            c.update_partition_column_statistics(_statistics(name))
+        with pytest.raises(ttypes.MetaException, match="Partition name is invalid"):
+            c.delete_partition_column_statistics(DATABASE, "orders", name, "id", None)
+        with pytest.raises(ttypes.MetaException, match="Partition name is invalid"):
+            c.get_partition_column_statistics(DATABASE, "orders", name, "id")
+    assert c.get_table_column_statistics(DATABASE, "orders", "id").statsDesc.lastAnalyzed == 7
+    assert c.delete_table_column_statistics(DATABASE, "orders", "ID", None)
+    assert c.update_partition_column_statistics(_statistics("DT=d0/hour=0"))
+    assert c.get_partition_column_statistics(DATABASE, "orders", "dt=d0/HOUR=0", "id").statsDesc.partName
+
+
+@pytest.mark.parametrize("partition", [None, "dt=d0/hour=0"])
+def test_statistics_of_new_rows_are_not_taken_for_those_of_all(c: Struct, partition: str | None) -> None:
+    """With ``needMerge`` a client sends those of the rows that it has added: a real metastore puts them together."""
+    filled(c)
+    one = _statistics(partition, level=partition is None)
+    request = ttypes.SetPartitionsStatsRequest([one], needMerge=False)
+    asked = ttypes.TableStatsRequest(DATABASE, "orders", ["id"])
+    parts = ttypes.PartitionsStatsRequest(DATABASE, "orders", ["id"], [partition or "dt=d0/hour=0"])
+
+    def known() -> bool:
+        if partition is None:
+            return bool(c.get_table_statistics_req(asked).tableStats)
+        return bool(c.get_partitions_statistics_req(parts).partStats)
+
+    assert c.set_aggr_stats_for(request)
+    assert known()
+    for _ in range(2):
+        assert c.set_aggr_stats_for(ttypes.SetPartitionsStatsRequest([one], needMerge=True))
+        assert not known()
+    assert c.set_aggr_stats_for(ttypes.SetPartitionsStatsRequest([one, one]))
+    assert not known()
+
+
 def test_functions(c: Struct) -> None:
     jar = ttypes.ResourceUri(ttypes.ResourceType.JAR, "file:/x.jar")
     c.create_function(ttypes.Function("F", "default", "org.X", "ann", 1, 0, 1, [jar]))

@@ -137,6 +137,7 @@ def test_values_of_keys(c: Struct) -> None:
 def test_names_of_partitions(c: Struct) -> None:
     assert c.partition_name_to_vals("dt=a%2Fb/hour=1") == ["a/b", "1"]
     assert c.partition_name_to_spec("dt=a/hour=1") == {"dt": "a", "hour": "1"}
+    assert c.partition_name_to_spec("a%20b=x%2Fy/junk/c=2") == {"a b": "x/y", "c": "2"}
     assert c.partition_name_to_vals("") == []
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hive_metastore import ttypes
 
 from lakemetastore.catalog.logs import TableEntry
-from lakemetastore.catalog.names import escaped, partition_name, partition_values, qualified
+from lakemetastore.catalog.names import escaped, partition_name, partition_spec, partition_values, qualified
 from lakemetastore.catalog.partitions import Positions
 from lakemetastore.errors import MetaError, NoSuchObjectError
 from lakemetastore.hive.context import Context
@@ -167,8 +167,7 @@ def partition_name_to_vals(context: Context, args: Struct) -> list[str]:
 
 def partition_name_to_spec(context: Context, args: Struct) -> dict[str, str]:
     """The keys and values in a partition's name."""
-    keys = [part.partition("=")[0] for part in (args.part_name or "").split("/")]
-    return dict(zip(keys, partition_name_to_vals(context, args), strict=False))
+    return partition_spec(args.part_name) if args.part_name else {}
 
 
 def _entry(context: Context, database: str, name: str) -> TableEntry:

@@ -1,4 +1,7 @@
-"""Statistics of columns: kept and given back as they were sent. Those of several partitions are not put together."""
+"""Statistics of columns: kept and given back as they were sent. Those of several partitions are not put together.
+
+Neither are those of new rows with those of the rows before (``needMerge``): then nothing is known of the column.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,12 @@ from lakemetastore.model import Table
 
 def update_table_column_statistics(context: Context, args: Struct) -> bool:
     """Keep statistics of a table's columns."""
-    return _put(context, args.stats_obj)
+    return _put(context, args.stats_obj, "")
+
+
+def update_partition_column_statistics(context: Context, args: Struct) -> bool:
+    """Keep statistics of a partition's columns."""
+    return _put(context, args.stats_obj, _stored_name(args.stats_obj.statsDesc.partName))
 
 
 def update_column_statistics_req(context: Context, args: Struct) -> Struct:
@@ -41,7 +49,7 @@ def get_table_column_statistics(context: Context, args: Struct) -> Struct | None
 
 def get_partition_column_statistics(context: Context, args: Struct) -> Struct | None:
     """Statistics of a partition's column."""
-    return _one(context, args, args.part_name)
+    return _one(context, args, _stored_name(args.part_name))
 
 
 def get_table_statistics_req(context: Context, args: Struct) -> Struct:
@@ -57,7 +65,8 @@ def get_partitions_statistics_req(context: Context, args: Struct) -> Struct:
     request = args.request
     of_catalog(request.catName)
     entry = context.catalog.tables.get(database_name(request.dbName), request.tblName)
-    statistics = {name: _objects(context, entry, request.colNames, name) for name in request.partNames or ()}
+    names = map(_stored_name, request.partNames or ())
+    statistics = {name: _objects(context, entry, request.colNames, name) for name in names}
     return ttypes.PartitionsStatsResult(partStats={name: objects for name, objects in statistics.items() if objects})
 
 
@@ -66,7 +75,8 @@ def get_aggr_stats_for(context: Context, args: Struct) -> Struct:
     request = args.request
     of_catalog(request.catName)
     entry = context.catalog.tables.get(database_name(request.dbName), request.tblName)
-    statistics = [_objects(context, entry, request.colNames, name) for name in request.partNames or ()]
+    names = dict.fromkeys(map(_stored_name, request.partNames or ()))
+    statistics = [_objects(context, entry, request.colNames, name) for name in names]
     counted = [objects for objects in statistics if objects]
     if len(counted) != 1:
         return ttypes.AggrStats(colStats=[], partsFound=0)
@@ -75,31 +85,55 @@ def get_aggr_stats_for(context: Context, args: Struct) -> Struct:
 
 def delete_table_column_statistics(context: Context, args: Struct) -> bool:
     """Forget the statistics of a table's column, or of all."""
-    context.catalog.statistics.drop(database_name(args.db_name), args.tbl_name, args.col_name)
+    context.catalog.statistics.drop(database_name(args.db_name), args.tbl_name, _column(args))
     return True
 
 
 def delete_partition_column_statistics(context: Context, args: Struct) -> bool:
     """Forget the statistics of a partition's column, or of all."""
-    context.catalog.statistics.drop(database_name(args.db_name), args.tbl_name, args.col_name, args.part_name)
+    partition = _stored_name(args.part_name)
+    context.catalog.statistics.drop(database_name(args.db_name), args.tbl_name, _column(args), partition)
     return True
+
+
+def _column(args: Struct) -> str | None:
+    return args.col_name.lower() if args.col_name is not None else None
+
+
+def _stored_name(partition: str | None) -> str:
+    """A partition's name with its keys in lower case. Raises MetaError for no name: that is the table's own here."""
+    if not partition:
+        raise MetaError(f"Partition name is invalid. {partition}", do_next="name the partition")
+    pairs = (part.partition("=") for part in partition.split("/"))
+    return "/".join(f"{key.lower()}{equals}{value}" for key, equals, value in pairs)
 
 
 def _put_all(context: Context, request: Struct) -> bool:
-    for statistics in request.colStats or ():
-        _put(context, statistics)
+    sent = [(one, _partition_of(one.statsDesc)) for one in request.colStats or ()]
+    places = [(one.statsDesc.dbName, one.statsDesc.tableName, partition) for one, partition in sent]
+    for (statistics, partition), place in zip(sent, places, strict=True):
+        _put(context, statistics, partition, merged=bool(request.needMerge) or places.count(place) > 1)
     return True
 
 
-def _put(context: Context, statistics: Struct) -> bool:
+def _partition_of(described: Struct) -> str:
+    return "" if described.isTblLevel else _stored_name(described.partName)
+
+
+def _put(context: Context, statistics: Struct, partition: str, *, merged: bool = False) -> bool:
+    """Keep the statistics. ``merged``: they are of some rows only, so those of the columns are forgotten instead."""
     described = statistics.statsDesc
     of_catalog(described.catName)
     analyzed = described.lastAnalyzed or now_ms() // 1000
     columns = {sent.colName.lower(): _kept(sent, analyzed) for sent in statistics.statsObj or ()}
-    partition = "" if described.isTblLevel else described.partName or ""
     database = database_name(described.dbName)
-    _check_columns(context.catalog.tables.get(database, described.tableName).table, columns)
-    context.catalog.statistics.put(database, described.tableName, columns, partition)
+    entry = context.catalog.tables.get(database, described.tableName)
+    _check_columns(entry.table, columns)
+    if not merged:
+        context.catalog.statistics.put(database, described.tableName, columns, partition)
+        return True
+    for column in context.catalog.statistics.get(entry, list(columns), partition):
+        context.catalog.statistics.drop(database, described.tableName, column, partition)
     return True
 
 
@@ -142,7 +176,7 @@ def _objects(context: Context, entry: TableEntry, columns: Sequence[str] | None,
 
 CALLS: dict[str, Handler] = {
     "update_table_column_statistics": update_table_column_statistics,
-    "update_partition_column_statistics": update_table_column_statistics,
+    "update_partition_column_statistics": update_partition_column_statistics,
     "update_table_column_statistics_req": update_column_statistics_req,
     "update_partition_column_statistics_req": update_column_statistics_req,
     "set_aggr_stats_for": set_aggr_stats_for,
