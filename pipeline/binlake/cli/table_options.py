@@ -10,7 +10,7 @@ import typer
 
 from binlake.position.ledger import Ledger
 from binlake.settings import LockingSettings, Settings
-from binlake.tables.catalog import CatalogTable, catalog_tables, did_you_mean, no_such_table, table_path
+from binlake.tables.catalog import CatalogTable, catalog_tables, did_you_mean, named_storage
 from binlake.tables.lake import locking
 from binlake.tables.lake_table import LakeTable
 from binlake.tables.presence import check_known
@@ -99,11 +99,7 @@ def table_storage(name: str, settings: Settings | None) -> Storage:
     """
     if settings is None:
         return _at(name)
-    lake = open_storage(settings.lake.uri, settings.lake.storage_options())
-    storage = lake.sub(table_path(settings, lake, name))
-    if not HudiTable.exists(storage):
-        raise no_such_table(settings, lake, name)
-    return storage
+    return named_storage(settings, open_storage(settings.lake.uri, settings.lake.storage_options()), name)
 
 
 def _at(name: str) -> Storage:

@@ -129,6 +129,28 @@ def table_path(settings: Settings, root: Storage, name: str) -> str:
     return settings.table_rules(source).path
 
 
+def named_storage(settings: Settings, root: Storage, name: str) -> Storage:
+    """Where the table of a name is; ``name`` as for ``catalog_table``, also of a table that another writer made.
+
+    Raises ConfigError if there is none, or if the path is that of another table; and as ``table_path``.
+    """
+    path = table_path(settings, root, name)
+    storage = root.sub(path)
+    if not HudiTable.exists(storage):
+        raise no_such_table(settings, root, name)
+    parts = settings.tables.path.split("/")
+    if path != name and not {"{database}", "{table}"} <= set(parts):  # several names may give one path
+        there = catalog_table_at(settings, root, path)
+        if there is not None and there.name != name:
+            raise ConfigError(
+                f"the lake has no such table: at its path is {there.name}",
+                do_next=f"name it {there.name}",
+                table=name,
+                path=path,
+            )
+    return storage
+
+
 def open_reader(settings: Settings, name: str, service: PlanSource | None = None) -> TableReader:
     """A table of the lake, opened for reading from Python. ``name``: as for ``catalog_table``; ``service``: as for
     ``TableReader.open``.
@@ -136,7 +158,7 @@ def open_reader(settings: Settings, name: str, service: PlanSource | None = None
     Raises ConfigError if there is none, CorruptDataError, StorageError.
     """
     root = open_storage(settings.lake.uri, settings.lake.storage_options())
-    return TableReader.open(root.sub(table_path(settings, root, name)), service=service)
+    return TableReader.open(named_storage(settings, root, name), service=service)
 
 
 def table_paths(root: Storage, depth: int) -> list[str]:

@@ -8,9 +8,11 @@ import pyarrow as pa
 
 from hudilake.api.history import Moment, requested_at
 from hudilake.api.table import Table
+from hudilake.errors import ConfigError
 from hudilake.query.sql.engine import read_sql
 from hudilake.query.sql.limits import Limits
 from hudilake.query.sql.planned_table import SqlTable
+from hudilake.query.sql.text import lower
 from hudilake.read.query import Snapshot
 from hudilake.read.table_reader import TableReader
 
@@ -40,7 +42,12 @@ def sql(
         >>> hudilake.sql("SELECT day, max(qty) AS qty FROM o GROUP BY day", {"o": orders}).to_pylist()
         [{'day': 'd1', 'qty': 5}]
     """
-    past = {name: Snapshot(requested_at(moment)) for name, moment in (as_of or {}).items()}
-    named = {name: SqlTable(TableReader(t.internal), past.get(name, Snapshot())) for name, t in tables.items()}
+    past = {lower(name): Snapshot(requested_at(moment)) for name, moment in (as_of or {}).items()}
+    if unknown := past.keys() - set(map(lower, tables)):
+        raise ConfigError(
+            f"a moment is given for what is no name of a table: {', '.join(sorted(unknown))}",
+            do_next=f"name one of {', '.join(tables)}",
+        )
+    named = {name: SqlTable(TableReader(t.internal), past.get(lower(name), Snapshot())) for name, t in tables.items()}
     with read_sql(query, named, limits) as rows:
         return rows.read_all()

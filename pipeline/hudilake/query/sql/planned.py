@@ -14,7 +14,7 @@ from hudilake.query.sql.by_bucket.split import ByBucket, by_bucket
 from hudilake.query.sql.counting import CountingQuery, counting_query
 from hudilake.query.sql.needs import QueryNeeds, TableNeeds
 from hudilake.query.sql.planned_table import PlannedTable, SqlTable
-from hudilake.query.sql.text import Name, QueryText, name_of, spelled, written
+from hudilake.query.sql.text import Name, QueryText, lower, name_of, spelled, written
 from hudilake.read.plan import CONDITION, ScanPlan
 from hudilake.read.table_reader import TableReader
 
@@ -45,9 +45,15 @@ class SqlQuery:
 
 
 def table_names(tables: Mapping[str, SqlTable | TableReader]) -> Find:
-    """Finds tables by the keys of a mapping, ``name`` or ``database.name`` in any case."""
-    known = {name.lower(): one if isinstance(one, SqlTable) else SqlTable(one) for name, one in tables.items()}
-    return lambda name: known.get(spelled(name).lower())
+    """Finds tables by the keys of a mapping, ``name`` or ``database.name`` in any case. Raises ConfigError for two that
+    differ in their case alone."""
+    if len({lower(name) for name in tables}) < len(tables):
+        raise ConfigError(
+            f"two names of tables differ in upper and lower case alone: {', '.join(sorted(tables, key=lower))}",
+            do_next="give each table another name; SQL does not tell these apart",
+        )
+    known = {lower(name): one if isinstance(one, SqlTable) else SqlTable(one) for name, one in tables.items()}
+    return lambda name: known.get(lower(spelled(name)))
 
 
 def plan_sql(

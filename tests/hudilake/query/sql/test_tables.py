@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import hudilake
 from hudilake.errors import ConfigError, CorruptDataError
 from hudilake.query.sql import Limits, SqlTable, plan_sql, read_sql
 from hudilake.query.sql.joins import Joins
@@ -150,6 +151,19 @@ def test_names_that_differ_in_case_alone(readers: dict[str, TableReader]) -> Non
     alone = [answer(plan_sql(sql, tables))[1][0] for sql, tables in counts.items()]
     both = 'SELECT count(*) FROM shop."É" UNION ALL SELECT count(*) FROM shop."é"'
     assert sorted(answer(plan_sql(both, cases.get))[1]) == sorted(alone)
+
+
+def test_names_of_tables_are_known_one_by_one(readers: dict[str, TableReader]) -> None:
+    """One of two names was left out, and so was a moment of a name that no table has."""
+    with pytest.raises(ConfigError, match="differ in upper and lower case alone: A, a"):
+        plan_sql("SELECT 1 FROM a", {"A": readers["a"], "a": readers["b"]})
+    plan_sql("SELECT 1 FROM a", {"a": readers["a"], "É": readers["a"], "é": readers["b"]})
+    table = hudilake.open_table(readers["a"].table.storage.uri)
+    first = table.history()[-1]
+    counts = [hudilake.sql("SELECT count(*) FROM a", {"a": table}, as_of={name: first}) for name in ("a", "A")]
+    assert counts[0] == counts[1]
+    with pytest.raises(ConfigError, match="no name of a table: b"):
+        hudilake.sql("SELECT count(*) FROM a", {"a": table}, as_of={"b": first})
 
 
 def test_each_table_at_its_moment(readers: dict[str, TableReader]) -> None:

@@ -168,7 +168,7 @@ class NamedTables:
         self._given = dict(map(_named, given or ()))
         self._tables: dict[tuple[str, Query], SqlTable] = {}
         self._readers: dict[str, TableReader] = {}
-        self._used: set[str] = set()
+        self._used: dict[str, set[str]] = {}
         if len(words) == 2:
             config = self._reader(words[0]).table.config
             for name in (f"{config.database}.{config.name}", config.name, TABLE_NAME):
@@ -202,18 +202,24 @@ class NamedTables:
         return cut
 
     def check_used(self) -> None:
-        """Raise ConfigError if a moment is given for a table that the SQL does not name."""
-        if unused := sorted(set(self._asked.own) - self._used):
+        """Raise ConfigError if a moment is given for a table that the SQL does not name, or for two of one name."""
+        if unused := sorted(set(self._asked.own) - set(self._used)):
             raise ConfigError(
                 f"a moment is given for what the query does not name: {', '.join(unused)}",
                 do_next="give the table's name in the query",
             )
+        for name, meant in self._used.items():
+            if len(meant) > 1:
+                raise ConfigError(
+                    f"a moment is given for {name}, and the query names {' and '.join(sorted(meant))}",
+                    do_next="give the database too: DATABASE.NAME=MOMENT",
+                )
 
     def _asked_of(self, name: str) -> Query:
         known = next((n for n in (name, name.rpartition(".")[2]) if n in self._asked.own), None)
         if known is None:
             return self._asked.others
-        self._used.add(known)
+        self._used.setdefault(known, set()).add(name)
         return self._asked.own[known]
 
     def _reader(self, place: str) -> TableReader:
