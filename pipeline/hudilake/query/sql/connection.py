@@ -1,4 +1,4 @@
-"""DuckDB for one query: alone with its tables, in bounded memory. It stands alone: whoever checks a plan needs it, too."""
+"""DuckDB for one query: alone with its tables, in bounded memory. It stands alone: checks of plans need it, too."""
 
 from __future__ import annotations
 
