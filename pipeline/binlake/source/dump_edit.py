@@ -7,7 +7,6 @@ are known.
 
 from __future__ import annotations
 
-import gzip
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from binlake.decode.formats.avro_schema import check_bounded
-from binlake.source.dump_read import AVRO, GZIP, PARQUET, RECORD_NAMES, ZSTD, columns_of_batch, lines
+from binlake.source.dump_packing import HEAD_BYTES, ByteStream, packed, packing_of, unpacked
+from binlake.source.dump_read import AVRO, PARQUET, RECORD_NAMES, columns_of_batch, lines
 from binlake.source.dump_records import NULL_EVENT, RecordColumns, events_of, is_record, line_of, record_of, records_of
 from hudilake.errors import UnsupportedError
 
@@ -27,7 +27,6 @@ from hudilake.errors import UnsupportedError
 Place = tuple[str, int, int]
 _LINES, _LINES_BYTES = 10_000, 64 << 20
 _COORDINATES = ("topic", "partition", "offset", "timestamp")
-_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
 
 
 @dataclass(frozen=True)
@@ -58,28 +57,24 @@ def replaced(data: bytes, path: str, replacements: Replacements) -> bytes | None
         path: of the file, below the dump's root.
         replacements: which records change.
 
-    Raises READ_ERRORS for damaged bytes, UnsupportedError for a file whose schema allows no record without a value.
+    Raises READ_ERRORS for damaged bytes, CorruptDataError for a file of an unknown form,
+    UnsupportedError for a file whose schema allows no record without a value.
     """
-    magic = data[:4]
-    if magic == PARQUET:
+    head = data[:HEAD_BYTES]
+    if head.startswith(PARQUET):
         return _parquet(data, path, replacements)
-    if magic == AVRO:
+    if head.startswith(AVRO):
         return _avro(data, path, replacements)
-    if magic.startswith(GZIP):
-        written = _lines(gzip.decompress(data), path, replacements)
-        return None if written is None else gzip.compress(written, _GZIP_LEVEL, mtime=0)
-    if magic == ZSTD:
-        with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
-            written = _lines(stream.read(), path, replacements)
-        codec = pa.Codec("zstd", compression_level=_ZSTD_LEVEL)
-        return None if written is None else bytes(codec.compress(written, asbytes=True))
-    return _lines(data, path, replacements)
+    packing = packing_of(head, path) if data else None
+    with unpacked(io.BytesIO(data), packing) as opened:
+        written = _lines(opened, path, replacements)
+    return None if written is None else packed(written, packing)
 
 
-def _lines(plain: bytes, path: str, replacements: Replacements) -> bytes | None:
+def _lines(plain: ByteStream, path: str, replacements: Replacements) -> bytes | None:
     written, first, changed = list[bytes](), 0, False
     with_places: bool | None = None
-    for some in lines(io.BytesIO(plain), _LINES, _LINES_BYTES):
+    for some in lines(plain, _LINES, _LINES_BYTES):
         if with_places is None:
             with_places = is_record(some[0])
         columns = records_of(some) if with_places else events_of(some)

@@ -1,4 +1,4 @@
-"""Reads a dump file in chunks: JSON lines (plain, gzip, zstd), Parquet, Avro. Its first bytes give the format.
+"""Reads a dump file in chunks: JSON lines (plain or packed), Parquet, Avro. Its first bytes give the format.
 
 Where a file does not give the Kafka coordinates of its records, a record is identified by the file's path and its place
 in the file. Its order still comes from the event.
@@ -6,13 +6,12 @@ in the file. Its order still comes from the event.
 
 from __future__ import annotations
 
-import contextlib
-import gzip
 import io
+import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, cast
 
 import fastavro
 import pyarrow as pa
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 from binlake.decode.changes import RawRecords
 from binlake.decode.formats.avro_schema import check_bounded
 from binlake.source.dump_layout import DumpFile
+from binlake.source.dump_packing import HEAD_BYTES, ByteStream, check_text, packing_of, unpacked
 from binlake.source.dump_records import RecordColumns, events_of, is_record, records_of, rows_of
 from hudilake.errors import CorruptDataError, LakeError
 from hudilake.storage import Storage
@@ -34,17 +34,19 @@ _CHUNK_BYTES = 64 << 20
 _LINE_BYTES = 512 << 20
 #: The columns of a record; other columns of a file are not read.
 RECORD_NAMES = ("topic", "partition", "offset", "timestamp", "key", "value")
-GZIP, ZSTD, PARQUET, AVRO = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"Obj\x01"
+PARQUET, AVRO = b"PAR1", b"Obj\x01"
 #: The approximate size of a file's records as a multiple of the file size; used to divide work only.
-_BY_NAME = {".gz": 8, ".zst": 8, ".parquet": 5, ".avro": 4}
+_PACKED = dict.fromkeys((".gz", ".zst", ".bz2", ".xz", ".lzma", ".lz4", ".br", ".deflate", ".zz"), 8)
+_BY_NAME = {**_PACKED, ".parquet": 5, ".avro": 4}
 
 
-#: What gzip, pyarrow and fastavro raise for damaged bytes.
+#: What the unpackers, pyarrow and fastavro raise for damaged bytes.
 READ_ERRORS = (
     pa.ArrowException,
     OSError,
     EOFError,
     zlib.error,
+    lzma.LZMAError,
     ValueError,
     TypeError,
     LookupError,
@@ -55,18 +57,10 @@ READ_ERRORS = (
 )
 
 
-class ByteStream(Protocol):
-    """Bytes in order."""
-
-    def read(self, size: int, /) -> bytes:
-        """The next bytes, ``size`` at most; none at the end."""
-        ...
-
-
 def read_dump(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[RawRecords]:
     """The records of a file, in chunks of approximately ``chunk_records`` at most, of one topic partition each.
 
-    Raises CorruptDataError for a file that is damaged or of an unknown format, StorageError.
+    Raises CorruptDataError for a file that is damaged or of an unknown form, StorageError.
     """
     first, stamp = 0, file.hour * 3_600_000
     try:
@@ -96,34 +90,22 @@ def record_bytes(file: DumpFile) -> int:
 def _rows(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[RecordColumns]:
     if not file.size:
         return
-    magic = storage.read_range(file.path, 0, 4)
+    head, path = storage.read_range(file.path, 0, HEAD_BYTES), f"{storage.uri}/{file.path}"
     stored = StoredFile(storage, file.path, file.size)
-    if magic == PARQUET:
+    if head.startswith(PARQUET):
         yield from _parquet(stored, chunk_records)
-    elif magic == AVRO:
+    elif head.startswith(AVRO):
         yield from _avro(stored, file.size, chunk_records)
     else:
-        with uncompressed(stored, magic) as opened:
-            yield from _json_lines(opened, chunk_records)
+        with unpacked(stored, packing_of(head, path)) as opened:
+            yield from _json_lines(opened, chunk_records, path)
 
 
-@contextlib.contextmanager
-def uncompressed(stored: StoredFile, magic: bytes) -> Iterator[ByteStream]:
-    """A file of lines, opened: gzip and zstd by their first bytes, others as they are."""
-    if magic.startswith(GZIP):
-        with gzip.GzipFile(fileobj=io.BufferedReader(stored, _READ_BYTES)) as opened:
-            yield opened
-    elif magic == ZSTD:
-        with pa.PythonFile(stored, mode="r") as below, pa.CompressedInputStream(below, "zstd") as opened:
-            yield opened
-    else:
-        yield stored
-
-
-def _json_lines(stream: ByteStream, chunk_records: int) -> Iterator[RecordColumns]:
+def _json_lines(stream: ByteStream, chunk_records: int, path: str) -> Iterator[RecordColumns]:
     parse: Callable[[list[bytes]], RecordColumns] | None = None
     for some in lines(stream, chunk_records, _CHUNK_BYTES):
         if parse is None:
+            check_text(some[0][:HEAD_BYTES], path)
             parse = records_of if is_record(some[0]) else events_of
         yield parse(some)
 

@@ -1,6 +1,6 @@
 """Reads files of exported scans of HBase-like stores as records: one for each scanned row.
 
-JSON lines (plain, gzip, zstd) stay as they are. Parquet has one cell a row; consecutive cells of a row become one line.
+JSON lines (plain or packed) stay as they are. Parquet has one cell a row; consecutive cells of a row become one line.
 SequenceFiles of HBase's Export hold one ``Result`` message a record, which becomes the record's value.
 """
 
@@ -24,7 +24,8 @@ from binlake.decode.changes import RawRecords, SourceTable
 from binlake.decode.types.encoded_bytes import decode_base64
 from binlake.hbase.formats.cell_scan import scan_topic
 from binlake.source.dump_layout import DumpFile, is_hidden, is_hidden_directory
-from binlake.source.dump_read import PARQUET, READ_ERRORS, in_chunks, lines, uncompressed, unreadable
+from binlake.source.dump_packing import HEAD_BYTES, packing_of, unpacked
+from binlake.source.dump_read import PARQUET, READ_ERRORS, in_chunks, lines, unreadable
 from binlake.source.sequence_file import MAGIC, sequence_records
 from hudilake.errors import LakeError
 from hudilake.storage import Storage
@@ -101,15 +102,15 @@ def read_scan(storage: Storage, file: DumpFile, scan: Scan, chunk_records: int) 
 def _values(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[list[bytes]]:
     if not file.size:
         return
-    magic = storage.read_range(file.path, 0, 4)
+    head = storage.read_range(file.path, 0, HEAD_BYTES)
     stored = StoredFile(storage, file.path, file.size)
-    if magic == PARQUET:
+    if head.startswith(PARQUET):
         yield from in_chunks(_parquet_rows(stored), chunk_records, _CHUNK_BYTES)
-    elif magic.startswith(MAGIC):
+    elif head.startswith(MAGIC):
         records = sequence_records(io.BufferedReader(stored, _READ_BYTES), file.size)
         yield from in_chunks((_message(value) for _, value in records), chunk_records, _CHUNK_BYTES)
     else:
-        with uncompressed(stored, magic) as opened:
+        with unpacked(stored, packing_of(head, f"{storage.uri}/{file.path}")) as opened:
             yield from lines(opened, chunk_records, _CHUNK_BYTES)
 
 

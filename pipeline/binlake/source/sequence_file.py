@@ -17,7 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from binlake.source.dump_read import ByteStream
+from binlake.source.dump_packing import ByteStream
 
 MAGIC: Final = b"SEQ"
 _VERSION: Final = 6

@@ -22,6 +22,7 @@ from binlake.position.in_hand import JobProgress
 from binlake.position.lease import StreamLease
 from binlake.settings import Settings
 from binlake.source.dump_layout import DumpFile, DumpLayout, Window, is_hidden, is_hidden_directory
+from binlake.source.dump_packing import refuse_closed
 from binlake.source.dump_read import read_dump, record_bytes
 from binlake.source.dump_versions import earlier_identities
 from binlake.source.scan_read import Scan, root_of_scan
@@ -110,8 +111,9 @@ def replay_dumps(
         hand: hears how far it is.
         stop: set it to end the replay after the current portion.
 
-    Raises ConfigError, BadInputError for rewritten files or too much bad input, LostOwnershipError if another replay of
-    the stream is running, StorageError; commits stay, and the next replay continues from there.
+    Raises ConfigError, BadInputError for rewritten files or too much bad input, CorruptDataError for files that nothing
+    here opens, LostOwnershipError if another replay of the stream is running, StorageError; commits stay, and the next
+    replay continues from there.
     """
     uri = _root(settings, source)
     place = DumpPlace(uri, settings.dump.storage_options(uri, settings.lake), scan)
@@ -186,6 +188,8 @@ class _DumpReplay:
         again = set(report.rewritten) if self._rewritten == "take" else set()
         paths = known.paths
         fresh = [file for file in report.found if file.path not in paths or file in again]
+        for file in fresh:
+            refuse_closed(f"{self._storage.uri}/{file.path}")
         report.repeated = len(begun)
         report.covered = sum(file.identity in coverage.identities for file in report.found)
         report.late = sum(file.hour in coverage.hours for file in fresh if file not in again)

@@ -196,7 +196,7 @@ class DumpErasure:
             done.finds[file.path] = [Trace(one) for one in finds.left]
         try:
             written = replaced(data, file.path, Replacements(finds.values, tombstones))
-        except UnsupportedError as error:
+        except (UnsupportedError, CorruptDataError) as error:
             done.unread[file.path], written = error.what, None
         except READ_ERRORS as error:
             done.unread[file.path], written = unreadable(self.storage, file, error).what, None

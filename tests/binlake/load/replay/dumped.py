@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import bz2
 import contextlib
 import gzip
 import io
 import json
+import lzma
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -120,6 +123,18 @@ def zstd(data: bytes) -> bytes:
     return found
 
 
+def _padded(records: Sequence[Record]) -> bytes:
+    """A stream of xz and the zeros that may follow it."""
+    return lzma.compress(as_json(records) + b"\n") + bytes(4)
+
+
+def _by_arrow(data: bytes, codec: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as stream:
+        stream.write(data)
+    return bytes(sink.getvalue().to_pybytes())
+
+
 FORMS: dict[str, Callable[[Sequence[Record]], bytes]] = {
     "a.jsonl": as_json,
     "a.json": lambda records: as_json(records, nested=True),
@@ -127,6 +142,17 @@ FORMS: dict[str, Callable[[Sequence[Record]], bytes]] = {
     "two-members.gz": lambda records: gzip.compress(as_json(records[:3]) + b"\n") + gzip.compress(as_json(records[3:])),
     "a.jsonl.zst": lambda records: zstd(as_json(records)),
     "two-frames.zst": lambda records: zstd(as_json(records[:3]) + b"\n") + zstd(as_json(records[3:])),
+    "a.jsonl.bz2": lambda records: bz2.compress(as_json(records)),
+    "two-streams.bz2": lambda records: bz2.compress(as_json(records[:3]) + b"\n") + bz2.compress(as_json(records[3:])),
+    "a.jsonl.xz": lambda records: lzma.compress(as_json(records)),
+    "two-streams.xz": lambda records: _padded(records[:3]) + _padded(records[3:]),
+    "a.jsonl.lzma": lambda records: lzma.compress(as_json(records), lzma.FORMAT_ALONE),
+    "a.jsonl.lz4": lambda records: _by_arrow(as_json(records), "lz4"),
+    "two-frames.lz4": lambda records: (
+        _by_arrow(as_json(records[:3]) + b"\n", "lz4") + _by_arrow(as_json(records[3:]), "lz4")
+    ),
+    "a.jsonl.br": lambda records: _by_arrow(as_json(records), "brotli"),
+    "a.jsonl.deflate": lambda records: zlib.compress(as_json(records)),
     "a.parquet": as_parquet,
     "a.avro": as_avro,
 }

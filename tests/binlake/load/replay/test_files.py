@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from binlake.source.dump_edit import Replacements, replaced
 from binlake.source.dump_layout import DumpFile
+from binlake.source.dump_packing import HEAD_BYTES, packing_of
 from binlake.source.dump_read import read_dump
 from hudilake.errors import CorruptDataError
 from hudilake.storage import open_storage
@@ -24,11 +26,11 @@ RECORDS: list[Record] = [
 ]
 
 
-def read(place: Path, data: bytes, chunk: int = 100) -> list[Record]:
-    (place / "f").write_bytes(data)
+def read(place: Path, data: bytes, chunk: int = 100, name: str = "f") -> list[Record]:
+    (place / name).write_bytes(data)
     storage = open_storage(str(place))
     found = []
-    for r in read_dump(storage, DumpFile(HOUR, "f", len(data), 0), chunk):
+    for r in read_dump(storage, DumpFile(HOUR, name, len(data), 0), chunk):
         assert (r.offsets[1:] >= r.offsets[:-1]).all()
         columns = (r.offsets.tolist(), r.timestamps_ms.tolist(), r.keys, r.values)
         found += [(r.topic, r.partition, *row) for row in zip(*columns, strict=True)]
@@ -48,7 +50,7 @@ def _comparable(records: Sequence[Record], *, parsed: bool) -> list[object]:
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("chunk", [1, 2, 100])
 def test_each_kind_gives_the_records(tmp_path: Path, name: str, chunk: int) -> None:
-    found = read(tmp_path, FORMS[name](RECORDS), chunk)
+    found = read(tmp_path, FORMS[name](RECORDS), chunk, name)
     parsed = name == "a.json"  # a foreign writer's objects are the bytes that stand there, spaces and all
     assert _comparable(found, parsed=parsed) == _comparable(RECORDS, parsed=parsed)
 
@@ -75,13 +77,48 @@ def test_a_line_that_is_no_record_is_kept_whole(tmp_path: Path) -> None:
     assert found[1:] == [("f", 0, 1, HOUR * 3_600_000, None, bad), ("f", 0, 2, HOUR * 3_600_000, None, b"\xff\xfe")]
 
 
-@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.zst", "a.parquet", "a.avro"])
+PACKED = [name for name in FORMS if name.startswith("a.") and not name.endswith((".json", ".jsonl"))]
+
+
+@pytest.mark.parametrize("name", PACKED)
 def test_a_file_that_was_cut_short_is_an_error(tmp_path: Path, name: str) -> None:
     data = FORMS[name](RECORDS * 40)
-    for end in (5, len(data) // 2, len(data) - 3):
+    for end in (9, len(data) // 2, len(data) - 3):
         with pytest.raises(CorruptDataError, match="cannot be read") as caught:
-            read(tmp_path, data[:end])
-        assert str(caught.value.where["path"]).endswith("/f")
+            read(tmp_path, data[:end], name=name)
+        assert str(caught.value.where["path"]).endswith(f"/{name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.jsonl.snappy", b"\x00\x00\x01\x00"),
+        ("a.jsonl.sz", b"\xff\x06\x00\x00sNaPpY"),
+        ("a.tar.gz", gzip.compress(b"{}")),
+        ("a.zip", b"PK\x03\x04"),
+        ("a.lz4", b"\x00\x00\x01\x00"),  # blocks as Hadoop writes them
+        ("a.Z", b"\x1f\x9d\x90"),
+        ("a.orc", b"ORC\n"),
+        ("a", b"ORC\n\x0b\n"),
+        ("a", b"ARROW1\x00\x00"),
+        ("a", b"SEQ\x06\x19org"),
+        ("a", "{}\n".encode("utf-16")),
+        ("a", b"\x89LZO\x00\r\n\x1a"),
+        ("a.gz", gzip.compress(b"\x00\x01\x02")),
+    ],
+)
+def test_a_file_of_another_form_is_refused_whole(tmp_path: Path, name: str, data: bytes) -> None:
+    with pytest.raises(CorruptDataError, match="a dump file cannot be read") as caught:
+        read(tmp_path, data, name=name)
+    assert "move it out of the way" in str(caught.value)
+    assert name in str(caught.value.where["path"])
+
+
+@pytest.mark.parametrize(
+    "text", [b"{broken", "ééé".encode(), b'\xef\xbb\xbf{"op":"c"}', b"aaaaa" + "漢".encode(), b"\t{}"]
+)
+def test_control_text_is_read_line_by_line(tmp_path: Path, text: bytes) -> None:
+    assert [r[5] for r in read(tmp_path, text)] == [text]
 
 
 def test_a_flipped_byte_of_gzip_is_an_error(tmp_path: Path) -> None:
@@ -121,3 +158,20 @@ def test_an_empty_file_holds_nothing(tmp_path: Path) -> None:
     assert read(tmp_path, b"") == []
     assert read(tmp_path, gzip.compress(b"")) == []
     assert read(tmp_path, b"\n\n") == []
+
+
+LINES = [name for name in FORMS if not name.endswith((".parquet", ".avro"))]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_record_is_emptied_in_the_packing_of_its_file(tmp_path: Path, name: str) -> None:
+    data = FORMS[name](RECORDS)
+    topic, partition, offset, _, key, value = next(r for r in read(tmp_path, data, name=name) if r[4] == b'{"id": 1}')
+    assert key is not None
+    written = replaced(data, name, Replacements({((topic, partition, offset), value): None}))
+    assert written is not None
+    assert packing_of(written[:HEAD_BYTES], name) == packing_of(data[:HEAD_BYTES], name)
+    left = [r for r in RECORDS if r[4] != key]
+    found = [r for r in read(tmp_path, written, name=name) if r[4:] != (None, None)]
+    parsed = name == "a.json"
+    assert _comparable(found, parsed=parsed) == _comparable(left, parsed=parsed)

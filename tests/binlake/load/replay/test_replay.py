@@ -84,7 +84,7 @@ Place = tuple[Path, Path, Settings]
 
 
 @pytest.mark.first(3)
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.parquet", "a.avro"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.jsonl.bz2", "a.jsonl.zst", "a.parquet", "a.avro"])
 def test_a_dump_gives_the_tables(place: Place, name: str) -> None:
     lake, dumps, config = place
     dumped(dumps, name)
@@ -97,6 +97,15 @@ def test_a_dump_gives_the_tables(place: Place, name: str) -> None:
     assert orders.events_read == orders.applied + orders.superseded + orders.filtered == 23
     assert sum(e.quarantined for e in report.events) == 1
     assert parts["shop.accounts"].events_read == 31
+
+
+def test_a_file_that_nothing_opens_is_refused_before_anything_is_read(place: Place) -> None:
+    lake, dumps, config = place
+    dumped(dumps)
+    write(dumps, "orders", HOUR + 1, "b.jsonl.snappy", b"\x00\x00\x01\x00")
+    with pytest.raises(CorruptDataError, match="its name says Snappy"):
+        replay(config)
+    assert not (lake / "shop").exists()
 
 
 def test_a_second_replay_does_nothing(place: Place) -> None:
