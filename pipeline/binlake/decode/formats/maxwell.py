@@ -298,7 +298,7 @@ def _events_read(chunk: DecodeChunk, scan: _RowsRead, keys: tuple[str, ...], who
     if len(updates):
         looked_at = updates if whole else updates[~rows.keeps_key(read[updates], keys)]
         for i, old in zip(looked_at.tolist(), rows.olds(read[looked_at]), strict=True):
-            befores[i] = before_of(images[i], old, keys, whole)
+            befores[i] = _before(chunk, images[i], old, keys, whole)
     files, positions = rows.places(read)
     traced = _is_traced(chunk)
     return RowEvents(
@@ -339,8 +339,14 @@ def _events(
         servers=[m.server_id for m in heads] if traced else None,
         gtids=[m.gtid for m in heads] if traced else None,
         images=[m.data for m in heads],
-        befores=[before_of(m.data, m.old, keys, whole) if m.type == "update" else _NULL for m in heads],
+        befores=[_before(chunk, m.data, m.old, keys, whole) if m.type == "update" else _NULL for m in heads],
     )
+
+
+def _before(chunk: DecodeChunk, row: Buffer, old: Buffer, keys: tuple[str, ...], whole: bool) -> Buffer:
+    """The before image of an update. Who asks for those of all tables looks at the message's members, too."""
+    nulls = chunk.options.before_of == "all" or chunk.options.maxwell_nulls
+    return before_of(row, old, keys, whole, nulls)
 
 
 def _place(position: str | None) -> tuple[str, int]:

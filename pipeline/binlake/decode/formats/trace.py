@@ -15,6 +15,7 @@ import msgspec
 from binlake.decode.changes import RawRecords
 from binlake.decode.formats.avro import as_json
 from binlake.decode.messages.format_detection import format_of, is_avro
+from binlake.decode.messages.images import may_hide_null
 from binlake.decode.options import DecodeOptions, EventFormat
 
 _BAD = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
@@ -77,7 +78,7 @@ def trace_of(value: bytes | None, options: DecodeOptions) -> Trace:
         return NO_TRACE
     match format_of(dict(document)):
         case EventFormat.MAXWELL:
-            return _of_maxwell(document)
+            return _of_maxwell(document, options.maxwell_nulls)
         case EventFormat.CANAL:
             return _of_canal(document)
         case EventFormat.HBASE_WAL | EventFormat.BIGTABLE:
@@ -122,9 +123,11 @@ def _of_flat(document: _Document, prefix: str) -> Trace:
     return Trace(_text(document.get(f"{prefix}op")), _text(added("gtid")), transaction, place, _number(added("ts_ms")))
 
 
-def _of_maxwell(document: _Document) -> Trace:
+def _of_maxwell(document: _Document, nulls: bool | None) -> Trace:
     """The old values of an update stand beside its new ones; together they are the before image."""
-    row = document.get("data")
+    row, old = document.get("data"), document.get("old")
+    if isinstance(row, dict) and isinstance(old, dict) and may_hide_null(row.keys(), old.keys(), (), nulls):
+        row = None
     return Trace(
         op=_OPS.get(str(document.get("type"))),
         gtid=_text(document.get("gtid")),

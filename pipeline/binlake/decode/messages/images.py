@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Set
 
 import msgspec
 
@@ -29,10 +29,22 @@ def members(image: Buffer) -> dict[str, msgspec.Raw] | None:
     return raw_members if len(pairs) == len(raw_members) else None
 
 
-def before_of(row: Buffer, old: Buffer, key: tuple[str, ...], whole: bool) -> Buffer:
+#: In place of the before image of an update whose old values are not all known.
+UNKNOWN = b'"unknown"'
+
+
+def before_of(row: Buffer, old: Buffer, key: tuple[str, ...], whole: bool, nulls: bool | None = True) -> Buffer:
     """The before image of an update if it is required (``whole``) or the key changed, else JSON's null.
 
-    If ``old`` is not a valid object, it is returned unchanged and later refused as an image.
+    If ``old`` is not a valid object, it is returned unchanged and later refused as an image. UNKNOWN where the whole
+    image is required and ``old`` may lack a null.
+
+    Args:
+        row: the row after the update.
+        old: the old values of the columns that it changed.
+        key: the columns of the key.
+        whole: whether the values of all columns are needed.
+        nulls: whether nulls are members of ``row`` and ``old``; None if that is not known.
     """
     if bytes(old) == _NULL:
         return row if whole else _NULL
@@ -42,7 +54,35 @@ def before_of(row: Buffer, old: Buffer, key: tuple[str, ...], whole: bool) -> Bu
     if not (whole or any(name in changed for name in key)):
         return _NULL
     now = members(row)
-    return _NULL if now is None else msgspec.json.encode(now | changed)
+    if now is None:
+        return _NULL
+    if whole and may_hide_null(now.keys(), changed.keys(), key, nulls):
+        return UNKNOWN
+    return msgspec.json.encode(now | changed)
+
+
+def may_hide_null(row: Set[str], old: Set[str], key: Collection[str], nulls: bool | None) -> bool:
+    """Whether a column of an update may have been null before, though ``old`` does not name it.
+
+    Args:
+        row: the names of the members of the row after it.
+        old: those of its old values.
+        key: the columns of the key, which are never null.
+        nulls: whether nulls are members; None if that is not known. Then an ``old`` without members, or with one that
+            the row lacks, shows that they are not.
+    """
+    if nulls is None:
+        return not old or not old <= row
+    return not nulls and not row <= old | set(key)
+
+
+def lacks_column(row: Buffer, before: Buffer, columns: Set[str]) -> bool:
+    """Whether a before image that was made of ``row`` and old values shows that nulls were left out: a column is in
+    neither. ``columns``: those of the table."""
+    if bytes(row) == bytes(before):
+        return False  # nothing has changed
+    named = members(before)
+    return named is not None and not columns <= named.keys()
 
 
 def with_json_as_text(image: Buffer, names: Collection[str]) -> Buffer:

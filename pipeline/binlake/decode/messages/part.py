@@ -19,8 +19,9 @@ import pyarrow as pa
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, TableSchema
 from binlake.decode.events import Places, RowEvents
 from binlake.decode.messages.chunk import DecodeChunk, TableEvents
+from binlake.decode.messages.images import UNKNOWN, lacks_column
 from binlake.decode.messages.rows import DecodedRows, RowReader
-from binlake.decode.options import Form, JsonForm
+from binlake.decode.options import Form, JsonForm, MaxwellForm
 from binlake.decode.quarantine import Buffer, Fault, Reason
 from binlake.decode.schemas.schemas import SchemaVersion
 from binlake.decode.schemas.table_schema import SchemaRequest, schemas_in_force
@@ -97,6 +98,10 @@ def _snapshot_of(chunk: DecodeChunk, at: int) -> object:
 _I64 = npt.NDArray[np.int64]
 #: ``op`` of events that add a row; Maxwell's and Canal's come under Debezium's letters. "r": a row of a snapshot.
 _INSERTS = frozenset("cr")
+_HIDDEN = (
+    "what was null before an update is not known, since the message leaves out columns that are null: set "
+    "output_nulls=true at Maxwell; if it is, set source.maxwell.output_nulls"
+)
 _NO_BEFORE = "an update has no before image, and without it the row that it changes in the lake is not known"
 _CHANGES = {"u": "the event changes a row", "d": "the event deletes a row"}
 _ANY = msgspec.json.Decoder().decode
@@ -135,7 +140,9 @@ def decode_rows(
             for record_index in dict.fromkeys(events.at[i] for i in part.tolist()):
                 chunk.refuse(record_index, schema, group.source)
         elif not isinstance(form, JsonForm):
-            _Part(chunk, schema, schema, events, order, part, deletes, whole_befores=False).decode()
+            wanted = chunk.options.before_of != "all" and chunk.options.wants_before(group.source)
+            doubted = isinstance(form, MaxwellForm) and wanted
+            _Part(chunk, schema, schema, events, order, part, deletes, False, doubts_befores=doubted).decode()
         else:
             for read_as, some in by_byte_order(chunk, group, schema, part):
                 _Part(chunk, schema, read_as, events, order, some, deletes, whole_befores=True).decode()
@@ -146,7 +153,8 @@ class _Part:
     """Events of one table under one schema: ``chosen`` of ``events``; ``deletes`` marks those that delete.
 
     ``read_as``: the schema with the form of these events' values. ``whole_befores``: every update has its before image;
-    otherwise only the updates that need one.
+    otherwise only the updates that need one. ``doubts_befores``: an update may leave out what was null
+    before it.
     """
 
     chunk: DecodeChunk
@@ -157,6 +165,7 @@ class _Part:
     chosen: _I64
     deletes: npt.NDArray[np.bool_]
     whole_befores: bool
+    doubts_befores: bool = False
 
     def decode(self) -> None:
         """Append one change batch (none if no row is good) and refuse the bad records."""
@@ -263,11 +272,26 @@ class _Part:
         of = [n for n, i in enumerate(self.chosen.tolist()) if events.ops[i] == "u" and n not in faults and not null[i]]
         if not of and not self.whole_befores:
             return None, np.empty(0, dtype=np.int64)
+        if self.doubts_befores:
+            of = self._known(of, befores, faults)
         rows = reader.read([befores[self.chosen[n]] for n in of])
         owners = np.array(of, dtype=np.int64)
         for i, fault in rows.faults.items():
             faults.setdefault(int(owners[i]), replace(fault, detail=f"before image: {fault.detail}"))
         return rows.table, owners[rows.at]
+
+    def _known(self, of: list[int], befores: Sequence[Buffer], faults: dict[int, Fault]) -> list[int]:
+        """Those of the updates whose before images are known as a whole; the others get a fault."""
+        certain = self.chunk.options.maxwell_nulls is not None
+        columns = {column.name for column in self.schema.columns}
+        known = []
+        for n in of:
+            before, image = befores[self.chosen[n]], self._own_images[n]
+            if bytes(before) != UNKNOWN and (certain or not lacks_column(image, before, columns)):
+                known.append(n)
+            else:
+                faults.setdefault(n, Fault(Reason.MISSING_IMAGE, _HIDDEN))
+        return known
 
     def _refuse_changes(self, faults: dict[int, Fault]) -> None:
         """Add a fault for every event that changes or deletes a row, or does not say whether it does: rows of the lake

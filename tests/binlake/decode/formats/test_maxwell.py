@@ -14,6 +14,7 @@ import pytest
 
 from binlake.decode.changes import ControlKind, DecodedRecords, SourceTable
 from binlake.decode.formats.reader import decode, table_changes
+from binlake.decode.formats.trace import trace_of
 from binlake.decode.options import DecodeOptions, EventFormat, MaxwellOrder
 from binlake.decode.schemas.schemas import NoSchemas, SchemaHistory, SchemaSource
 from tests.binlake.decode.events import T, cells, declared, places, reasons
@@ -328,6 +329,45 @@ def test_before_images() -> None:
     assert asked.before is not None
     assert asked.before["id"].to_pylist() == [1, 20, 3]
     assert asked.before["name"].to_pylist() == [None, "b", "c"]
+
+
+WHOLE = {"name": "b", "amount": 1.5, "f": 1.5}
+HIDING: dict[str, tuple[bytes, bool | None, bool]] = {
+    "all columns, and nulls are written": (message({"id": 1, **WHOLE}, "update", {"f": 2.5}), True, True),
+    "all columns, as far as messages tell": (message({"id": 1, **WHOLE}, "update", {"f": 2.5}), None, True),
+    "all columns, and nulls are left out": (message({"id": 1, **WHOLE}, "update", {"f": 2.5}), False, False),
+    "nothing has changed": (message({"id": 1, "name": "b"}, "update"), False, True),
+    "all have changed": (message({"id": 1, "f": 1.5}, "update", {"f": 2.5, "name": "a"}), False, True),
+    "only nulls were replaced": (message({"id": 1, **WHOLE}, "update", {}), None, False),
+    "a value became null": (message({"id": 1, "f": 1.5, "amount": 1}, "update", {"name": "a"}), None, False),
+    "a column is in neither": (message({"id": 1, "name": "b"}, "update", {"name": "a"}), None, False),
+    "a column is in neither, and nulls are written": (
+        message({"id": 1, "name": "b"}, "update", {"name": "a"}),
+        True,
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("alike", [1, 40])
+@pytest.mark.parametrize("name", HIDING)
+def test_what_was_null_is_not_guessed(name: str, alike: int) -> None:
+    """Without ``output_nulls`` an old value that was null is left out of ``old``, as one that has not changed is."""
+    value, nulls, known = HIDING[name]
+    found = decoded([value] * alike, before_of=frozenset({T}), maxwell_nulls=nulls)
+    assert set(reasons(found).values()) == (set() if known else {"missing_image"})
+    assert len(found.quarantined) == (0 if known else alike)
+    assert known or "output_nulls" in found.quarantined[0].detail
+    unasked = decoded([value] * alike, maxwell_nulls=nulls)
+    assert not unasked.quarantined, "the row itself is known"
+    told = trace_of(value, DecodeOptions(format=EventFormat.MAXWELL, maxwell_nulls=nulls)).before
+    assert known or not (told and told >= {"id", *WHOLE}), "who reads all images is told what they lack"
+
+
+def test_a_changed_key_needs_no_other_old_value() -> None:
+    (batch,) = decoded([message({"id": 1, "name": "b"}, "update", {"id": 2})], maxwell_nulls=False).changes
+    assert batch.before is not None
+    assert batch.before["id"].to_pylist() == [2]
 
 
 @pytest.mark.parametrize(
