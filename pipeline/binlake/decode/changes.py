@@ -245,7 +245,9 @@ class DecodedRecords:
     transaction, ddl, notification, ignored, query, bootstrap).
     ``unknown_columns`` names columns that occur in rows of a table but not in its schema. The caller may learn a newer
     schema and decode the chunk again. Until then those rows are in ``quarantined`` (reason ``unknown_column``).
-    ``by_template`` counts the records that were read by templates, which is the fast way.
+    ``by_template`` counts the records that were read by templates, which is the fast way. ``says_deletes``: whether
+    the messages say themselves which rows they delete; None if there is no message that tells. ``lone_tombstones``:
+    whether tombstones are in ``quarantined`` because of that.
     """
 
     changes: list[ChangeBatch] = field(default_factory=list)
@@ -255,10 +257,17 @@ class DecodedRecords:
     unknown_columns: dict[SourceTable, set[str]] = field(default_factory=dict)
     inferred: dict[SourceTable, dict[str, InferredType]] = field(default_factory=dict)
     by_template: int = 0
+    says_deletes: bool | None = None
+    lone_tombstones: bool = False
 
     def count_filtered(self, source: SourceTable | None, kind: str, n: int = 1) -> None:
         """Add ``n`` records that are valid and change nothing."""
         self.filtered[(source, kind)] = self.filtered.get((source, kind), 0) + n
+
+    def note_deletes(self, said: bool | None) -> None:
+        """Take in whether further messages say deletes: one that does not outweighs others."""
+        if said is not None:
+            self.says_deletes = said and self.says_deletes is not False
 
     def extend(self, others: Iterable[DecodedRecords]) -> None:
         """Add the results of other chunks to this one."""
@@ -267,6 +276,8 @@ class DecodedRecords:
             self.quarantined += other.quarantined
             self.controls += other.controls
             self.by_template += other.by_template
+            self.note_deletes(other.says_deletes)
+            self.lone_tombstones |= other.lone_tombstones
             for (source, kind), n in other.filtered.items():
                 self.count_filtered(source, kind, n)
             for table, names in other.unknown_columns.items():

@@ -155,10 +155,13 @@ class DecodeOptions:
         format: the writer of the messages.
         time_zone: the zone of TIMESTAMP values that are text without a zone (Canal, Maxwell).
         maxwell_order: by binlog position, or by Kafka offset for a Maxwell that does not write positions.
+        maxwell_nulls: whether Maxwell writes columns that are null (``output_nulls``); None if that is not known.
         registry: the schemas of Avro messages; None if there are no such messages.
         time_precision_mode, decimal_handling_mode, bigint_unsigned_handling_mode, binary_handling_mode: as set on the
             connector. They matter only where no Connect schema is in the message.
         flat_prefix: the prefix of added fields in ExtractNewRecordState (``add.fields.prefix``).
+        deletes_said_in: the topics whose messages are known to say deletes themselves. A tombstone of another topic
+            that stands beside no message may be the only sign of a delete, and is quarantined; None: it is counted.
         has_emptied: records with neither key nor value say nothing: an erasure has emptied them.
         flat_tombstone_deletes: flat form only, for connectors whose only sign of a delete is the tombstone (the
             default of ``delete.tombstone.handling.mode``): a tombstone deletes its key. All flat records are then
@@ -191,6 +194,7 @@ class DecodeOptions:
     format: EventFormat = EventFormat.AUTO
     time_zone: str = "UTC"
     maxwell_order: MaxwellOrder = MaxwellOrder.POSITION
+    maxwell_nulls: bool | None = None
     registry: SchemaLookup | None = None
     time_precision_mode: TimePrecisionMode = TimePrecisionMode.ADAPTIVE_TIME_MICROSECONDS
     decimal_handling_mode: DecimalHandlingMode = DecimalHandlingMode.PRECISE
@@ -199,6 +203,7 @@ class DecodeOptions:
     flat_prefix: str = "__"
     flat_tombstone_deletes: bool = False
     doubts_tombstones: bool = False
+    deletes_said_in: frozenset[str] | None = None
     has_emptied: bool = False
     epoch: int = 0
     epoch_of_server: tuple[tuple[int, int], ...] = ()

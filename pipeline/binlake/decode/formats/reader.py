@@ -29,6 +29,9 @@ from binlake.decode.schemas.schema_change import SchemaChange
 from binlake.decode.schemas.schemas import SchemaSource
 from binlake.hbase.formats import bigtable, cell_scan, hbase_wal
 
+#: Formats of which tombstones may be all that tells of a delete. Messages of the others tell it.
+_WITH_TOMBSTONES = frozenset({EventFormat.DEBEZIUM, EventFormat.DEBEZIUM_AVRO})
+
 
 def _hbase_avro(chunk: DecodeChunk) -> None:
     from binlake.hbase.formats import hbase_avro  # needs compiled loops, seconds to import
@@ -90,6 +93,8 @@ def _read(records: RawRecords, schemas: SchemaSource, options: DecodeOptions, fo
     """Run one reader. It takes all records that detect_format assigns to it, so each reader runs at most once."""
     chunk = DecodeChunk(records, schemas, options)
     _READERS[format_](chunk)
+    if format_ not in _WITH_TOMBSTONES and len(chunk.foreign) + len(chunk.tombstones) < len(records):
+        chunk.decoded.note_deletes(True)
     return chunk
 
 

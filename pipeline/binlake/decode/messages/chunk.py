@@ -30,6 +30,13 @@ _DOUBT = Fault(
     "a record without a value, and no message says the delete that it may stand for: set "
     "source.debezium.tombstone_deletes, or delete.tombstone.handling.mode=rewrite at the connector",
 )
+#: Formats with tombstones behind deletes, or in place of them.
+_TOMBSTONES = frozenset({EventFormat.AUTO, EventFormat.DEBEZIUM, EventFormat.DEBEZIUM_AVRO})
+_BARE_KEY = Fault(
+    Reason.MISSING_KEY,
+    "a record without a value, whose key is no JSON object with the columns of the key: it does not say which row it "
+    "deletes",
+)
 _NO_TABLE = "neither the message nor the topic names a table that MySQL can have"
 
 
@@ -213,31 +220,52 @@ class DecodeChunk:
         source = next(iter(sources)) if len(sources) == 1 else None
         target = source or self._table_of_topic()
         flat = all(group.events.befores is None for group in found)
+        named: list[int] = []
         if self.options.flat_tombstone_deletes and target is not None and flat:
-            settled = [index for index in self.tombstones if self.keys.fields_at(index)]
-            rows = [self.keys.payloads[index] or b"" for index in settled]
-            found += self._grouped(deletes_by_key(settled, rows, target), None)
+            named = [index for index in self.tombstones if self.keys.fields_at(index)]
+            rows = [self.keys.payloads[index] or b"" for index in named]
+            found += self._grouped(deletes_by_key(named, rows, target), None)
+            doubtful, doubt = sorted({*self._saying()} - {*named}), _BARE_KEY
         else:
-            settled = self._doubtful(found) if target not in self.options.ignored_tables else []
-            for index in settled:
-                self.refuse(index, _DOUBT, target)
-        if len(settled) < len(self.tombstones):
-            self.decoded.count_filtered(source, TOMBSTONE, len(self.tombstones) - len(settled))
+            doubtful, doubt = self._doubtful(), _DOUBT
+        if target in self.options.ignored_tables:
+            doubtful = []
+        for index in doubtful:
+            self.refuse(index, doubt, target)
+        if (rest := len(self.tombstones) - len(named) - len(doubtful)) > 0:
+            self.decoded.count_filtered(source, TOMBSTONE, rest)
 
-    def _doubtful(self, found: Sequence[TableEvents]) -> list[int]:
+    def _doubtful(self) -> list[int]:
         """The tombstones that may be the only sign of a delete: those beside flat messages that do not say whether they
-        delete, and those that follow another tombstone, where Debezium's deletes stand between two."""
-        keyed = [index for index in self.tombstones if self.records.keys[index] is not None]
-        if self.options.doubts_tombstones or any(map(self._says_no_deletes, found)):
+        delete, those beside no message of a topic of which nothing is known, and those that follow another tombstone,
+        where Debezium's deletes stand between two."""
+        saying = self._saying()
+        if self.options.doubts_tombstones or self.decoded.says_deletes is False:
+            return saying
+        keyed = [index for index in saying if self.records.keys[index] is not None]
+        if self.decoded.says_deletes is None and self._may_say_deletes_alone():
+            self.decoded.lone_tombstones = bool(keyed)
             return keyed
         behind = {int(self.records.offsets[index]) + 1 for index in keyed}
         return [index for index in keyed if int(self.records.offsets[index]) in behind]
 
-    def _says_no_deletes(self, group: TableEvents) -> bool:
+    def _saying(self) -> list[int]:
+        """The tombstones that can say a delete: those with a key, and those of a table without one."""
+        keys = self.records.keys
+        if not self.options.has_emptied and all(key is None for key in keys):
+            return list(self.tombstones)
+        return [index for index in self.tombstones if keys[index] is not None]
+
+    def _may_say_deletes_alone(self) -> bool:
+        """Whether the topic's tombstones may be all that it says of deletes, as far as is known."""
+        known = self.options.deletes_said_in
+        return known is not None and self.records.topic not in known and self.options.format in _TOMBSTONES
+
+    def _says_no_deletes(self, events: RowEvents) -> bool:
         """Whether a table's messages are flat ones, and their members do not say of one whether it is a delete."""
-        if group.events.befores is not None or "d" in group.events.ops:
+        if events.befores is not None or "d" in events.ops:
             return False
-        ends = (self.payload(index) for index in (group.events.at[0], group.events.at[-1]))
+        ends = (self.payload(index) for index in (events.at[0], events.at[-1]))
         return not all(b'"%sdeleted"' % self.options.flat_prefix.encode() in bytes(end) for end in ends)
 
     def _grouped(self, events: RowEvents, schemas: list[ConnectField | None] | None) -> Iterator[TableEvents]:
@@ -251,6 +279,7 @@ class DecodeChunk:
             groups = self._parted(events, schemas)
         for (database, table, schema, key_fields), group in groups:
             source = self._source(database, table)
+            self.decoded.note_deletes(not self._says_no_deletes(group))
             if source is None:
                 for index in group.at:
                     self.refuse(index, Fault(Reason.UNKNOWN_TABLE, _NO_TABLE))

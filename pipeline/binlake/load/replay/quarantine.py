@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 
 from binlake.decode.changes import ControlKind, QuarantinedRecord, SourceTable
 from binlake.decode.formats.reader import decode
+from binlake.decode.quarantine import Reason
 from binlake.hbase.derive.faults import is_cell
 from binlake.load.replay.quarantine_records import (
     QuarantineEntry,
@@ -41,7 +42,7 @@ from binlake.load.replay.quarantine_table import (
     replayed_records,
     replaying_rules,
 )
-from binlake.load.replay.quarantine_write import RecordWriter
+from binlake.load.replay.quarantine_write import RecordWriter, refused_record
 from binlake.position.lease import StreamLease
 from binlake.position.ledger import Ledger
 from binlake.rows.upsert.fanout import fan_out
@@ -66,6 +67,10 @@ from hudilake.table.table import HudiTable
 
 _AT_ONCE = 5_000
 _THREADS = 4
+_UNORDERED = (
+    "a record without a value has no place in the binlog, and the row of its key was ordered by one, or in another "
+    "source.epoch: whether it is older is not known; binlake verify compares the row with the source"
+)
 
 
 @dataclass
@@ -205,7 +210,7 @@ class _QuarantineReplay:
         sources_of: dict[tuple[str, int, int], list[SourceTable]] = {}
         topics = {held.topic for held in records}
         schemas, ddl = self._registry.schemas_for(topics), self._ddl.consult(self._ledger.tables, topics)
-        options = ddl.decoding(self._registry.options(frozenset()))
+        options = dataclasses.replace(ddl.decoding(self._registry.options(frozenset())), doubts_tombstones=True)
         for chunk in chunks(records):
             decoded = named(decode(chunk, schemas, options), ddl).decoded
             decoded = fan_out(decoded, self._settings.tables)
@@ -261,6 +266,10 @@ class _QuarantineReplay:
             too_old = self._too_old(source, mine, table)
             self._done.too_old += len(too_old)
             mine = [held for held in mine if held.place not in too_old]
+        if table is not None and forgets and self._settings.source.debezium.tombstone_deletes:
+            unordered = self._unordered(source, mine, table)
+            split.failed |= unordered
+            mine = [held for held in mine if held.place not in unordered]
         for history, places in split.histories.get(source, {}).items():
             mine = self._into_history(history, [held for held in mine if held.place in places], split, pool)
         return changed + self._write(source, mine, table, split, pool) if mine else changed
@@ -291,6 +300,17 @@ class _QuarantineReplay:
         path = table.rules.path
         return {
             held.place for held in old if live.lack(self._writer.decoded(source, [held], table).parcels.get(path, ()))
+        }
+
+    def _unordered(
+        self, source: SourceTable, records: Sequence[QuarantineEntry], table: LakeTable
+    ) -> dict[tuple[str, int, int], QuarantinedRecord]:
+        """The records without a value that delete a row of which it is not known whether it is older."""
+        tombstones, live, path = [held for held in records if held.value is None], LiveKeys(table), table.rules.path
+        return {
+            held.place: refused_record(held, source, Reason.NO_POSITION, _UNORDERED)
+            for held in tombstones
+            if live.have_other_order(self._writer.decoded(source, [held], table).parcels.get(path, ()))
         }
 
     def _write(

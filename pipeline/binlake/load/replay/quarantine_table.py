@@ -14,11 +14,12 @@ from collections.abc import Iterator, Sequence
 import pyarrow.compute as pc
 
 from binlake.decode.changes import Op
+from binlake.decode.order import OrderPlace
 from binlake.position.record_reader import RecordReader
 from binlake.rows.upsert.merge import Place
 from binlake.rows.upsert.parcel import Parcel, unpack
 from binlake.rows.upsert.route import KEY
-from binlake.rows.upsert.target import key_columns
+from binlake.rows.upsert.target import ORDER_FIELD, key_columns
 from binlake.settings import CompactionSettings, TableRules
 from binlake.source.offsets import NO_RANGES, OffsetRange, Ranges
 from binlake.tables.lake_table import LakeTable
@@ -92,7 +93,7 @@ class LiveKeys:
 
     def __init__(self, table: LakeTable) -> None:
         self._table = table
-        self._live: dict[Place | None, set[str]] = {}
+        self._live: dict[Place | None, dict[str, int]] = {}
 
     def lack(self, parcels: Sequence[Parcel]) -> bool:
         """Whether any upsert of the parcels has a key without a live row and would create one. For a key with a live
@@ -100,20 +101,36 @@ class LiveKeys:
         for parcel in parcels:
             rows = unpack([parcel])
             upserts = rows.filter(pc.equal(rows.column("__op"), int(Op.UPSERT)))
-            live = self._of(self._within((parcel.partition_path, parcel.bucket))) if len(upserts) else set()
-            if not live.issuperset(upserts.column(KEY).to_pylist()):
+            live = self._of(self._within((parcel.partition_path, parcel.bucket))) if len(upserts) else {}
+            if not live.keys() >= set(upserts.column(KEY).to_pylist()):
                 return True
+        return False
+
+    def have_other_order(self, parcels: Sequence[Parcel]) -> bool:
+        """Whether any row of the parcels, which Kafka's offset orders, has the key of a live row that something else
+        orders, or an offset of another epoch: which of them is newer is not known. Errors as ``read_file_slice``."""
+        for parcel in parcels:
+            rows, live = unpack([parcel]), self._of(self._within((parcel.partition_path, parcel.bucket)))
+            orders = rows.column("__order").to_pylist()
+            for key, order in zip(rows.column(KEY).to_pylist(), orders, strict=True):
+                stored, own = OrderPlace.of(live.get(key, order)), OrderPlace.of(order)
+                if (stored.kind, stored.epoch) != (own.kind, own.epoch):
+                    return True
         return False
 
     def _within(self, place: Place) -> Place | None:
         return place if self._table.hudi.config.kind.scope.by_partition else None
 
-    def _of(self, place: Place | None) -> set[str]:
+    def _of(self, place: Place | None) -> dict[str, int]:
         if place not in self._live:
             table = self._table.hudi
             mine = [piece for piece in table.file_slices() if self._within(self._table.rows.place_of(piece)) == place]
-            read = (read_file_slice(table, piece, columns=[KEY]).column(KEY).to_pylist() for piece in mine)
-            self._live[place] = {key for keys in read for key in keys}
+            ordered, live = ORDER_FIELD in table.schema.names, dict[str, int]()
+            for piece in mine:
+                rows = read_file_slice(table, piece, columns=[KEY, ORDER_FIELD] if ordered else [KEY])
+                orders = rows.column(ORDER_FIELD).to_pylist() if ordered else [-1] * len(rows)
+                live.update(zip(rows.column(KEY).to_pylist(), orders, strict=True))
+            self._live[place] = live
         return self._live[place]
 
 

@@ -125,7 +125,8 @@ class RecordWriter:
         try:
             return WrittenRecords(taken, failed, self._commit(source, table_input, pool))
         except UnsupportedError as error:
-            return WrittenRecords([], failed | {held.place: _refused(held, source, str(error)) for held in taken}, None)
+            refused = {held.place: refused_record(held, source, TABLE_REFUSED, str(error)) for held in taken}
+            return WrittenRecords([], failed | refused, None)
 
     def _decoded_whole(
         self, source: SourceTable, records: Sequence[QuarantineEntry], table: LakeTable | None
@@ -144,7 +145,8 @@ class RecordWriter:
         return write_and_commit(table, table_input, self._stream, 0, pool, self._services).instant
 
 
-def _refused(held: QuarantineEntry, source: SourceTable, detail: str) -> QuarantinedRecord:
+def refused_record(held: QuarantineEntry, source: SourceTable, reason: str, detail: str) -> QuarantinedRecord:
+    """A record that stays in quarantine, with this reason."""
     fields = {f.name: getattr(held, f.name) for f in dataclasses.fields(QuarantinedRecord) if hasattr(held, f.name)}
-    changes = {"timestamp_ms": held.kafka_ms, "reason": TABLE_REFUSED, "detail": detail, "source": source}
+    changes = {"timestamp_ms": held.kafka_ms, "reason": reason, "detail": detail, "source": source}
     return QuarantinedRecord(**{**fields, **changes})

@@ -67,6 +67,9 @@ def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> l
     report.records += len(records)
     report.raw_bytes += sum(records.sizes)
     report.by_template += read.by_template
+    report.note_deletes(records.topic, read.says_deletes)
+    if read.lone_tombstones:
+        report.lone_tombstones.add(records.topic)
     _report_refused(plan, records, known.refused, report)
     _report_rest(plan, decoded, report)
     report.spent("decode", started)

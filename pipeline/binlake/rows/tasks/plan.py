@@ -184,7 +184,8 @@ class TaskReport:
     records are accepted or not. ``skipped``: topics with records of tables that are behind. ``held``: for each
     table whose rows wait for a statement, the first offset of such a row by (topic, partition). ``by_template``: the
     records that templates have read. ``stage_ms``: time by
-    stage, in milliseconds.
+    stage, in milliseconds. ``says_deletes``: topics, and whether their messages say deletes themselves.
+    ``lone_tombstones``: topics with tombstones that are quarantined since nothing tells that.
     """
 
     tables: dict[SourceTable, TaskTableReport] = field(default_factory=dict)
@@ -202,6 +203,8 @@ class TaskReport:
     by_template: int = 0
     stage_ms: dict[str, float] = field(default_factory=dict)
     stretches: list[Stretch] = field(default_factory=list)
+    says_deletes: dict[str, bool] = field(default_factory=dict)
+    lone_tombstones: set[str] = field(default_factory=set)
 
     def add(self, other: TaskReport) -> None:
         """Add the report of another task."""
@@ -223,10 +226,18 @@ class TaskReport:
         for source, places in other.held.items():
             self.hold(source, places)
         self.stretches += other.stretches
+        for topic, said in other.says_deletes.items():
+            self.note_deletes(topic, said)
+        self.lone_tombstones |= other.lone_tombstones
         self.records += other.records
         self.raw_bytes += other.raw_bytes
         self.by_template += other.by_template
         self.took(other.stage_ms)
+
+    def note_deletes(self, topic: str, said: bool | None) -> None:
+        """Note whether messages of a topic say deletes themselves; None if there are none."""
+        if said is not None:
+            self.says_deletes[topic] = said and self.says_deletes.get(topic, True)
 
     def hold(self, source: SourceTable, places: Mapping[tuple[str, int], int]) -> None:
         """Note rows of a table that wait: (topic, partition) -> offset of the first one."""

@@ -8,7 +8,7 @@ and the batch runs again. This is rare, and simpler than predicting them.
 from __future__ import annotations
 
 from binlake.decode.changes import ControlKind, SourceTable
-from binlake.rows.tasks.plan import TaskTableReport
+from binlake.rows.tasks.plan import TaskReport, TaskTableReport
 from binlake.rows.upsert.fanout import destination
 from binlake.rows.upsert.shape import first_spellings
 from binlake.schema.apply.keeper import DdlKeeper
@@ -24,7 +24,7 @@ class Lessons:
 
     ``before_of``: source tables whose before images are decoded. ``refused``: lake tables whose records go to
     quarantine -> the reason. ``columns``: lake tables whose rows came with column names in another case than the
-    table's -> the names that are kept.
+    table's -> the names that are kept. ``deletes_said_in``: topics whose messages say deletes themselves.
     """
 
     def __init__(
@@ -33,12 +33,13 @@ class Lessons:
         self.before_of: set[SourceTable] = set()
         self.refused: dict[SourceTable, str] = {}
         self.columns: dict[SourceTable, tuple[str, ...]] = {}
+        self.deletes_said_in: set[str] = set()
         self._settings, self._lake = settings, lake
         self._registry, self._ddl, self._policy = registry, ddl, policy
 
     def take_in(self, outcome: Outcome, *, last: bool) -> bool:
         """Take in the facts of a batch; True if the batch must run again. ``last``: do not wait for DDL any more."""
-        again = False
+        again = self._take_in_forms(outcome.report)
         for source, report in outcome.report.tables.items():
             again |= self._take_in_table(source, report)
         for source, columns in outcome.report.inferred.items():
@@ -58,6 +59,12 @@ class Lessons:
         if self._registry.waits_for(outcome.report) and not last:
             again |= self._registry.wait_for_news()
         return again
+
+    def _take_in_forms(self, report: TaskReport) -> bool:
+        saying = {topic for topic, said in report.says_deletes.items() if said}
+        new = saying - self.deletes_said_in
+        self.deletes_said_in = (self.deletes_said_in | saying) - (report.says_deletes.keys() - saying)
+        return not new.isdisjoint(report.lone_tombstones)
 
     def _take_in_table(self, source: SourceTable, report: TaskTableReport) -> bool:
         rules, again = self._settings.table_rules(source), self._take_in_names(source, report)

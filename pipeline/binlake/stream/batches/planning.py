@@ -72,9 +72,14 @@ class Planner:
         for offsets in (starts, batch.end):
             self._ddl.history.hear(offsets)
         self.settle()
-        ddl = self._ddl.plan(starts)
+        ddl, said = self._ddl.plan(starts), self._lessons.deletes_said_in
         return BatchPlan(
-            decoding=ddl.decoding(self._registry.options(frozenset(self._lessons.before_of))),
+            decoding=dataclasses.replace(
+                ddl.decoding(self._registry.options(frozenset(self._lessons.before_of))),
+                deletes_said_in=frozenset(
+                    said.intersection(starts) if batch.end else said
+                ),  # a dump's topics are files
+            ),
             schemas=self._registry.schemas_for(starts),
             tables=settings.tables,
             states=self._states(batch),

@@ -75,6 +75,7 @@ class SchemaRegistry:
             time_zone=source.time_zone,
             zero_dates=ZeroDates(source.zero_dates),
             maxwell_order=MaxwellOrder(source.maxwell.order),
+            maxwell_nulls=source.maxwell.output_nulls,
             bigtable_text=frozenset(source.bigtable.text),
             registry=schema_registry(settings),
             inserts_of=AppendSources(self._tables) if self._tables.appends_any else frozenset(),

@@ -193,3 +193,27 @@ def test_tombstones_that_may_be_deletes() -> None:
     assert cells(taken, "__op") == [1]
     beside = decoded(envelopes, SCHEMA, [key, key], flat_tombstone_deletes=True)
     assert sum(beside.filtered.values()) == 1, "a tombstone behind an envelope says nothing more"
+
+
+def test_lone_tombstones_of_a_topic_that_is_known_or_not() -> None:
+    key = b'{"id":1}'
+    for known, doubted in ((None, set()), (frozenset({"other"}), {0, 1}), (frozenset({"prefix.db.t"}), {1})):
+        found = decoded([None, None], SCHEMA, [key, b'{"id":2}'], deletes_said_in=known, topic="prefix.db.t")
+        assert set(reasons(found)) == doubted | ({1} if known is None else set())
+        assert found.lone_tombstones == (doubted == {0, 1})
+        assert found.says_deletes is None
+    said = decoded([flat({"id": 1}, deleted="true"), None], SCHEMA, [key, key], deletes_said_in=frozenset())
+    assert (said.says_deletes, reasons(said)) == (True, {})
+    silent = decoded([flat({"id": 1}, op="c"), flat({"id": 1}, op="c")], SCHEMA, [key, key])
+    assert silent.says_deletes is False
+
+
+def test_a_tombstone_whose_key_names_no_row_is_not_passed_over() -> None:
+    bare = decoded([flat({"id": 1}, op="c"), None], SCHEMA, [b"1", b"1"], flat_tombstone_deletes=True)
+    assert reasons(bare) == {1: "missing_key"}
+    keyless = declared({"id": "int", "v": "varchar(9)"}, ())
+    for options in ({}, {"flat_tombstone_deletes": True}):
+        found = decoded([flat({"id": 1}, op="c"), None], keyless, [None, None], **options)
+        assert set(reasons(found)) == {1}, "all that says a delete of a table without a key"
+    emptied = decoded([flat({"id": 1}, op="c"), None], keyless, [None, None], has_emptied=True)
+    assert not reasons(emptied), "a dump from which a row was erased has such records"
