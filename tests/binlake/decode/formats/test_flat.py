@@ -212,8 +212,8 @@ def test_a_tombstone_whose_key_names_no_row_is_not_passed_over() -> None:
     bare = decoded([flat({"id": 1}, op="c"), None], SCHEMA, [b"1", b"1"], flat_tombstone_deletes=True)
     assert reasons(bare) == {1: "missing_key"}
     keyless = declared({"id": "int", "v": "varchar(9)"}, ())
-    for options in ({}, {"flat_tombstone_deletes": True}):
-        found = decoded([flat({"id": 1}, op="c"), None], keyless, [None, None], **options)
+    for told in (False, True):
+        found = decoded([flat({"id": 1}, op="c"), None], keyless, [None, None], flat_tombstone_deletes=told)
         assert set(reasons(found)) == {1}, "all that says a delete of a table without a key"
     emptied = decoded([flat({"id": 1}, op="c"), None], keyless, [None, None], has_emptied=True)
     assert not reasons(emptied), "a dump from which a row was erased has such records"
