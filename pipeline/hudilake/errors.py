@@ -62,6 +62,13 @@ class ConfigError(LakeError):
     exit_code = 2
 
 
+def reversed_window(begin: object, end: object) -> ConfigError:
+    """The error for a window that nothing can be in, for its end is before its beginning, or at it."""
+    return ConfigError(
+        "the window is empty: its end is not behind its beginning", do_next="change them over", begin=begin, end=end
+    )
+
+
 class TransientError(LakeError):
     """Something outside failed and may pass (storage, network, broker). Safe to start again as is.
 

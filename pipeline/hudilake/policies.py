@@ -10,7 +10,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from hudilake.validation import Count, Section, Text, mistake
+from hudilake.validation import ColumnNames, Count, Section, Text, mistake
 
 #: What commits of several writers of a table may do side by side.
 Conflicts: TypeAlias = Literal["queue", "row", "column"]
@@ -48,7 +48,7 @@ class OrderPolicy(Section):
         'hilbert'
     """
 
-    columns: tuple[Text, ...] = Field(min_length=1)
+    columns: ColumnNames = Field(min_length=1)
     """The columns, the most important one first."""
     curve: Curve = "z_order"
     """``linear``: by the first column, equal values by the next one. ``z_order``, ``hilbert``: rows that are near in
@@ -69,7 +69,7 @@ class MetadataPolicy(Section):
         'column_stats,files'
     """
 
-    columns: tuple[Text, ...] | None = None
+    columns: ColumnNames | None = None
     """Columns whose ranges are kept; null takes the first 32 of the table."""
     column_stats: bool = True
     """Keep column statistics of files (and of partitions, for a partitioned table)."""

@@ -8,12 +8,21 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    StringConstraints,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
@@ -80,3 +89,24 @@ Count = Annotated[int, Field(ge=1), BeforeValidator(_no_bool)]
 Amount = Annotated[int, Field(ge=0), BeforeValidator(_no_bool)]
 Fraction = Annotated[float, Field(ge=0, le=1), BeforeValidator(_no_bool)]
 Text = Annotated[str, StringConstraints(min_length=1)]
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names of columns that another one has too but for its case, which MySQL and engines ignore."""
+    given = list(names)
+    times = Counter(name.lower() for name in given)
+    return [name for name in given if times[name.lower()] > 1]
+
+
+Names = TypeVar("Names", bound=Collection[str])
+
+
+def _each_once(names: Names) -> Names:
+    if doubled := repeated(names):
+        raise mistake(f"each column can be named once: {', '.join(doubled)}")
+    return names
+
+
+#: Of a field: its names of columns differ, and not in case alone.
+EACH_ONCE = AfterValidator(_each_once)
+ColumnNames = Annotated[tuple[Text, ...], EACH_ONCE]

@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from hudilake.errors import ConfigError, LakeError
+from hudilake.errors import ConfigError, LakeError, reversed_window
 
 #: Width of what is printed into a file or a pipe, so that no table is folded.
 FILE_WIDTH = 180
@@ -109,6 +109,14 @@ def epoch_ms(text: str | None) -> int | None:
     except ValueError as error:
         raise ConfigError("this is not a time", do_next="write 2026-11-21 or 2026-11-21T05:30", time=text) from error
     return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def epoch_window(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """Two times as ``epoch_ms`` gives them. Raises ConfigError too if nothing is between them."""
+    begin, end = epoch_ms(since), epoch_ms(until)
+    if begin is not None and end is not None and end <= begin:
+        raise reversed_window(since, until)
+    return begin, end
 
 
 def terminal(*, stderr: bool = False) -> Console:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -14,7 +14,7 @@ from binlake.settings.merging import GroupRule
 from binlake.settings.sql_expression import check_expression
 from binlake.settings.templates import placeholders
 from binlake.settings.types import Regex
-from hudilake.validation import Section, Text, mistake
+from hudilake.validation import EACH_ONCE, Section, Text, mistake
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +157,9 @@ class ColumnsSettings(Section):
     """Glob patterns on column names, in any case: the columns that are written. Key columns must be among them."""
     exclude: tuple[Text, ...] = ()
     """Glob patterns on column names: the columns that are not written."""
-    mask: Mapping[Text, MaskSettings] = Field(default_factory=dict)
+    mask: Annotated[Mapping[Text, MaskSettings], EACH_ONCE] = Field(default_factory=dict)
     """Columns that are masked, by name."""
-    computed: Mapping[Text, Text] = Field(default_factory=dict)
+    computed: Annotated[Mapping[Text, Text], EACH_ONCE] = Field(default_factory=dict)
     """Additional columns, by name: an SQL expression (DuckDB) over the columns of the row, excluded and masked columns
     included. A partition rule may name a computed column."""
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from binlake.settings.merging import MergeSettings, tracking_problem
 from binlake.settings.table_rules import ClusteringSettings
-from hudilake.validation import Section, Text, mistake
+from hudilake.validation import ColumnNames, Section, Text, mistake
 
 
 class HistorySettings(Section):
@@ -24,10 +24,10 @@ class HistorySettings(Section):
     ``bitemporal``: as ``scd2``, and a version whose end or values a later commit mends is a further row: each row says
     from which commit on the lake knew it so, and until which.
     ``changes``: a row for each insert and delete, and two for each update: the row before it and after it."""
-    track: tuple[Text, ...] | None = Field(default=None, min_length=1)
+    track: ColumnNames | None = Field(default=None, min_length=1)
     """The columns whose changes make a version. A change of other columns alone mends the version that there is. null
     for every event."""
-    track_except: tuple[Text, ...] | None = None
+    track_except: ColumnNames | None = None
     """In place of ``track``: the columns whose changes make no version; those of all others do. With ``[]`` an event
     that changes nothing makes none."""
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from binlake.settings.sql_expression import check_expression
 from hudilake.format.definition.merging import Function, OnDelete
-from hudilake.validation import Section, Text, mistake
+from hudilake.validation import EACH_ONCE, ColumnNames, Section, Text, mistake
 
 Engine = Literal["newest", "partial_update", "first_row", "aggregate", "scd2", "bitemporal", "changes"]
 
@@ -71,12 +71,12 @@ class MergeSettings(Section):
     ``scd2``: every event is a row of its own, valid from its place until that of the next event of its key.
     ``bitemporal``: as ``scd2``, and what the lake held of a version before it knew better stays, with its time.
     ``changes``: every change is a row of its own, and one more with the row before it if it is an update."""
-    columns: Mapping[Text, Function] = Field(default_factory=dict)
+    columns: Annotated[Mapping[Text, Function], EACH_ONCE] = Field(default_factory=dict)
     """For ``aggregate``: the function of each column. A column without one has the value of the newest event."""
-    track: tuple[Text, ...] | None = Field(default=None, min_length=1)
+    track: ColumnNames | None = Field(default=None, min_length=1)
     """For ``scd2`` and ``bitemporal``: the columns whose changes make a version. A change of other columns alone mends
     the version that there is. null for every event."""
-    track_except: tuple[Text, ...] | None = None
+    track_except: ColumnNames | None = None
     """In place of ``track``: the columns whose changes make no version; those of all others do. With ``[]`` an event
     that changes nothing makes none."""
 
@@ -111,10 +111,10 @@ class StitchedSourceSettings(Section):
     """The group's name: small letters, digits and _. Do not change it later."""
     match: Text
     """Glob pattern on ``database.table`` of the source tables."""
-    columns: Mapping[Text, Text] | None = None
+    columns: Annotated[Mapping[Text, Text], EACH_ONCE] | None = None
     """Column in the lake: a column of the source, or an SQL expression (DuckDB) over its columns. null takes all
     columns but those of the key; only one source of a table may have null."""
-    key: tuple[Text, ...] | None = Field(default=None, min_length=1)
+    key: ColumnNames | None = Field(default=None, min_length=1)
     """The source's columns that hold the table's key, in its order; null if they have the same names."""
     on_delete: OnDelete = "columns"
     """What a delete at the source does: ``columns`` makes the group's columns null, ``row`` deletes the row. A row that
@@ -135,7 +135,7 @@ class StitchedSettings(Section):
 
     table: Text
     """The ``database.table`` in the lake. ``tables.overrides`` match it; ``tables.routes`` do not."""
-    key: tuple[Text, ...] = Field(min_length=1)
+    key: ColumnNames = Field(min_length=1)
     """The key columns in the lake."""
     sources: tuple[StitchedSourceSettings, ...] = Field(min_length=1)
     """The sources of its columns. Other streams may feed further groups: name them here too, in the same order."""

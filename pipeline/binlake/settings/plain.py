@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from binlake.settings.table_rules import TableRules
 from hudilake.policies import GLOBAL_INDEXES
-from hudilake.validation import Section, Text, mistake
+from hudilake.validation import EACH_ONCE, ColumnNames, Section, Text, mistake, repeated
 
 #: What Kafka knows of a record and a column can hold.
 RecordFact = Literal["topic", "partition", "offset", "timestamp"]
@@ -25,10 +25,10 @@ class PlainTopicsSettings(Section):
     """Glob patterns on the topic's name. A topic belongs to the first entry that matches it."""
     table: Text
     """The table as ``database.table``: rules, routes and paths name it so."""
-    columns: Mapping[Text, Text] | Literal["infer"] = "infer"
+    columns: Annotated[Mapping[Text, Text], EACH_ONCE] | Literal["infer"] = "infer"
     """Column name to MySQL type as DDL writes it (``bigint``, ``decimal(12,2)``, ``datetime(3)``); or ``infer``: they
     are learned from the messages. With Avro, the writer's schema gives the columns."""
-    key: tuple[Text, ...] = ()
+    key: ColumnNames = ()
     """Columns that name a row (``kind: upsert``), among them those of ``metadata_columns``; empty for
     ``kind: append``."""
     metadata_columns: Mapping[RecordFact, Text] = Field(default_factory=dict)
@@ -61,7 +61,7 @@ class PlainTopicsSettings(Section):
     def _apart(cls, named: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
         columns = info.data.get("columns")
         taken = list(named.values()) + (list(columns) if isinstance(columns, Mapping) else [])
-        if doubled := sorted({name for name in taken if taken.count(name) > 1}):
+        if doubled := sorted(set(repeated(taken))):
             raise mistake(f"a column of this name is there already: {', '.join(doubled)}")
         return named
 

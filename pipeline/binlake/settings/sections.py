@@ -14,7 +14,7 @@ from binlake.settings.plain import PlainTopicsSettings, plain_problem
 from binlake.settings.registry import RegistrySettings
 from binlake.settings.templates import check_relative, placeholders
 from hudilake.storage import has_scheme
-from hudilake.validation import Amount, Count, Fraction, Section, Text, mistake
+from hudilake.validation import EACH_ONCE, Amount, ColumnNames, Count, Fraction, Section, Text, mistake
 from lakemetastore.settings.options import Options, plain
 
 _MASTER = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|(spark|k8s)://.+|yarn")
@@ -103,9 +103,9 @@ class DebeziumSettings(Section):
 class SchemaSettings(Section):
     """The schema of one source table, for messages that carry none and without a DDL topic."""
 
-    columns: Mapping[Text, Text] = Field(min_length=1)
+    columns: Annotated[Mapping[Text, Text], EACH_ONCE] = Field(min_length=1)
     """Column name to MySQL type as DDL writes it (``bigint unsigned``, ``decimal(12,2)``), in the table's order."""
-    key: tuple[Text, ...] = ()
+    key: ColumnNames = ()
     """Key columns in order; empty for a table without a key."""
 
     @field_validator("key")

@@ -29,7 +29,7 @@ from binlake.settings.table_rules import (
 from binlake.settings.templates import check_relative, later_table, numbered, path_name, placeholders
 from hudilake.errors import ConfigError
 from hudilake.policies import ChangeLog, Conflicts, FileSizePolicy, TableType
-from hudilake.validation import Count, Section, Text, mistake
+from hudilake.validation import ColumnNames, Count, Section, Text, mistake
 
 
 class SourceName(Protocol):
@@ -52,7 +52,7 @@ class TableSettings(Section):
     buckets: Count = 8
     """Buckets of a new table (of each partition); ``binlake rebucket`` changes those of an existing one. Plan for about
     1 GB of base files in a bucket."""
-    key: tuple[Text, ...] | None = Field(default=None, min_length=1)
+    key: ColumnNames | None = Field(default=None, min_length=1)
     """Key columns; null takes the key that the messages or the schema give."""
     partition: PartitionSettings | None = None
     """Partitioning; null for none."""

@@ -18,6 +18,7 @@ from hudilake.metadata.config import MetadataConfig
 from hudilake.policies import ChangeLog, IndexType, MetadataPolicy, TableType
 from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
+from hudilake.validation import repeated
 
 #: The buckets of a partition of a new table.
 BUCKETS: Final = 4
@@ -119,6 +120,9 @@ def create_table(
     kind = TableKind(type, index or ("bucket" if keys else "none"))
     title = name or storage.uri.rstrip("/").rpartition("/")[2]
     columns = schema_of(schema)
+    for names in (keys, partitions):
+        if doubled := repeated(names):
+            raise ConfigError(f"a column is named twice: {', '.join(doubled)}", do_next="name it once", table=title)
     _check(kind, keys, order_by, columns, title)
     config = TableConfig(
         title, keys, order_by, buckets if kind.computed else 0, partitions, database=database, kind=kind

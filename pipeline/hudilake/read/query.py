@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from hudilake.errors import ConfigError
+from hudilake.errors import ConfigError, reversed_window
 
 _INSTANT = re.compile(r"\d{17}", re.ASCII)
 _SECONDS = re.compile(r"\d{14}", re.ASCII)
@@ -43,7 +43,8 @@ class ReadOptimized:
 @dataclass(frozen=True)
 class Incremental:
     """The rows that commits completed after ``begin`` and up to ``end`` (None: now) wrote, in their state at ``end``.
-    Instants of 17 digits; ``begin`` may be "" for all. Deleted rows are not included.
+    Instants of 17 digits; ``begin`` may be "" for all. Deleted rows are not included. Raises ConfigError if ``end`` is
+    before ``begin``.
 
     Example:
         >>> str(hudilake.Incremental(begin="20240229123456789"))
@@ -52,6 +53,10 @@ class Incremental:
 
     begin: str
     end: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.end is not None and self.end < self.begin:
+            raise reversed_window(self.begin, self.end)
 
     def __str__(self) -> str:
         return f"incremental after {self.begin or EARLIEST}" + (f" up to {self.end}" if self.end else "")
@@ -71,10 +76,8 @@ def instant_of(text: str) -> str:
         >>> hudilake.instant_of("2024-02-29 12:34:56")
         '20240229123456000'
     """
-    if _INSTANT.fullmatch(text):
-        return text
     match = _DATE.fullmatch(text.strip())
-    seconds, millis = text, "999"
+    seconds, millis = (text[:14], text[14:]) if _INSTANT.fullmatch(text) else (text, "999")
     if match is not None:
         year, month, day, *clock, digits = match.groups()
         seconds, millis = "".join([year, month, day, *(part or "00" for part in clock)]), digits or "000"

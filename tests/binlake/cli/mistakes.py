@@ -55,6 +55,11 @@ SETTINGS: tuple[SettingsMistake, ...] = (
         "key", HEAD + "source: {schemas: {shop.a: {columns: {id: bigint}, key: [idd]}}}\n", "no such column: idd"
     ),
     SettingsMistake(
+        "a key's column twice",
+        HEAD + "tables: {defaults: {key: [id, id]}}\n",
+        "tables.defaults.key: each column can be named once: id, id (line 4)",
+    ),
+    SettingsMistake(
         "owned property", HEAD.replace("topics:", "properties: {isolation.level: x}, topics:"), "may not be set here"
     ),
 )

@@ -63,3 +63,8 @@ def test_a_begin_is_asked_for(table: hudilake.Table) -> None:
         binlake("changes", place)
     with pytest.raises(ConfigError, match="cannot follow"):
         binlake("changes", place, "--since", "earliest", "--follow")
+    last, *_, first = (commit.completed for commit in table.history())
+    with pytest.raises(ConfigError, match="the window is empty"):
+        binlake("changes", place, "--since", last, "--until", first)
+    with pytest.raises(ConfigError, match="is to come"):
+        binlake("changes", place, "--since", "2100-01-01")

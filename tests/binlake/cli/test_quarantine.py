@@ -105,6 +105,9 @@ def test_records_are_chosen_by_reason_table_time_and_name(lake: FedLake, options
 def test_what_names_no_record_is_refused(lake: FedLake) -> None:
     assert "this is not the name of a quarantined record" in str(lake.run("quarantine show", "11").exception)
     assert "this is not a time" in str(lake.run("quarantine list", "--since", "noon").exception)
+    for since in ("2026-11-22", "2026-11-21"):
+        told = lake.run("quarantine list", "--since", since, "--until", "2026-11-21")
+        assert "the window is empty" in str(told.exception)
 
 
 def test_show_prints_a_record_whole(lake: FedLake) -> None:

@@ -145,6 +145,8 @@ def test_times(lake: Path) -> None:
     for wrong in (["--until", "2024-01-01"], ["--as-of", "2024-01-01", "--read-optimized"]):
         with pytest.raises(ConfigError, match="cannot be combined"):
             binlake("query", lake, sql, *wrong)
+    with pytest.raises(ConfigError, match="the window is empty"):
+        binlake("query", lake, sql, "--after", last[18:35], "--until", first[18:35])
 
 
 def test_several_tables_each_at_its_moment(lake: Path) -> None:

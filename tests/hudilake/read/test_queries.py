@@ -83,6 +83,10 @@ def test_every_window_of_commits(tmp_path: Path, seed: int) -> None:
         at_end = reader.plan(Snapshot(end.requested_time), columns=["id", "_hoodie_commit_time"])
         rows = [found for batch in reader.batches(at_end) for found in batch.to_pylist()]
         for begin in ("", *(c.completion_time or "" for c in commits)):
+            if begin > (end.completion_time or ""):
+                with pytest.raises(ConfigError, match="the window is empty"):
+                    Incremental(begin, end.completion_time)
+                continue
             inside = {
                 c.requested_time for c in commits if begin < (c.completion_time or "") <= (end.completion_time or "")
             }
@@ -247,7 +251,8 @@ def test_moments(text: str, instant: str) -> None:
     assert instant_of(text) == instant
 
 
-NO_DAYS = ["2024-13-01", "2023-02-29", "2024-02-30", "2024-02-29 24:00:00", "2024-02-29 12:60:00", "20241301000000"]
+NO_DAYS = ["2024-13-01", "2023-02-29", "2024-02-30", "2024-02-29 24:00:00", "2024-02-29 12:60:00"]
+NO_DAYS += ["20241301000000", "20241301000000000", "99999999999999999"]
 ARABIC = "2024-02-29".translate(
     str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
 )
@@ -257,3 +262,10 @@ ARABIC = "2024-02-29".translate(
 def test_what_is_no_moment(text: str) -> None:
     with pytest.raises(ConfigError, match="is not a moment"):
         instant_of(text)
+
+
+def test_a_window_that_ends_before_it_begins_is_refused() -> None:
+    first, second = "20240229123456000", "20240229123456002"
+    with pytest.raises(ConfigError, match="the window is empty"):
+        Incremental(second, first)
+    assert Incremental(first, first) == Incremental(first, first)  # what a reader asks that has all

@@ -110,6 +110,8 @@ def test_windows() -> None:
         (("noon", None, None, None), "not a time"),
         (("2026-11-21T12:30", None, None, None), "whole hours"),
         ((None, "2026-11-21T12", None, None), "not a day"),
+        ((None, None, "2026-11-22", "2026-11-21"), "the window is empty"),
+        ((None, None, "2026-11-22", "2026-11-22"), "the window is empty"),
     ],
 )
 def test_windows_that_are_none(given: tuple[str | None, str | None, str | None, str | None], words: str) -> None:

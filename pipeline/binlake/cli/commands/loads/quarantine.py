@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 
 from binlake.cli.options import LakeConf
 from binlake.cli.reports import report_error
-from binlake.cli.text import epoch_ms, moment, number, say, say_json, terminal
+from binlake.cli.text import epoch_window, moment, number, say, say_json, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.load.replay.quarantine import replay
 from binlake.load.replay.quarantine_records import (
@@ -52,12 +52,13 @@ def selected(
     until: Until = None,
 ) -> QuarantineSelection:
     """The records that the options choose, without those that were replayed. Raises ConfigError."""
+    since_ms, until_ms = epoch_window(since, until)
     return QuarantineSelection(
         reasons=frozenset(reason or ()),
         tables=frozenset(table or ()),
         names=frozenset(map(named, records or ())),
-        since_ms=epoch_ms(since),
-        until_ms=epoch_ms(until),
+        since_ms=since_ms,
+        until_ms=until_ms,
     )
 
 

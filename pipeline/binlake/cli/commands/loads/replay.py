@@ -32,7 +32,7 @@ from binlake.source.dump_layout import Window, hour_text
 from binlake.source.scan_read import Scan
 from binlake.stream.spark.session import spark_session
 from binlake.stream.spark.tasks import map_in_tasks
-from hudilake.errors import ConfigError
+from hudilake.errors import ConfigError, reversed_window
 from hudilake.services.planned import one_by_one
 from hudilake.storage import open_storage
 from hudilake.wording import counted
@@ -149,7 +149,10 @@ def window_of(hour: str | None, day: str | None, since: str | None, until: str |
             raise ConfigError("this is not a day", do_next="write 2026-11-21", time=day)
         first = _hour(day)
         return Window(first, first + _HOURS_A_DAY)
-    return Window(None if since is None else _hour(since), None if until is None else _hour(until))
+    window = Window(None if since is None else _hour(since), None if until is None else _hour(until))
+    if window.first is not None and window.end is not None and window.end <= window.first:
+        raise reversed_window(since, until)
+    return window
 
 
 def _without_hours(window: Window) -> None:

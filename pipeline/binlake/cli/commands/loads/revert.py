@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from binlake.cli.commands.reads.query import text
 from binlake.cli.options import LakeConf, refuse_question
 from binlake.cli.table_options import chosen, shared
-from binlake.cli.text import epoch_ms, number, say, say_json, terminal
+from binlake.cli.text import epoch_window, number, say, say_json, terminal
 from binlake.cli.typer_extras import options_of
 from binlake.decode.order import binlog_order
 from binlake.proof.history.planned import BeforeImages, Means, RevertPlan, carry_out, plan_revert
@@ -21,7 +21,7 @@ from binlake.settings import Settings
 from binlake.source.source_log import source_log
 from binlake.tables.catalog import CatalogTable
 from binlake.tables.other_rows import having
-from hudilake.errors import ConfigError
+from hudilake.errors import ConfigError, reversed_window
 from hudilake.format.definition.kind_support import TableOperation
 from hudilake.table.directory import BrokenTable
 from hudilake.wording import counted
@@ -48,13 +48,11 @@ class _Range:
 
     def selection(self, epoch: int) -> ChangeSelection:
         """The selection. Raises ConfigError."""
-        selection = ChangeSelection(
-            frozenset(self._ids or ()),
-            _order(self._first, epoch),
-            _order(self._last, epoch),
-            epoch_ms(self._since),
-            epoch_ms(self._until),
-        )
+        first, last = _order(self._first, epoch), _order(self._last, epoch)
+        if first is not None and last is not None and last < first:
+            raise reversed_window(self._first, self._last)
+        times = epoch_window(self._since, self._until)
+        selection = ChangeSelection(frozenset(self._ids or ()), first, last, *times)
         if selection.is_empty:
             raise ConfigError(
                 "nothing is selected",

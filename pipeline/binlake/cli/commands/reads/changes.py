@@ -18,7 +18,8 @@ from binlake.cli.table_options import Conf, TableName, storage_of
 from binlake.cli.text import json_line, say, terminal
 from binlake.cli.until_stopped import until_stopped
 from binlake.tables.catalog import did_you_mean
-from hudilake.errors import ConfigError
+from hudilake.clock import format_instant, now_ms
+from hudilake.errors import ConfigError, reversed_window
 from hudilake.query.changes.feed import ChangeFeed
 from hudilake.query.changes.position import ChangePosition, position_at
 from hudilake.read import instant_of
@@ -66,12 +67,16 @@ def changes(
     form = ChangeFormat.JSON if as_json else form
     if follow and form is ChangeFormat.TABLE:
         raise ConfigError("a table cannot follow", do_next="give --format json", table=table)
+    begin = None if since is None else "" if since == EARLIEST else instant_of(since)
+    end = None if until is None else instant_of(until)
+    if begin is not None and end is not None and end < begin:
+        raise reversed_window(since, until)
     opened = HudiTable.open(storage_of(table, conf))
     feed = ChangeFeed(
         opened,
         None if columns is None else _named(columns, opened),
-        _begin(opened, since, position),
-        None if until is None else instant_of(until),
+        _begin(opened, begin, position),
+        end,
         follow=follow,
     )
     if form is ChangeFormat.TABLE:
@@ -93,7 +98,8 @@ def _named(columns: str, table: HudiTable) -> list[str]:
 
 
 def _begin(table: HudiTable, since: str | None, position: Path | None) -> ChangePosition:
-    """Where to begin. Raises ConfigError unless it is said once, and for a place that can keep no position."""
+    """Where to begin; ``since`` has 17 digits, or none for all. Raises ConfigError unless it is said once, for a moment
+    that is to come, and for a place that can keep no position."""
     if position is not None and (position.is_dir() or not position.absolute().parent.is_dir()):
         why = "the position is kept in a file, and this is no place for one"
         raise ConfigError(why, do_next="name a file in a directory that is there", path=position)
@@ -108,7 +114,10 @@ def _begin(table: HudiTable, since: str | None, position: Path | None) -> Change
     if since is None:
         why = "no begin is given" if position is None else "the file of the position does not exist yet"
         raise ConfigError(why, do_next=f"give --since {EARLIEST}, or --since with a moment")
-    return position_at(table, "" if since == EARLIEST else instant_of(since))
+    newest = max((one.completion_time or "" for one in table.timeline.completed()), default="")
+    if since > max(newest, format_instant(now_ms())):  # commits may complete until then
+        raise ConfigError("the moment of --since is to come", do_next="give one that is over", since=since)
+    return position_at(table, since)
 
 
 def _keep(path: Path, feed: ChangeFeed) -> None:
