@@ -53,6 +53,7 @@ class Iceberg:
         merge_into(self._name(table), changes, table)
 
     def read(self, session: SparkSession, table: Table) -> DataFrame:
+        session.catalog.refreshTable(self._name(table))  # kept for 30 s; the batches have a catalog of their own
         return session.table(self._name(table))
 
     def _name(self, table: Table) -> str:
