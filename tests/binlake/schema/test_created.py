@@ -16,6 +16,7 @@ from binlake.decode.schemas.schemas import Defined, SchemaVersion
 from binlake.decode.types.mysql_types import parse_type
 from binlake.schema.rules.ddl_effects import DdlEvent
 from binlake.schema.rules.ddl_log import DdlLog
+from binlake.schema.rules.generated_columns import GeneratedHistory
 from binlake.schema.rules.judged import TableSchemaState
 from binlake.schema.rules.key_indexes import KeyIndexHistory
 from binlake.schema.rules.undetermined import WHOLE_ROWS
@@ -122,7 +123,10 @@ def test_what_a_table_took_over_from_such_a_model_is_not_taken_for_nothing(state
     schema = pa.schema([(name, kind.lake_type) for name, kind in types.items()])
     rules = TablesSettings().rules(TABLE)
     for untold in (MODEL, None):
-        state = TableSchemaState(schema, ("id",), None, rules, types_before=lambda _: types, untold=untold)
+        made = GeneratedHistory(lambda order: (0, {}))
+        state = TableSchemaState(
+            schema, ("id",), None, rules, generated=made, types_before=lambda _: types, untold=untold
+        )
         keys = None if "PRIMARY" in statement else (("id",), ("id",))
         judged = judge_clauses(clauses_of(f"ALTER TABLE t {statement}"), 5, state, keys)
         named = [one.why for one in judged.undetermined if one.column == WHOLE_ROWS]

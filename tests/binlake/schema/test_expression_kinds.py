@@ -156,7 +156,10 @@ def judged(types: dict[str, str], statement: str, generated: str = "") -> Judgem
     kinds = {name: parse_type(kind) for name, kind in types.items()}
     schema = pa.schema([(name, kind.lake_type) for name, kind in kinds.items()])
     rules = TablesSettings.model_validate({}).rules(SourceTable("d", "t"))
-    state = TableSchemaState(schema, ("id",), None, rules, types_before=lambda order: kinds if order == 9 else {})
+    made = GeneratedHistory(lambda order: (0, {}))
+    state = TableSchemaState(
+        schema, ("id",), None, rules, generated=made, types_before=lambda order: kinds if order == 9 else {}
+    )
     if generated:
         columns = columns_of(parse_ddl(generated, "d")[0].clauses)
         state.generated = GeneratedHistory(lambda _: (1, columns))
@@ -210,7 +213,10 @@ def test_columns_that_swap_their_names_swap_their_types(clauses: str) -> None:
     named = {name: parse_type(kind) for name, kind in kinds.items()}
     schema = pa.schema([(name, kind.lake_type) for name, kind in named.items()])
     rules = TablesSettings.model_validate({}).rules(SourceTable("d", "t"))
-    state = TableSchemaState(schema, ("id",), None, rules, types_before=lambda order: named if order == 9 else {})
+    made = GeneratedHistory(lambda order: (0, {}))
+    state = TableSchemaState(
+        schema, ("id",), None, rules, generated=made, types_before=lambda order: named if order == 9 else {}
+    )
     for order, statement in (
         (9, f"ALTER TABLE t {clauses}"),
         (10, "ALTER TABLE t ADD a INT AS (t + 1), ADD b INT AS (n + 1)"),

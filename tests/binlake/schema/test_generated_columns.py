@@ -18,6 +18,7 @@ from binlake.schema.rules.generated_columns import GeneratedHistory, changed, co
 from binlake.schema.rules.judged import Judgement, TableSchemaState
 from binlake.schema.rules.stepping import stepped
 from binlake.schema.rules.steps import Compute, Convert, Follow, step_from_json, step_to_json, stored_step
+from binlake.schema.rules.undetermined import WHOLE_ROWS
 from binlake.schema.rules.verdicts import judge_clauses
 from binlake.settings import TablesSettings
 
@@ -273,3 +274,32 @@ def test_a_column_that_the_lake_does_not_hold_may_change_too() -> None:
     assert {one.column for one in found.undetermined} == {"l", "c"}
     found = judged_read("ALTER TABLE t MODIFY p DECIMAL(12,4), ADD e DECIMAL(9,2) AS (p + 1)", columns=columns)
     assert {one.column for one in found.undetermined} == {"g", "half", "e"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("MODIFY n SMALLINT", "n"),
+        ("MODIFY n INT NOT NULL, ADD m INT AS (n)", "n"),
+        ("MODIFY n BIGINT", None),
+        ("ADD g INT AS (n + 1)", None),
+        ("MODIFY s VARCHAR(20)", None),  # users make texts longer all the time
+    ],
+)
+def test_a_table_of_which_no_log_tells_how_it_was_made_may_have_generated_columns(
+    statement: str, named: str | None
+) -> None:
+    types = {"id": parse_type("int"), "n": parse_type("int"), "s": parse_type("varchar(9)")}
+    schema = pa.schema([(name, kind.lake_type) for name, kind in types.items()])
+    rules = TablesSettings.model_validate({}).rules(SourceTable("d", "t"))
+    for is_told in (False, True):
+        state = TableSchemaState(schema, ("id",), None, rules, types_before=lambda _: types)
+        if is_told:
+            state.generated.note(
+                1, Action.CREATE, clauses_in("CREATE TABLE t (id INT PRIMARY KEY, n INT, s VARCHAR(9))")
+            )
+        state.generated.note(2, Action.ALTER, clauses_in("ALTER TABLE t ADD z INT"))
+        found = judge_clauses(clauses_in(f"ALTER TABLE t {statement}"), 3, state)
+        whys = [one.why for one in found.undetermined if one.column == WHOLE_ROWS]
+        why = f"no log tells how the table was made: columns may be generated from {named}"
+        assert whys == ([why] if named and not is_told else [])

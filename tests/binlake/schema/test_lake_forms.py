@@ -29,6 +29,7 @@ from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.ddl_effects import DdlEvent, Effect
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.evolution import evolved
+from binlake.schema.rules.generated_columns import GeneratedHistory
 from binlake.schema.rules.judged import TableSchemaState
 from binlake.schema.rules.stepping import stepped
 from binlake.schema.rules.steps import Compute, Convert, Fill, step_from_json, step_to_json
@@ -80,7 +81,8 @@ def table(before: str | None, policy: ZeroDates) -> TableSchemaState:
     if before is not None:
         fields.append(pa.field("c", streamed_type(before, JsonForm(), policy)))
     rules = TablesSettings.model_validate({"defaults": {"schema_changes": {"convert": "follow"}}}).rules(SOURCE)
-    state = TableSchemaState(pa.schema(fields), ("id",), None, rules, zero_dates=policy)
+    made = GeneratedHistory(lambda order: (0, {}))
+    state = TableSchemaState(pa.schema(fields), ("id",), None, rules, generated=made, zero_dates=policy)
     if before is not None:
         state.types["c"] = lake_form(parse_type(before), policy)
     return state

@@ -22,7 +22,7 @@ from binlake.schema.apply.schema_states import SchemaStates
 from binlake.schema.rules.created import declared
 from binlake.schema.rules.ddl_effects import DdlEvent, Effect
 from binlake.schema.rules.entries import DdlEntry, entries_from_text, entries_to_text
-from binlake.schema.rules.generated_columns import columns_of
+from binlake.schema.rules.generated_columns import GeneratedHistory, columns_of
 from binlake.schema.rules.judged import TableSchemaState
 from binlake.schema.rules.key_indexes import KeyIndexes
 from binlake.schema.rules.stepping import stepped
@@ -60,7 +60,8 @@ def table(key: tuple[str, ...] = ("id",)) -> TableSchemaState:
     types = {name: parse_type(text) for name, text in TYPES.items()}
     schema = pa.schema([(name, kind.lake_type) for name, kind in types.items()])
     rules = TablesSettings.model_validate({}).rules(TABLE)
-    return TableSchemaState(schema, key, None, rules, types_before=lambda order: types)
+    made = GeneratedHistory(lambda order: (0, {}))
+    return TableSchemaState(schema, key, None, rules, generated=made, types_before=lambda order: types)
 
 
 def judged(*statements: str, state: TableSchemaState | None = None, recorded: tuple[DdlEntry, ...] = ()) -> JudgedDdl:

@@ -13,6 +13,7 @@ from binlake.decode.ddl.statements import parse_ddl
 from binlake.decode.types.mysql_types import parse_type
 from binlake.schema.rules.ddl_effects import DdlEvent, Effect
 from binlake.schema.rules.ddl_log import DdlLog
+from binlake.schema.rules.generated_columns import GeneratedHistory
 from binlake.schema.rules.judged import KEY_OF_TABLE, KeyChange, TableSchemaState
 from binlake.schema.rules.steps import Convert
 from binlake.schema.rules.table_ddl import judge_table
@@ -30,7 +31,9 @@ TYPES = {"no": parse_type("int"), "name": parse_type("varchar(60)"), "f": parse_
 
 def state(key: tuple[str, ...] = ("no",), **rules: Any) -> TableSchemaState:  # noqa: ANN401 - any YAML value
     tables = TablesSettings.model_validate({"defaults": rules})
-    return TableSchemaState(SCHEMA, key, "day", tables.rules(SourceTable("db", "t")), types_before=lambda order: TYPES)
+    rules_of = tables.rules(SourceTable("db", "t"))
+    made = GeneratedHistory(lambda order: (0, {}))
+    return TableSchemaState(SCHEMA, key, "day", rules_of, generated=made, types_before=lambda order: TYPES)
 
 
 def verdicts(text: str, at: TableSchemaState) -> list[str]:

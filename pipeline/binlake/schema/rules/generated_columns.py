@@ -80,13 +80,19 @@ class GeneratedHistory:
     created: GeneratedBefore = nothing_generated
     _since: int = -1
     _columns: dict[str, ColumnDefinition] = field(default_factory=dict)
+    _is_made: bool = False
 
     def before(self, order: int) -> Generated:
         """The columns before a statement, as far as they are known."""
         made = self.created(order)
         return made[1] if made is not None and made[0] > self._since else self._columns
 
+    def is_known(self, order: int) -> bool:
+        """Whether a CREATE TABLE before a statement tells which columns are generated."""
+        return self._is_made or self.created(order) is not None
+
     def note(self, order: int, action: Action, clauses: Iterable[Clause]) -> None:
         """Note what a statement defines or changes."""
         known = {} if action is Action.CREATE else self.before(order)
+        self._is_made |= action is Action.CREATE
         self._since, self._columns = order, changed(known, clauses)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from binlake.decode.ddl.clauses import Clause
+from binlake.decode.ddl.clauses import AddColumn, Clause
 from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import TEXT_BASES, MysqlType
 from binlake.schema.rules.conversion.declared import TypeGroup, kind_of
@@ -58,9 +58,7 @@ def follow_bases(clauses: Sequence[Clause], order: int, state: TableSchemaState,
     turned = state.collations.turned(clauses, order, texts) - judged.reread.keys()
     values_change = conversions.keys() | computed | judged.reread.keys()
     changes = values_change | turned
-    if changes and state.untold is not None:
-        why = f"no log tells what the table took over from {state.untold}: columns may be generated from"
-        judged.undetermined.append(UndeterminedEffect(WHOLE_ROWS, f"{why} {', '.join(sorted(changes))}"))
+    judged.undetermined += _untold(clauses, order, state, judged, conversions.keys() | computed, changes)
     columns = changed(state.generated.before(order), clauses) if changes else {}
     settled = {s.column.name.lower() for s in judged.steps if isinstance(s, Compute | Convert | Fill)}
     settled |= {one.column.lower() for one in judged.undetermined}
@@ -101,6 +99,29 @@ def follow_bases(clauses: Sequence[Clause], order: int, state: TableSchemaState,
                 what = f"{column.name} is null in rows before"
             say(judged, ClauseVerdict.CONVERT, f"{what}, as {error.what}")
     _settle_computed(judged, state)
+
+
+def _untold(
+    clauses: Sequence[Clause],
+    order: int,
+    state: TableSchemaState,
+    judged: Judgement,
+    converted: set[str],
+    changes: set[str],
+) -> list[UndeterminedEffect]:
+    """What is not determined for want of the table's definition: columns that are generated from those whose values
+    (``converted``), or at least whose meaning (``changes``) a statement changes. Where no CREATE TABLE is in the log,
+    only the former count: each longer VARCHAR may have another collation."""
+    if state.untold is not None:
+        what, changes = f"what the table took over from {state.untold}", changes
+    elif not state.generated.is_known(order):
+        added = {clause.column.name.lower() for clause in clauses if isinstance(clause, AddColumn)}
+        what, changes = "how the table was made", converted - added
+    else:
+        return []
+    is_named = state.untold is None and any(one.column == WHOLE_ROWS for one in judged.undetermined)
+    why = f"no log tells {what}: columns may be generated from {', '.join(sorted(changes))}"
+    return [UndeterminedEffect(WHOLE_ROWS, why)] if changes and not is_named else []
 
 
 def _settle_computed(judged: Judgement, state: TableSchemaState) -> None:
