@@ -44,6 +44,13 @@ MERGING = (
         (_MEMORY,),
     ),
     Mutant(
+        "kept-written", "a log file with partial rows is read by who wrote it", "they are taken for none",
+        "pipeline/binlake/rows/merging/state_cache.py",
+        "    if entry is None or write.partials or len(results) != 1",
+        "    if entry is None or len(results) != 1",
+        (_MEMORY,),
+    ),
+    Mutant(
         "tombstone-instant", "a tombstone counts if its instant is completed", "it always counts",
         "pipeline/binlake/rows/merging/tombstones.py",
         "        kept = np.flatnonzero(counts[codes])\n",

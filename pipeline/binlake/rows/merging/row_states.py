@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.rows.merging.group_orders import NEVER
-from binlake.rows.merging.state_cache import ORDERS_BYTES, KeptOrders, KeptRows, SliceFiles, StateCache
+from binlake.rows.merging.state_cache import ORDERS_BYTES, KeptOrders, KeptRows, SliceFiles, StateCache, aligned
 from binlake.rows.merging.states import KeyStates
-from binlake.rows.merging.tombstones import Tombstones
+from binlake.rows.merging.tombstones import TombstoneFiles, Tombstones
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.merge import Place
 from binlake.rows.upsert.target import ORDER_FIELD
@@ -64,8 +64,8 @@ class SliceRowStates:
         live, dead = self.live(file_id, columns), self.dead(file_id, columns)
         live_positions, dead_at = _found(keys, live), _found(keys, dead)
         index = np.where(live_positions >= 0, live_positions, np.where(dead_at >= 0, dead_at + len(live), -1))
-        rows = pa.concat_tables([live, dead]).select(list(columns)).take(pa.array(index, mask=index < 0))
-        return KeyStates(live_positions >= 0, rows)
+        held = pa.concat_tables([live, dead]).select(list(columns))
+        return KeyStates(live_positions >= 0, held, pa.array(index, mask=index < 0))
 
     @property
     def _longs(self) -> tuple[str, ...]:
@@ -138,7 +138,9 @@ class SliceRowStates:
         rows = self._grown(entry, further) if entry is not None and further is not None else None
         if rows is None:
             rows = self._reader(entry.wider(fields) if entry is not None else fields).read(piece)
-        self.kept.put(group, KeptRows(SliceFiles.of(piece), rows))
+        deleted = entry.deleted if entry is not None else TombstoneFiles()
+        written = entry.written if entry is not None and further == () else {}
+        self.kept.put(group, KeptRows(SliceFiles.of(piece), rows, deleted, written))
         return rows
 
     def _grown(self, entry: KeptRows, further: Sequence[LogFile]) -> pa.Table | None:
@@ -146,6 +148,11 @@ class SliceRowStates:
         it may lose to a delete, which the rows do not show."""
         if not further:
             return entry.rows
+        if all(file.path in entry.written for file in further):
+            grown = entry.rows
+            for file in further:
+                grown = entry.written[file.path].over(grown)
+            return _in_few_chunks(grown)
         stays = np.ones(len(entry.rows), dtype=np.bool_)
 
         def known(keys: pa.Array) -> pa.Table:
@@ -156,14 +163,17 @@ class SliceRowStates:
         rows, _ = self._reader(entry.rows.schema).read_further(further, known)
         if pc.any(pc.less(rows.column(ORDER_FIELD), WRITER_ORDER)).as_py():
             return None
-        grown = pa.concat_tables([entry.rows.filter(pa.array(stays)), rows])
-        return grown if grown.column(0).num_chunks < _CHUNKS else grown.combine_chunks()
+        return _in_few_chunks(pa.concat_tables([entry.rows.filter(pa.array(stays)), rows]))
 
     def dead(self, file_id: str, columns: Sequence[str]) -> pa.Table:
         """Its tombstones, with the record key and the columns, also those of rows that live again. Errors as ``of``."""
-        schema = self._fields(columns)
-        rows = Tombstones(self.storage, self.timeline).of(file_id)
-        return schema.empty_table() if rows is None else _aligned(rows, schema)
+        schema, group = self._fields(columns), (self.owner, file_id)
+        entry = self.kept.get(group)
+        files = entry.deleted if entry is not None else None
+        rows = Tombstones(self.storage, self.timeline, files).of(file_id)
+        if entry is not None:
+            self.kept.put(group, entry)  # with the files that were read now
+        return schema.empty_table() if rows is None else aligned(rows, schema)
 
     def _fields(self, columns: Iterable[str]) -> pa.Schema:
         """The record key and the columns, none twice."""
@@ -192,11 +202,8 @@ def _table(names: Sequence[str], values: Int64s) -> pa.Table:
     return pa.table({name: pa.array(row, mask=row == NEVER) for name, row in zip(names, values, strict=True)})
 
 
-def _aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of a schema; absent ones are null."""
-    held = set(rows.column_names)
-    columns = [rows.column(f.name).cast(f.type) if f.name in held else pa.nulls(len(rows), f.type) for f in schema]
-    return pa.table(columns, schema=schema)
+def _in_few_chunks(rows: pa.Table) -> pa.Table:
+    return rows if rows.column(0).num_chunks < _CHUNKS else rows.combine_chunks()
 
 
 def _found(keys: pa.Array, rows: pa.Table) -> Int64s:

@@ -10,14 +10,20 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from binlake.rows.merging.tombstones import TombstoneFiles
+from hudilake.format.definition.schema import RECORD_KEY_FIELD
+from hudilake.format.files.file_group_write import FileGroupWrite, WriteResult
+from hudilake.format.files.names import in_partition, parse_log_name
 from hudilake.format.files.view import FileSlice, LogFile
 from hudilake.index.key_map import KeyMap
+from hudilake.write.group_writer import NO_KEYS
 
 #: The most bytes that the orders of a table take, and the rows of all tables of a process.
 ORDERS_BYTES: Final = 256 << 20
@@ -61,16 +67,43 @@ class KeptOrders:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRows:
-    """The live rows of the files, with the columns that were asked for."""
+class WrittenRows:
+    """What a log file of this process has.
 
-    files: SliceFiles
+    Args:
+        rows: whole rows with the record key, in lake types.
+        gone: the keys of rows that it deletes, string.
+    """
+
     rows: pa.Table
+    gone: pa.Array
 
     @property
     def nbytes(self) -> int:
         """In memory."""
-        return int(self.rows.nbytes)
+        return int(self.rows.nbytes + self.gone.nbytes)
+
+    def over(self, rows: pa.Table) -> pa.Table:
+        """The rows of a slice, with those of a log file behind it; the columns of the slice, absent ones are null."""
+        keys = pa.chunked_array([*self.rows.column(RECORD_KEY_FIELD).chunks, self.gone], pa.string())
+        stays = pc.invert(pc.is_in(rows.column(RECORD_KEY_FIELD), value_set=keys.combine_chunks()))
+        return pa.concat_tables([rows.filter(stays), aligned(self.rows, rows.schema)])
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """The live rows of the files, with the columns that were asked for, the tombstones of their file group, and by its
+    path what a log file has that was written upon them."""
+
+    files: SliceFiles
+    rows: pa.Table
+    deleted: TombstoneFiles = field(default_factory=TombstoneFiles)
+    written: Mapping[str, WrittenRows] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """In memory."""
+        return int(self.rows.nbytes) + self.deleted.nbytes + sum(one.nbytes for one in self.written.values())
 
     def has(self, fields: pa.Schema) -> bool:
         """Whether the rows have these columns, in these types."""
@@ -139,3 +172,24 @@ class StateCache(Generic[E]):
 #: Rows of file groups by owner and file id: a process has many tables, and rows are larger than their orders. Who opens
 #: a table owns what it keeps, for another lake may have the same names.
 ROWS: Final[StateCache[KeptRows]] = StateCache(ROWS_BYTES)
+
+
+def keep_written(
+    kept: StateCache[KeptRows], group: Hashable, write: FileGroupWrite, results: Sequence[WriteResult]
+) -> None:
+    """Keep the rows of a log file that a merging writer has just written, if all of them are whole. They count once
+    its commit has completed, and are not read then."""
+    entry = kept.get(group)
+    if entry is None or write.partials or len(results) != 1 or parse_log_name(results[0].file_name) is None:
+        return
+    gone = NO_KEYS if write.deletes is None else write.deletes.column(RECORD_KEY_FIELD).combine_chunks()
+    rows = entry.rows.schema.empty_table() if write.upserts is None else write.upserts
+    path = in_partition(write.partition_path, results[0].file_name)
+    kept.put(group, replace(entry, written={**entry.written, path: WrittenRows(rows, gone)}))
+
+
+def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of a schema; absent ones are null."""
+    held = set(rows.column_names)
+    columns = [rows.column(f.name).cast(f.type) if f.name in held else pa.nulls(len(rows), f.type) for f in schema]
+    return pa.table(columns, schema=schema)

@@ -21,12 +21,25 @@ class KeyStates:
 
     Args:
         alive: whether the row lives, bool array of n.
-        rows: the columns that were asked for, n rows; null where the row does not live. The order columns of column
-            groups (``ColumnGroup.order_field``) are kept for deleted rows too.
+        held: the columns that were asked for; null where the row does not live. The order columns of column groups
+            (``ColumnGroup.order_field``) are kept for deleted rows too.
+        at: where the rows are in ``held``, int64 of n, null for none; None where it has just these rows. So columns
+            that nobody asks for are not put together.
     """
 
     alive: npt.NDArray[np.bool_]
-    rows: pa.Table
+    held: pa.Table
+    at: pa.Array | None = None
+
+    @property
+    def rows(self) -> pa.Table:
+        """All columns of the n rows."""
+        return self.held if self.at is None else self.held.take(self.at)
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column of the n rows."""
+        column = self.held.column(name)
+        return column if self.at is None else column.take(self.at)
 
 
 class RowStates(Protocol):

@@ -60,6 +60,11 @@ class TombstoneFiles:
 
     _known: Mapping[FileInfo, pa.Table] = field(default_factory=dict)
 
+    @property
+    def nbytes(self) -> int:
+        """In memory."""
+        return sum(rows.nbytes for rows in self._known.values())
+
     def rows(self, storage: Storage, file_id: str) -> pa.Table | None:
         """Returns all rows of a file group's files, None without files; reads the new ones. Errors as ``all_rows``."""
         known = self._known

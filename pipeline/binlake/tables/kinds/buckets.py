@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from binlake.rows.merging.engines.heights import FactHeights
 from binlake.rows.merging.mergers import CopyMerger
+from binlake.rows.merging.state_cache import ROWS, keep_written
 from binlake.rows.merging.states import Merger
 from binlake.rows.merging.write import write_merged
 from binlake.rows.tasks.plan import WrittenFile
@@ -52,6 +53,7 @@ class BucketRows(TableRows):
             name = self.names.of(*place)
             merged = merger.merge(place, name, rows)
             results = write_merged(self.storage, writer, merged)
+            keep_written(ROWS, (self._owner, name), merged.write, results)
             return WrittenFile.of(self.rules.path, GroupIntent(place[0], name), merged, results)
 
         if len(filled) == 1:  # no other file group is written meanwhile

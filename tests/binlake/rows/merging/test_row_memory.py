@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from binlake.rows.merging.row_states import SliceRowStates
-from binlake.rows.merging.state_cache import ROWS_BYTES, KeptRows, StateCache
+from binlake.rows.merging.state_cache import ROWS, ROWS_BYTES, KeptRows, StateCache
 from binlake.rows.upsert.target import ORDER_FIELD
 from hudilake import open_table
 from hudilake.format.definition.schema import RECORD_KEY_FIELD
@@ -69,7 +69,9 @@ def test_they_are_those_of_the_files(tmp_path: Path, seed: int, conflicts: Confl
                 here.restart()
                 other.restart()
         for columns in (chance.sample(COLUMNS, chance.randint(1, len(COLUMNS))), COLUMNS):
-            assert rows_of(states(here, kept), columns) == rows_of(states(here, StateCache(0)), columns), step
+            told = rows_of(states(here, StateCache(0)), columns)
+            assert rows_of(states(here, kept), columns) == told, step
+            assert rows_of(here.table.rows.row_states(here.table.hudi.schema), columns) == told, step
 
 
 def test_a_log_file_is_read_once(tmp_path: Path) -> None:
@@ -85,6 +87,21 @@ def test_a_log_file_is_read_once(tmp_path: Path) -> None:
     logs = [file.path for piece in states(here, kept).slices.values() for file in piece.log_files]
     assert sorted(read) == sorted(logs)
     assert len(logs) > len(states(here, kept).slices)
+
+
+def test_a_log_file_of_this_process_is_not_read(tmp_path: Path) -> None:
+    """Only where all of its rows are whole."""
+    here = StitchedTable(open_storage(tmp_path.as_uri(), {"fsync": "false"}), merging(), buckets=1)
+    here.run([Event(0, key, 1, {"a": key}) for key in range(5)])
+    kept = states(here, ROWS)
+    rows_of(kept, COLUMNS)
+    for key, is_whole in ((7, True), (1, False)):  # a row that goes on living is partial
+        here.run([Event(1, key, 2, {"c": key})])
+        now = states(here, ROWS)
+        counting = CountingStorage(now.storage)
+        assert rows_of(replace(now, storage=counting), COLUMNS) == rows_of(states(here, StateCache(0)), COLUMNS)
+        read = [path for method, path in counting.calls if method == "read" and ".log." in path]
+        assert len(read) == (0 if is_whole else 1)
 
 
 def test_the_rows_of_many_file_groups_take_no_more_than_the_process_has(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.rows.merging.columns import chosen, column_of, valid
+from binlake.rows.merging.columns import chosen, column_of, in_type, valid
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.engines.sequence import Sequence, sequence
 from binlake.rows.merging.engines.state import pack, unpack
@@ -74,7 +74,7 @@ class Aggregate:
     ) -> FileGroupWrite:
         functions = dict(self.merging.functions)
         entries = [_FACTS, _NEWEST, *(f.name for f in fields)]
-        before = unpack(stored.rows.column(STATE_FIELD), entries, _NONE)
+        before = unpack(stored.column(STATE_FIELD), entries, _NONE)
         before[:, 0] = np.where(stored.alive, before[:, 0], 0)
         after = before.copy()
         signs = np.where(events.upserts, 1, -1)
@@ -104,7 +104,10 @@ class Aggregate:
         state: Int64s,
     ) -> tuple[pa.Array | pa.ChunkedArray, Int64s]:
         """A column after the events, and its entry in the row's state."""
-        incoming, known = column_of(events.rows, field), column_of(stored.rows, field)
+        incoming = column_of(events.rows, field)
+        if function is None and (newest >= 0).all():
+            return incoming.take(pa.array(newest)), state
+        known = in_type(stored.column(field.name), field.type)
         kept = np.where(stored.alive, np.arange(len(stored.alive)), -1)
         signs = np.where(events.upserts, 1, -1)
         if function is None:

@@ -50,7 +50,7 @@ class FirstRow:
         events = sequence(rows)
         first = events.first(events.upserts)
         stored = StatesAfterTruncate(self.states, gone).of(place, file_id, events.keys, [ROW_GROUP.order_field])
-        known = np.where(stored.alive, longs(stored.rows.column(ROW_GROUP.order_field), _LATEST), _LATEST)
+        known = np.where(stored.alive, longs(stored.column(ROW_GROUP.order_field), _LATEST), _LATEST)
         applies = np.flatnonzero((first >= 0) & (events.orders_at(first, _LATEST) < known))
         positions = first[applies]
         taken = events.rows.take(pa.array(positions))

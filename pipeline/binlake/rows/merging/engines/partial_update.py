@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from binlake.rows.merging.columns import Flags, chosen, column_of, longs, valid
+from binlake.rows.merging.columns import Flags, chosen, column_of, in_type, longs, valid
 from binlake.rows.merging.engines.sequence import Sequence, sequence
 from binlake.rows.merging.engines.state import pack, unpack
 from binlake.rows.merging.states import KeyStates, MergeResult, RowStates
@@ -72,9 +72,10 @@ class _StoredOrders:
 
 
 def _known(stored: KeyStates, names: list[str]) -> _StoredOrders:
-    orders = longs(stored.rows.column(ROW_GROUP.order_field), _NONE)
-    dead = ~stored.alive & stored.rows.column(ROW_GROUP.order_field).is_valid().to_numpy()
-    state = unpack(stored.rows.column(STATE_FIELD), [_FLOOR, *names], _NONE)
+    of_row = stored.column(ROW_GROUP.order_field)
+    orders = longs(of_row, _NONE)
+    dead = ~stored.alive & valid(of_row)
+    state = unpack(stored.column(STATE_FIELD), [_FLOOR, *names], _NONE)
     floor = np.where(stored.alive, state[:, 0], np.where(dead, -orders - 1, _NONE))
     columns = np.maximum(np.where(stored.alive[:, None], state[:, 1:], _NONE), floor[:, None])
     return _StoredOrders(stored.alive, np.where(stored.alive, orders, _NONE), floor, columns)
@@ -89,6 +90,7 @@ class _After:
         floor, row: as in ``_StoredOrders``, after them.
         cut: int64 of m, of the newest delete among the events if none before was newer, -1 for none.
         survives: bool of m, whether the stored row lives on.
+        newest: int64 of m, the newest of ``upserts``, -1 for none.
         upserts: bool of n, the upserts that are not before a delete.
         counted: bool of n, the events that change something.
     """
@@ -98,6 +100,7 @@ class _After:
     row: Int64s
     cut: Int64s
     survives: Flags
+    newest: Int64s
     upserts: Flags
     counted: Flags
 
@@ -114,7 +117,7 @@ def _after(events: Sequence, known: _StoredOrders) -> _After:
     row = np.maximum(np.where(survives, known.row, _NONE), events.orders_at(newest, _NONE))
     counted = upserts.copy()
     counted[deleted[deleted >= 0]] = True
-    return _After(known, floor, row, cut, survives, upserts, counted)
+    return _After(known, floor, row, cut, survives, newest, upserts, counted)
 
 
 def _write(
@@ -123,22 +126,29 @@ def _write(
     columns: dict[str, pa.Array | pa.ChunkedArray] = {KEY: events.keys}
     orders = np.empty((len(events.keys), len(fields)), dtype=np.int64)
     changed = (after.row != after.before.row) | (after.floor != after.before.floor)
+    newest_orders = events.orders_at(after.newest, _NONE)
     for number, field in enumerate(fields):
         incoming, known = column_of(events.rows, field), after.before.columns[:, number]
-        event = events.last(after.upserts & valid(incoming))
-        event = np.where(events.orders_at(event, _NONE) >= known, event, -1)
-        kept = after.survives & (known > after.cut)
-        columns[field.name] = chosen(
-            incoming, event, column_of(stored.rows, field), np.where(kept, np.arange(len(kept)), -1)
-        )
-        orders[:, number] = np.where(event >= 0, events.orders_at(event, _NONE), np.where(kept, known, after.floor))
-        changed |= event >= 0
+        event, event_orders = after.newest, newest_orders
+        if incoming.null_count:
+            event = events.last(after.upserts & valid(incoming))
+            event_orders = events.orders_at(event, _NONE)
+        takes = (event >= 0) & (event_orders >= known)
+        changed |= takes
+        if takes.all():
+            columns[field.name], orders[:, number] = incoming.take(pa.array(event)), event_orders
+            continue
+        kept = ~takes & after.survives & (known > after.cut)
+        stays = np.where(kept, np.arange(len(kept)), -1)
+        before = in_type(stored.column(field.name), field.type) if kept.any() else incoming.slice(0, 0)
+        columns[field.name] = chosen(incoming, np.where(takes, event, -1), before, stays)
+        orders[:, number] = np.where(takes, event_orders, np.where(kept, known, after.floor))
     lives = after.row >= 0
     columns[ORDER_FIELD] = pa.array(np.full(len(lives), WRITER_ORDER, dtype=np.int64))
     columns[ROW_GROUP.order_field] = pa.array(np.where(lives, after.row, -after.floor - 1))
     columns[STATE_FIELD] = pack([_FLOOR, *(f.name for f in fields)], np.column_stack([after.floor, orders]))
     rows = pa.table(columns)
-    upserts, dead = rows.filter(pa.array(lives & changed)), rows.filter(pa.array(~lives & changed))
+    upserts, dead = (_those(rows, flags) for flags in (lives & changed, ~lives & changed))
     write = FileGroupWrite(
         place[0],
         file_id,
@@ -146,3 +156,10 @@ def _write(
         dead.select([KEY, ORDER_FIELD]) if len(dead) else None,
     )
     return write, dead.select([KEY, ROW_GROUP.order_field]) if len(dead) else None
+
+
+def _those(rows: pa.Table, wanted: Flags) -> pa.Table:
+    """The rows that are wanted; mostly all or none are."""
+    if wanted.all():
+        return rows
+    return rows.filter(pa.array(wanted)) if wanted.any() else rows.slice(0, 0)
