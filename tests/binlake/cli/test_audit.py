@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 
 import pytest
 
+import hudilake
 from binlake.cli.commands.proof.verify import NOT_COMPARED
 from binlake.position.record_reader import RecordKey
 from hudilake.errors import CorruptDataError
 from hudilake.format.timeline.commit_metadata import CommitMetadata
+from hudilake.storage import open_storage
 from tests.binlake.cli.fed_lake import FedLake
 from tests.binlake.stream.topic_log import event
 from tests.hudilake.services.fsck.contents_plants import one_cell, plant
@@ -38,6 +41,12 @@ def forge(lake: FedLake, change: Callable[[Extra], None], commit: int = 2) -> st
     texts = {key: said if isinstance(said, str) else json.dumps(said) for key, said in extra.items()}
     file.write_bytes(CommitMetadata(body.stats, texts, body.operation).to_bytes())
     return instant
+
+
+def forget_records(place: Path, topic: str) -> None:
+    """Delete the quarantined records of a topic, as nobody should."""
+    table = hudilake.open_table(str(place))
+    table.delete([row for row in table.scan().to_arrow().to_pylist() if row["topic"] == topic])
 
 
 def told(lake: FedLake, *options: str) -> tuple[int, str]:
@@ -67,6 +76,22 @@ def test_every_fate_is_counted(lake: FedLake) -> None:
     last = [line for line in lake.json("audit", "shop.a", "--commits") if "counts" in line][-1]
     assert {name: last["counts"][name] for name in ("superseded", "quarantined")} == {"superseded": 3, "quarantined": 1}
     assert told(lake)[0] == 0
+
+
+@pytest.mark.parametrize("left", ["nothing", "another's", "erased"])
+def test_a_quarantine_that_is_not_there_is_told(lake: FedLake, left: str) -> None:
+    for table in ("a", "b"):
+        lake.log.add(f"s.shop.{table}", event(table, "u", 900, {"id": 1, "colour": "red"}), {"id": 1})
+    lake.feed(1)
+    assert told(lake)[0] == 0
+    place = lake.path / lake.settings.quarantine_path
+    if left == "erased":
+        open_storage(str(place)).write(".hoodie/.binlake/erasures/1.json", b'{"time": "20260101000000000"}')
+    shutil.rmtree(place) if left == "nothing" else forget_records(place, "s.shop.a")
+    code, text = told(lake)
+    assert code == (NOT_COMPARED if left == "erased" else CorruptDataError.exit_code)
+    assert "1 record is said to be in quarantine, which has none of the commit's offsets" in text
+    assert lake.run("audit", "shop.b").exit_code == (CorruptDataError.exit_code if left == "nothing" else 0)
 
 
 @pytest.mark.full

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from binlake.decode.changes import QuarantinedRecord, RawRecords
+from binlake.source.offsets import Ranges
 from binlake.tables.quarantine import COLUMNS
 from binlake.tables.seal import Seal
 from hudilake.errors import ConfigError, LakeError
+from hudilake.read import TableReader
 from hudilake.read.slice import read_file_slice
+from hudilake.services.erasure.record import erasure_records
 from hudilake.storage import Storage
 from hudilake.table.table import HudiTable
 
@@ -164,6 +168,41 @@ def held_records(
         if selection.takes(held := _held(row, seal))
     ]
     return sorted(entries, key=lambda held: held.place)
+
+
+@dataclass(frozen=True)
+class HeldOffsets:
+    """Where the records of a quarantine table come from.
+
+    Args:
+        places: (topic, partition) -> the offsets of its records, ascending, those that were replayed among them.
+        erased: whether records were erased from the table.
+    """
+
+    places: Mapping[tuple[str, int], npt.NDArray[np.int64]]
+    erased: bool = False
+
+    @classmethod
+    def of(cls, storage: Storage) -> HeldOffsets:
+        """Those of the quarantine table at ``storage``; none if there is no table. Raises CorruptDataError,
+        StorageError."""
+        if not HudiTable.exists(storage):
+            return cls({})
+        columns = ["topic", "partition", "offset"]
+        places: dict[tuple[str, int], list[int]] = {}
+        for batch in TableReader(HudiTable.open(storage)).read(columns=columns):
+            for topic, partition, offset in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
+                places.setdefault((topic, partition), []).append(offset)
+        held = {place: np.sort(np.array(offsets, dtype=np.int64)) for place, offsets in places.items()}
+        return cls(held, bool(erasure_records(storage)))
+
+    def has_any(self, ranges: Ranges) -> bool:
+        """Whether a record comes from one of these offsets."""
+        return any(
+            np.searchsorted(known, r.end) > np.searchsorted(known, r.start)
+            for r in ranges
+            if (known := self.places.get((r.topic, r.partition))) is not None
+        )
 
 
 def named(text: str) -> str:

@@ -29,6 +29,7 @@ from binlake.tables.catalog import did_you_mean
 from binlake.tables.seal import Seal
 from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
+from hudilake.table.table import HudiTable
 from hudilake.wording import counted
 
 Records = Annotated[
@@ -89,6 +90,8 @@ def list_records(
             say(f"{held.name}: {held.reason}, {held.source_table or '-'}, {moment(held.quarantined_ms)}{done}")
     else:
         _print_groups(reason_groups(records))
+        if not records and not _is_there(conf):
+            say("there is no quarantine table: none was needed, or it was deleted, which binlake audit finds")
 
 
 @quarantine.command("show")
@@ -152,6 +155,12 @@ def _found(conf: LakeConf, selection: QuarantineSelection, *, payload: bool) -> 
     return held_records(
         root.sub(settings.quarantine_path), selection, Seal(settings.quarantine.secret()), payload=payload
     )
+
+
+def _is_there(conf: LakeConf) -> bool:
+    settings = Settings.load(conf)
+    root = open_storage(settings.lake.uri, settings.lake.storage_options())
+    return HudiTable.exists(root.sub(settings.quarantine_path))
 
 
 def _refuse_unknown(conf: LakeConf, selection: QuarantineSelection) -> None:

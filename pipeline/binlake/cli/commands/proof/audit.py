@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from binlake.cli.options import LakeConf, Tables
 from binlake.cli.reports import each
 from binlake.cli.table_options import chosen
 from binlake.cli.text import number, say, say_json
+from binlake.load.replay.quarantine_records import HeldOffsets
 from binlake.rows.upsert.outcomes import OUTCOMES
 from binlake.rows.upsert.route import Counts
 from binlake.settings import Settings
@@ -19,7 +21,8 @@ from binlake.tables.audit import Audit, AuditedCommit
 from binlake.tables.audit import audit as audit_table
 from binlake.tables.catalog import CatalogTable
 from hudilake.errors import CorruptDataError
-from hudilake.services.fsck import ContentsReport, Severity
+from hudilake.services.fsck import Check, ContentsReport, Finding, Severity
+from hudilake.storage import open_storage
 from hudilake.wording import counted
 
 
@@ -35,17 +38,23 @@ def audit(
 ) -> None:
     """Account for every record of every commit: read = applied + superseded + filtered + quarantined.
 
-    Each file is read and must hold the rows that its commit recorded. Exit code 0: all that is so. 66: something is
-    not. 81: nothing of that, but it is not determined for some files; the output says which and why.
+    Each file is read and must hold the rows that its commit recorded, and the quarantine records of each commit that
+    counts some. Exit code 0: all that is so. 66: something is not. 81: nothing of that, but it is not determined for
+    some files or commits; the output says which and why.
     """
-    places, print_audit = chosen(Settings.load(conf), tables), _write if as_json else _print
+    settings = Settings.load(conf)
+    places, print_audit = chosen(settings, tables), _write if as_json else _print
+    quarantine = _Quarantine(settings)
 
     unknown: list[str] = []
 
     def act(place: CatalogTable) -> int:
         done = audit_table(place.storage, contents=contents)
+        lost = quarantine.lost(done.commits)
+        done.findings = [*lost, *done.findings]
         print_audit(place.name, done, each=commits)
-        if done.contents is not None and done.contents.undetermined:
+        open_commits = any(one.severity is Severity.WARNING for one in lost)
+        if open_commits or (done.contents is not None and done.contents.undetermined):
             unknown.append(place.name)
         return CorruptDataError.exit_code if done.errors or (strict and done.gaps) else 0
 
@@ -53,6 +62,37 @@ def audit(
     if not places and not as_json:
         say("the lake holds no tables")
     raise typer.Exit(code)
+
+
+class _Quarantine:
+    """What a stream's quarantine holds; it is read once, if a commit asks for it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @cached_property
+    def _held(self) -> HeldOffsets:
+        lake = self._settings.lake
+        return HeldOffsets.of(open_storage(lake.uri, lake.storage_options()).sub(self._settings.quarantine_path))
+
+    def lost(self, commits: Iterable[AuditedCommit]) -> list[Finding]:
+        """The commits that count quarantined records of whose offsets the quarantine has none. Raises as
+        ``HeldOffsets.of``."""
+        return [
+            self._finding(commit)
+            for commit in commits
+            if commit.counts.quarantined and commit.ranges and commit.stream == self._settings.name
+            if not self._held.has_any(commit.ranges)
+        ]
+
+    def _finding(self, commit: AuditedCommit) -> Finding:
+        said = counted(commit.counts.quarantined, "record", "is", "are")
+        what = f"{said} said to be in quarantine, which has none of the commit's offsets"
+        if self._held.erased:
+            what = f"{what}: records were erased from it, and nothing tells whether these were"
+            return Finding(Severity.WARNING, Check.OFFSETS, what, instant=commit.instant, advice="see binlake erase")
+        advice = "bring the quarantine table back from a copy, or read the offsets again from Kafka"
+        return Finding(Severity.ERROR, Check.OFFSETS, what, instant=commit.instant, advice=advice)
 
 
 def _print(table: str, done: Audit, *, each: bool) -> None:
