@@ -16,12 +16,8 @@ def column_of(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     cannot hold."""
     if field.name not in rows.column_names:
         return pa.chunked_array([pa.nulls(len(rows), field.type)])
-    return in_type(rows.column(field.name), field.type)
-
-
-def in_type(column: pa.ChunkedArray, of_field: pa.DataType) -> pa.ChunkedArray:
-    """A column in a type. Raises ArrowInvalid for a value that the type cannot hold."""
-    return column if column.type == of_field else column.cast(of_field)
+    column = rows.column(field.name)
+    return column if column.type == field.type else column.cast(field.type)
 
 
 def valid(column: pa.ChunkedArray) -> Flags:

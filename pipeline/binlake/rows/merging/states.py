@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from binlake.rows.merging.columns import column_of
 from binlake.rows.merging.engines.heights import FactHeights
 from binlake.rows.upsert.merge import Place
 from hudilake.format.files.file_group_write import FileGroupWrite
@@ -23,23 +24,23 @@ class KeyStates:
         alive: whether the row lives, bool array of n.
         held: the columns that were asked for; null where the row does not live. The order columns of column groups
             (``ColumnGroup.order_field``) are kept for deleted rows too.
-        at: where the rows are in ``held``, int64 of n, null for none; None where it has just these rows. So columns
-            that nobody asks for are not put together.
+        positions: where the rows are in ``held``, int64 of n, null for none; None where it has just these rows. So
+            columns that nobody asks for are not put together.
     """
 
     alive: npt.NDArray[np.bool_]
     held: pa.Table
-    at: pa.Array | None = None
+    positions: pa.Array | None = None
 
     @property
     def rows(self) -> pa.Table:
         """All columns of the n rows."""
-        return self.held if self.at is None else self.held.take(self.at)
+        return self.held if self.positions is None else self.held.take(self.positions)
 
-    def column(self, name: str) -> pa.ChunkedArray:
-        """A column of the n rows."""
-        column = self.held.column(name)
-        return column if self.at is None else column.take(self.at)
+    def column(self, field: pa.Field) -> pa.ChunkedArray:
+        """A column of the n rows, as ``column_of`` gives it."""
+        column = column_of(self.held, field)
+        return column if self.positions is None else column.take(self.positions)
 
 
 class RowStates(Protocol):

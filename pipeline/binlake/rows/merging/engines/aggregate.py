@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.rows.merging.columns import chosen, column_of, in_type, valid
+from binlake.rows.merging.columns import chosen, column_of, valid
 from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.engines.sequence import Sequence, sequence
-from binlake.rows.merging.engines.state import pack, unpack
+from binlake.rows.merging.engines.state import STATE, pack, unpack
 from binlake.rows.merging.engines.sums import signed_sums
 from binlake.rows.merging.states import KeyStates, MergeResult, RowStates
 from binlake.rows.merging.truncate import StatesAfterTruncate, split_truncated, with_truncated
@@ -74,7 +74,7 @@ class Aggregate:
     ) -> FileGroupWrite:
         functions = dict(self.merging.functions)
         entries = [_FACTS, _NEWEST, *(f.name for f in fields)]
-        before = unpack(stored.column(STATE_FIELD), entries, _NONE)
+        before = unpack(stored.column(STATE), entries, _NONE)
         before[:, 0] = np.where(stored.alive, before[:, 0], 0)
         after = before.copy()
         signs = np.where(events.upserts, 1, -1)
@@ -107,7 +107,7 @@ class Aggregate:
         incoming = column_of(events.rows, field)
         if function is None and (newest >= 0).all():
             return incoming.take(pa.array(newest)), state
-        known = in_type(stored.column(field.name), field.type)
+        known = stored.column(field)
         kept = np.where(stored.alive, np.arange(len(stored.alive)), -1)
         signs = np.where(events.upserts, 1, -1)
         if function is None:

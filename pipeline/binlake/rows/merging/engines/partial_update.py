@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from binlake.rows.merging.columns import Flags, chosen, column_of, in_type, longs, valid
+from binlake.rows.merging.columns import Flags, chosen, column_of, longs, valid
 from binlake.rows.merging.engines.sequence import Sequence, sequence
-from binlake.rows.merging.engines.state import pack, unpack
+from binlake.rows.merging.engines.state import STATE, pack, unpack
 from binlake.rows.merging.states import KeyStates, MergeResult, RowStates
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.merge import Place, records
@@ -28,6 +28,7 @@ from hudilake.format.files.file_group_write import FileGroupWrite
 #: their own were never set since.
 _FLOOR: Final = ""
 _NONE: Final = -1
+_ROW_ORDER: Final = pa.field(ROW_GROUP.order_field, pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,10 @@ class _StoredOrders:
 
 
 def _known(stored: KeyStates, names: list[str]) -> _StoredOrders:
-    of_row = stored.column(ROW_GROUP.order_field)
+    of_row = stored.column(_ROW_ORDER)
     orders = longs(of_row, _NONE)
     dead = ~stored.alive & valid(of_row)
-    state = unpack(stored.column(STATE_FIELD), [_FLOOR, *names], _NONE)
+    state = unpack(stored.column(STATE), [_FLOOR, *names], _NONE)
     floor = np.where(stored.alive, state[:, 0], np.where(dead, -orders - 1, _NONE))
     columns = np.maximum(np.where(stored.alive[:, None], state[:, 1:], _NONE), floor[:, None])
     return _StoredOrders(stored.alive, np.where(stored.alive, orders, _NONE), floor, columns)
@@ -140,7 +141,7 @@ def _write(
             continue
         kept = ~takes & after.survives & (known > after.cut)
         stays = np.where(kept, np.arange(len(kept)), -1)
-        before = in_type(stored.column(field.name), field.type) if kept.any() else incoming.slice(0, 0)
+        before = stored.column(field) if kept.any() else incoming.slice(0, 0)
         columns[field.name] = chosen(incoming, np.where(takes, event, -1), before, stays)
         orders[:, number] = np.where(takes, event_orders, np.where(kept, known, after.floor))
     lives = after.row >= 0

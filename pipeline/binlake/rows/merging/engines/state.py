@@ -19,6 +19,8 @@ from binlake.rows.upsert.collapse import Int64s
 from hudilake.errors import CorruptDataError
 from hudilake.format.definition.merging import STATE_FIELD
 
+#: The column, in the type that ``unpack`` reads.
+STATE: Final = pa.field(STATE_FIELD, pa.large_binary())
 _ENTRY: Final = np.dtype([("name", "<u8"), ("value", "<i8")])
 
 
