@@ -116,6 +116,16 @@ class Settings(Section):
         return self
 
     @model_validator(mode="after")
+    def _statements_are_among_the_rows(self) -> Self:
+        maxwell = self.source.format in ("auto", "maxwell") and self.source.maxwell.order == "offset"
+        if maxwell and self.kafka.ddl_topics:
+            raise mistake(
+                "source.maxwell.order: offset does not place the statements of kafka.ddl_topics among the rows: let "
+                "Maxwell write them to the rows' topic (without ddl_kafka_topic), or positions (output_binlog_position)"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _whole_transactions_can_be_seen(self) -> Self:
         topics = self.batch.transaction_consistent and self.source.mysql is None
         if topics and (self.kafka.transaction_topic is None or self.kafka.fetch != "direct"):

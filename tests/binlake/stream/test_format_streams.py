@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from binlake.decode.changes import SourceTable
+from hudilake.errors import ConfigError
 from hudilake.storage import StorageError
 from tests.binlake.decode.formats import format_recordings as formats
 from tests.binlake.stream.format_feed import TOPIC, Feed, canal, maxwell, unequal
@@ -265,9 +266,6 @@ def test_a_bootstrap_never_beats_a_streamed_row(tmp_path: Path) -> None:
 
 
 def test_a_maxwell_without_positions_goes_by_offset_if_told_to(tmp_path: Path) -> None:
-    def placeless(message: dict[str, Any]) -> dict[str, Any]:
-        return {k: v for k, v in message.items() if k not in ("position", "xid", "commit")}
-
     feed = Feed(tmp_path)
     feed.put(placeless(CREATE))
     feed.put(placeless(maxwell("t", "insert", {"id": 1, "amount": 1})))
@@ -281,6 +279,54 @@ def test_a_maxwell_without_positions_goes_by_offset_if_told_to(tmp_path: Path) -
     feed.put(placeless(maxwell("t", "bootstrap-insert", {"id": 7, "amount": 7})))
     feed.batch()
     assert feed.values("t", "id", "amount") == [(2, Decimal("3.00")), (7, Decimal("7.00"))]
+
+
+def of_t(kind: str, columns: str, sql: str, former: str = "") -> dict[str, Any]:
+    """A statement about ``shop.t`` without a position; all columns are INT."""
+
+    def defined(names: str) -> dict[str, Any]:
+        listed = [{"name": name, "type": "int", "signed": True} for name in names.split()]
+        return {"database": "shop", "charset": "utf8mb4", "table": "t", "columns": listed, "primary-key": ["id"]}
+
+    old = {"old": defined(former)} if former else {}
+    head = {"type": kind, "database": "shop", "table": "t", "ts": 1_760_000_000_000, "sql": sql}
+    return head | {"def": defined(columns)} | old
+
+
+def placeless(message: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in message.items() if k not in ("position", "xid", "commit")}
+
+
+STATEMENTS: dict[str, tuple[str, str, dict[str, Any], list[tuple[Any, ...]]]] = {
+    "rename": ("CHANGE a b INT", "id b", {"b": 2}, [(1, 1), (2, 2)]),
+    "default": ("ADD b INT DEFAULT 7", "id a b", {"a": 2, "b": 3}, [(1, 7), (2, 3)]),
+    "default and null": ("ADD b INT DEFAULT 7", "id a b", {"a": 2, "b": None}, [(1, 7), (2, None)]),
+}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_statement_by_offset_changes_the_rows_before_it_alone(tmp_path: Path, name: str, restarts: bool) -> None:
+    """Rows behind it, of the same second and of later batches, have the values of their messages."""
+    text, columns, row, expected = STATEMENTS[name]
+    by_offset = {"source": {"maxwell": {"order": "offset"}}}
+    feed = Feed(tmp_path, **by_offset)
+    feed.put(of_t("table-create", "id a", "CREATE TABLE t (id INT PRIMARY KEY, a INT)"))
+    feed.put(placeless(maxwell("t", "insert", {"id": 1, "a": 1})))
+    feed.put(of_t("table-alter", columns, f"ALTER TABLE t {text}", "id a"))
+    feed.put(placeless(maxwell("t", "insert", {"id": 2, **row})))
+    for key in (3, 4):
+        feed.batch()
+        if restarts:
+            feed.start(**by_offset)
+        feed.put(placeless(maxwell("t", "insert", {"id": key, **row})))
+    feed.batch()
+    assert feed.values("t", "id", "b") == [*expected, (3, expected[1][1]), (4, expected[1][1])]
+
+
+def test_statements_of_another_topic_have_no_offset_among_the_rows(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="ddl_kafka_topic"):
+        Feed(tmp_path, source={"maxwell": {"order": "offset"}}, kafka={"ddl_topics": ["ddl"]})
 
 
 def test_all_formats_in_one_topic(tmp_path: Path) -> None:

@@ -161,9 +161,10 @@ class History:
             kind = self.dice.choice(["int", "varchar(40)", "decimal(12,3)", "json", "bit(9)", "datetime(3)"])
             columns[name] = kind
             nullable.add(name)
+            default = 7 if kind == "int" else None
             for row in self.rows:
-                row[name] = None
-            sql = f"ADD COLUMN `{name}` {kind}"
+                row[name] = default
+            sql = f"ADD COLUMN `{name}` {kind}" + (f" DEFAULT {default}" if default else "")
         elif what == "rename":
             old = self.dice.choice(free)
             columns = {name if n == old else n: kind for n, kind in columns.items()}

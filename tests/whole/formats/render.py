@@ -77,9 +77,8 @@ def _debezium(form: Form, event: Rows | Statement, dice: random.Random) -> Itera
             assert row is not None
             key = typed_json({n: row[n] for n in definition.key}) if definition.key else None
             if form.flat:
-                added = {f"__source_{n}": v for n, v in place.items()}
-                flat = row | {"__deleted": "true" if op == "d" else "false", "__op": op} | added
-                yield key, typed_json(flat)
+                added = {f"__source_{n}": v for n, v in place.items()} | {"__op": op} if form.position else {}
+                yield key, typed_json(row | {"__deleted": "true" if op == "d" else "false"} | added)
             else:
                 source = {"db": DATABASE, "table": definition.table, "server_id": 1, "snapshot": "false", **place}
                 yield key, typed_json({"before": one, "after": other, "source": source, "op": op, "ts_ms": STAMP})

@@ -2,9 +2,9 @@
 
 ``position`` (``output_binlog_position``) orders the rows, and ``xoffset`` those of one event; the last row of a
 transaction has ``commit`` instead. Where Maxwell writes no positions, ``source.maxwell.order: offset`` uses Kafka's
-offset. Rows of a bootstrap are snapshot rows. ``old`` is the only sign of a changed key, as with Canal. Types come from
-Maxwell's own DDL (``output_ddl``), selected by position, or from the settings. There is no TRUNCATE: Maxwell does not
-write it.
+offset, also of the statements among the rows. Rows of a bootstrap are snapshot rows. ``old`` is the only sign of a
+changed key, as with Canal. Types come from Maxwell's own DDL (``output_ddl``), selected by position, or from the
+settings. There is no TRUNCATE: Maxwell does not write it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from binlake.decode import order
 from binlake.decode.changes import ControlKind, SourceTable
-from binlake.decode.events import NO_PLACE, NO_POSITION, Places, RowEvents, places
+from binlake.decode.events import NO_POSITION, Places, RowEvents, places
 from binlake.decode.formats.debezium import decode_table
-from binlake.decode.formats.maxwell_schema import definition_changes
+from binlake.decode.formats.maxwell_schema import at_offset, definition_changes
 from binlake.decode.messages.chunk import IGNORED, DecodeChunk, Groups, TableEvents, reject_invalid, reject_misfit
 from binlake.decode.messages.duplicates import with_duplicate_members
 from binlake.decode.messages.envelopes import TOMBSTONE, Long
@@ -231,6 +231,8 @@ def _statement(chunk: DecodeChunk, at: int, message: _MaxwellMessage) -> None:
         return
     value = chunk.records.values[at] or b""
     try:
+        if _by_offset(chunk):
+            value = at_offset(value, int(chunk.records.offsets[at]))
         change = definition_changes(value)[-1]
         place = order.binlog_order(chunk.options.epoch_for(change.server_id, change.gtid), change.file, change.position)
     except (*_BAD, IndexError) as error:
@@ -357,13 +359,7 @@ def _place(position: str | None) -> tuple[str, int]:
 
 
 def _placed_by_offset(chunk: DecodeChunk, events: RowEvents, placed: Places) -> Places:
-    """Kafka's offset as order. A row without a position gets its schema by its second, unless it is a snapshot row."""
+    """Kafka's offset as order, of rows among each other and among the statements."""
     epochs = np.full(len(events), chunk.options.epoch, dtype=np.int64)
-    seconds = order.snapshot_orders(epochs, np.array(events.source_ms, dtype=np.int64))
-    snapshot = np.array([op == "r" for op in events.ops])
-    schema_positions = np.where(
-        placed.positions != order.OUT_OF_RANGE, placed.positions, np.where(snapshot, NO_PLACE, seconds)
-    )
-    return replace(
-        placed, orders=order.offset_orders(epochs, chunk.records.offsets[events.at]), positions=schema_positions
-    )
+    orders = order.offset_orders(epochs, chunk.records.offsets[events.at])
+    return replace(placed, orders=orders, positions=orders)

@@ -1,16 +1,18 @@
 """Maxwell's own DDL messages (``table-create``, ``table-alter``, ``table-drop``) as schema changes.
 
+Where Kafka's offset orders the rows, it orders the statements, too: they have it as their position.
+
 The definition lacks the digits of a DECIMAL and the lengths of BIT and BINARY. They are taken from the statement where
 it names the column, else from the table's previous definition (``SchemaChange.incomplete``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from binlake.decode.changes import SourceTable
+from binlake.decode.changes import POSITION_BITS, SourceTable
 from binlake.decode.ddl.clauses import EVERY_TABLE, AddColumn, ModifyColumn, RenameColumn
 from binlake.decode.ddl.statements import parse_ddl
 from binlake.decode.quarantine import Buffer
@@ -19,6 +21,8 @@ from binlake.decode.types.mysql_types import CHARACTER_TYPES, MysqlType, parse_t
 from hudilake.errors import UnsupportedError
 
 _KINDS = {"table-create": ChangeKind.CREATE, "table-alter": ChangeKind.ALTER, "table-drop": ChangeKind.DROP}
+#: In place of the name of a binlog file, before the high part of a Kafka offset.
+_OFFSETS = "offset."
 _INCOMPLETE = frozenset({"decimal", "bit", "binary"})
 
 
@@ -51,6 +55,7 @@ class _SchemaRecord(msgspec.Struct):
 
 
 _RECORD = msgspec.json.Decoder(_SchemaRecord).decode
+_DOCUMENT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _DEFINITION = msgspec.json.Decoder(_Definition | None).decode
 
 
@@ -77,6 +82,20 @@ def definition_changes(value: Buffer) -> list[SchemaChange]:
     now = SourceTable(record.definition.database, record.definition.table)
     changes = [_change(record, ChangeKind.DROP, former)] if former != now else []
     return [*changes, _defined(record, record.definition, kind, now, former)]
+
+
+def at_offset(value: Buffer, offset: int) -> bytes:
+    """A message about a table with its Kafka offset as its position, for a stream whose rows are ordered by theirs.
+
+    Raises msgspec.MsgspecError if it is no JSON object.
+    """
+    position = f"{_OFFSETS}{offset >> POSITION_BITS}:{offset & ((1 << POSITION_BITS) - 1)}"
+    return msgspec.json.encode({**_DOCUMENT(value), "position": msgspec.Raw(msgspec.json.encode(position))})
+
+
+def ordered_by_offset(change: SchemaChange) -> SchemaChange:
+    """A change as rows that are ordered by offsets see it: one without an offset is older than all of them."""
+    return change if change.file.startswith(_OFFSETS) else replace(change, file=f"{_OFFSETS}0", position=0)
 
 
 def _place(record: _SchemaRecord) -> tuple[str, int]:

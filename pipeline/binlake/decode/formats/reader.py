@@ -22,7 +22,7 @@ from binlake.decode.formats.trace import transactions_of
 from binlake.decode.messages.chunk import DecodeChunk
 from binlake.decode.messages.format_detection import detect_format, format_of, is_avro
 from binlake.decode.messages.frames import open_loose
-from binlake.decode.options import DecodeOptions, EventFormat
+from binlake.decode.options import DecodeOptions, EventFormat, MaxwellOrder
 from binlake.decode.quarantine import Buffer
 from binlake.decode.schemas import schema_change
 from binlake.decode.schemas.schema_change import SchemaChange
@@ -116,7 +116,9 @@ def table_changes(value: bytes, options: DecodeOptions) -> list[SchemaChange]:
     """
     value = as_json(value, options)
     if detect_format(value) is EventFormat.MAXWELL:
-        return maxwell_schema.definition_changes(value)
+        changes = maxwell_schema.definition_changes(value)
+        by_offset = options.maxwell_order is MaxwellOrder.OFFSET
+        return [maxwell_schema.ordered_by_offset(change) for change in changes] if by_offset else changes
     return schema_change.schema_changes(value)
 
 
