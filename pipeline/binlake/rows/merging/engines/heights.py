@@ -96,9 +96,7 @@ class FactHeights:
         reached: dict[int, FeedHeight] = {}
         for feed in np.unique(feeds).tolist():
             positions = _as_delivered(rows, np.flatnonzero(feeds == feed))
-            mask, height = _counted(
-                rows.select([*names, *_NEEDED]).take(pa.array(positions)), names, self.feeds.get(feed)
-            )
+            mask, height = _counted(rows, positions, names, self.feeds.get(feed))
             fresh[positions[mask]] = True
             if height is not None:
                 reached[feed] = height
@@ -139,26 +137,33 @@ class FactHeights:
 NOTHING_COUNTED: Final = FactHeights()
 #: So many of the lowest orders are looked at for snapshots: streamed orders are above them.
 _SNAPSHOTS: Final = 2
-_NEEDED: Final = ("__op", "__order", FACT)
 
 
 def _as_delivered(rows: pa.Table, at: Int64s) -> Int64s:
     """Rows of one partition in the sequence of their delivery; of one event, first what it removes."""
+    offsets = rows.column("__offset").to_numpy()[at]
+    if (np.diff(offsets) > 0).all():  # as they mostly come
+        return at
     adds = rows.column("__op").to_numpy()[at] == Op.UPSERT
-    return at[np.lexsort([adds, rows.column("__row").to_numpy()[at], rows.column("__offset").to_numpy()[at]])]
+    return at[np.lexsort([adds, rows.column("__row").to_numpy()[at], offsets])]
 
 
-def _counted(rows: pa.Table, names: list[str], known: FeedHeight | None) -> tuple[Flags, FeedHeight | None]:
-    """Which halves of one partition, in the sequence of their delivery, are new; and the height after them."""
+def _counted(
+    rows: pa.Table, positions: Int64s, names: list[str], known: FeedHeight | None
+) -> tuple[Flags, FeedHeight | None]:
+    """Which halves of one partition, in the sequence of their delivery, are new; and the height after them.
+
+    ``positions``: those of its halves among the rows, in that sequence. ``names``: the columns that are their content.
+    """
     known = known or FeedHeight(-1)
-    orders = np.asarray(rows.column("__order").to_numpy(), dtype=np.int64)
-    facts = np.asarray(rows.column(FACT).to_numpy(), dtype=np.int64)
-    adds = np.asarray(rows.column("__op").to_numpy() == Op.UPSERT)
+    orders = np.asarray(rows.column("__order").to_numpy(), dtype=np.int64)[positions]
+    facts = np.asarray(rows.column(FACT).to_numpy(), dtype=np.int64)[positions]
+    adds = np.asarray(rows.column("__op").to_numpy() == Op.UPSERT)[positions]
     fresh = orders >= np.maximum.accumulate(np.append(known.order, orders))[:-1]
     chained = np.flatnonzero(fresh)[_repeated(orders[fresh], facts[fresh], adds[fresh], known)]
     top = max(int(orders[fresh].max(initial=-1)), known.order)
     needed = np.union1d(chained, np.flatnonzero(fresh & (orders == top)))
-    marks = digests(rows.take(pa.array(needed)), names)
+    marks = digests(rows.select(names).take(pa.array(positions[needed])), names)
     contents = dict(zip(needed.tolist(), (_content(mark) for mark in marks), strict=True))
     states: dict[tuple[int, int], int] = {(known.order, fact): content for fact, content in known.facts.items()}
     for index in chained.tolist():
