@@ -162,6 +162,8 @@ def test_statistics_come_back_as_they_were_sent(c: Struct) -> None:
     assert c.get_partitions_statistics_req(asked).partStats == {"dt=d0/hour=0": [sent]}
     aggregate = c.get_aggr_stats_for(asked)
     assert (aggregate.colStats, aggregate.partsFound) == ([sent], 1)
+    asked.colNames = ["id", "name"]  # a real metastore counts partitions with statistics of all of them
+    assert (c.get_aggr_stats_for(asked).colStats, c.get_aggr_stats_for(asked).partsFound) == ([sent], 0)
     assert c.delete_table_column_statistics(DATABASE, "orders", "id", None)
     assert c.get_table_statistics_req(request).tableStats == []
     assert c.delete_partition_column_statistics(DATABASE, "orders", "dt=d0/hour=0", "id", None)

@@ -71,7 +71,10 @@ def get_partitions_statistics_req(context: Context, args: Struct) -> Struct:
 
 
 def get_aggr_stats_for(context: Context, args: Struct) -> Struct:
-    """Statistics of some columns over partitions, if only one of these has any. Several are not put together."""
+    """Statistics of some columns over partitions, if only one of these has any. Several are not put together.
+
+    A partition counts as found if it has those of all the columns.
+    """
     request = args.request
     of_catalog(request.catName)
     entry = context.catalog.tables.get(database_name(request.dbName), request.tblName)
@@ -80,7 +83,8 @@ def get_aggr_stats_for(context: Context, args: Struct) -> Struct:
     counted = [objects for objects in statistics if objects]
     if len(counted) != 1:
         return ttypes.AggrStats(colStats=[], partsFound=0)
-    return ttypes.AggrStats(colStats=counted[0], partsFound=1)
+    whole = len(counted[0]) == len({column.lower() for column in request.colNames or ()})
+    return ttypes.AggrStats(colStats=counted[0], partsFound=int(whole))
 
 
 def delete_table_column_statistics(context: Context, args: Struct) -> bool:
@@ -103,7 +107,7 @@ def _column(args: Struct) -> str | None:
 def _stored_name(partition: str | None) -> str:
     """A partition's name with its keys in lower case. Raises MetaError for no name: that is the table's own here."""
     if not partition:
-        raise MetaError(f"Partition name is invalid. {partition}", do_next="name the partition")
+        raise MetaError(f"Partition name is invalid. {'null' if partition is None else partition}", do_next="name it")
     pairs = (part.partition("=") for part in partition.split("/"))
     return "/".join(f"{key.lower()}{equals}{value}" for key, equals, value in pairs)
 
