@@ -247,7 +247,7 @@ class DecodedRecords:
     schema and decode the chunk again. Until then those rows are in ``quarantined`` (reason ``unknown_column``).
     ``by_template`` counts the records that were read by templates, which is the fast way. ``says_deletes``: whether
     the messages say themselves which rows they delete; None if there is no message that tells. ``lone_tombstones``:
-    whether tombstones are in ``quarantined`` because of that.
+    whether tombstones were counted because of that.
     """
 
     changes: list[ChangeBatch] = field(default_factory=list)

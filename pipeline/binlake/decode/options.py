@@ -160,8 +160,8 @@ class DecodeOptions:
         time_precision_mode, decimal_handling_mode, bigint_unsigned_handling_mode, binary_handling_mode: as set on the
             connector. They matter only where no Connect schema is in the message.
         flat_prefix: the prefix of added fields in ExtractNewRecordState (``add.fields.prefix``).
-        deletes_said_in: the topics whose messages are known to say deletes themselves. A tombstone of another topic
-            that stands beside no message may be the only sign of a delete, and is quarantined; None: it is counted.
+        deletes_unsaid_in: the topics whose messages are known not to say deletes. A tombstone of theirs that stands
+            beside no message may be the only sign of a delete, and is quarantined; one of another topic is counted.
         has_emptied: records with neither key nor value say nothing: an erasure has emptied them.
         flat_tombstone_deletes: flat form only, for connectors whose only sign of a delete is the tombstone (the
             default of ``delete.tombstone.handling.mode``): a tombstone deletes its key. All flat records are then
@@ -203,7 +203,7 @@ class DecodeOptions:
     flat_prefix: str = "__"
     flat_tombstone_deletes: bool = False
     doubts_tombstones: bool = False
-    deletes_said_in: frozenset[str] | None = None
+    deletes_unsaid_in: frozenset[str] = frozenset()
     has_emptied: bool = False
     epoch: int = 0
     epoch_of_server: tuple[tuple[int, int], ...] = ()

@@ -158,6 +158,11 @@ class Ledger:
         """The newest resync of each table that was ever fetched anew."""
         return MappingProxyType(self._content.resyncs)
 
+    @property
+    def deletes_unsaid_in(self) -> frozenset[str]:
+        """The topics whose newest messages do not say which rows they delete."""
+        return self._content.deletes_unsaid_in
+
     def forgotten_ms(self, table: SourceTable) -> int:
         """The time of the newest request to forget a table that was carried out; 0 for none."""
         return self._content.forgotten.get(table, 0)
@@ -297,6 +302,12 @@ class Ledger:
     def note_topic_ids(self, ids: Mapping[str, str]) -> None:
         """Note the ids of topics."""
         self._content.topic_ids |= ids
+
+    def note_deletes(self, said: Mapping[str, bool]) -> None:
+        """Note of topics whether their messages say which rows they delete."""
+        unsaid = frozenset(topic for topic, says in said.items() if not says)
+        if unsaid or not self.deletes_unsaid_in.isdisjoint(said):
+            self._content.deletes_unsaid_in = (self.deletes_unsaid_in - said.keys()) | unsaid
 
     def note_skipped(self, gone: OffsetRange) -> None:
         """Note offsets that Kafka had deleted before they were read, and that are skipped on demand."""

@@ -80,6 +80,7 @@ class LedgerContent:
         stopped: tables that cannot go on by themselves. They are ``behind`` too.
         resyncs: the newest resync of each table that was ever fetched anew.
         forgotten: tables that were forgotten -> the request that asked for it, in ms since the epoch.
+        deletes_unsaid_in: topics whose newest messages do not say which rows they delete.
     """
 
     stream: str
@@ -97,6 +98,7 @@ class LedgerContent:
     stopped: dict[SourceTable, Stop] = field(default_factory=dict)
     resyncs: dict[SourceTable, Resync] = field(default_factory=dict)
     forgotten: dict[SourceTable, int] = field(default_factory=dict)
+    deletes_unsaid_in: frozenset[str] = frozenset()
 
     def to_text(self) -> str:
         """The content as JSON."""
@@ -120,6 +122,7 @@ class LedgerContent:
             "transactions_ended": self.transactions.ended,
             "torn": self.transactions.torn,
             **({"truncates_ahead": self.transactions.ahead} if self.transactions.ahead else {}),
+            **({"deletes_unsaid_in": sorted(self.deletes_unsaid_in)} if self.deletes_unsaid_in else {}),
             **self._held_to_json(),
         }
 
@@ -159,6 +162,7 @@ class LedgerContent:
             stopped={_source(name): Stop(*stop) for name, stop in data.get("stopped", {}).items()},
             resyncs={_source(name): Resync.from_json(resync) for name, resync in data.get("resyncs", {}).items()},
             forgotten={_source(name): asked_ms for name, asked_ms in data.get("forgotten", {}).items()},
+            deletes_unsaid_in=frozenset(data.get("deletes_unsaid_in", ())),
         )
 
 

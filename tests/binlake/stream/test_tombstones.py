@@ -78,12 +78,30 @@ def test_a_lone_tombstone_of_the_flat_form_is_no_nothing(tmp_path: Path, alone: 
     assert world.doubted() == [*range(1, 1 + alone)]
 
 
-def test_a_new_process_knows_no_form(tmp_path: Path) -> None:
+def test_a_new_process_knows_the_form(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.batch(flat(5, op="c"))
     world.configure()
     world.batch(None)
     assert world.doubted() == [1]
+
+
+def test_the_tombstone_of_a_topic_without_messages_is_counted(tmp_path: Path) -> None:
+    """It ends a delete that another process has read, or deletes a row that never came."""
+    world = World(tmp_path)
+    world.batch(None)
+    assert world.doubted() == []
+    world.batch(event("orders", "c", 600, row(5)), DELETED)
+    world.configure()
+    world.batch(None)
+    assert world.doubted() == []
+
+
+def test_messages_elsewhere_in_the_batch_tell_that_deletes_are_not_said(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.log.add(TOPIC, None, {"id": 9}, 1)
+    world.batch(flat(5, op="c"))
+    assert world.doubted() == [0]
 
 
 @pytest.mark.parametrize(
@@ -152,13 +170,14 @@ def test_control_a_tombstone_of_a_row_that_is_gone(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.batch(placed(10))
     world.batch(placed(20) | {"__op": "d", "__deleted": "true"})
+    world.batch(placed(30) | {"id": 6}, key=6)
     world.log.add(TOPIC, None, {"id": 5}, 1)
     world.configure()
     world.batch()
     assert world.doubted() == [0]
     world.configure(1, tombstone_deletes=True)
     assert replay(world.settings, QuarantineSelection()).applied == 1
-    assert world.ids() == []
+    assert world.ids() == [6]
 
 
 def placed(position: int) -> dict[str, Any]:

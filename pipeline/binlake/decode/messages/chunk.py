@@ -30,8 +30,6 @@ _DOUBT = Fault(
     "a record without a value, and no message says the delete that it may stand for: set "
     "source.debezium.tombstone_deletes, or delete.tombstone.handling.mode=rewrite at the connector",
 )
-#: Formats with tombstones behind deletes, or in place of them.
-_TOMBSTONES = frozenset({EventFormat.AUTO, EventFormat.DEBEZIUM, EventFormat.DEBEZIUM_AVRO})
 _BARE_KEY = Fault(
     Reason.MISSING_KEY,
     "a record without a value, whose key is no JSON object with the columns of the key: it does not say which row it "
@@ -237,15 +235,15 @@ class DecodeChunk:
 
     def _doubtful(self) -> list[int]:
         """The tombstones that may be the only sign of a delete: those beside flat messages that do not say whether they
-        delete, those beside no message of a topic of which nothing is known, and those that follow another tombstone,
+        delete, those beside no message of a topic whose messages are such, and those that follow another tombstone,
         where Debezium's deletes stand between two."""
-        saying = self._saying()
-        if self.options.doubts_tombstones or self.decoded.says_deletes is False:
+        saying, says_deletes = self._saying(), self.decoded.says_deletes
+        if says_deletes is None:
+            says_deletes = self.records.topic not in self.options.deletes_unsaid_in
+            self.decoded.lone_tombstones = bool(saying) and says_deletes
+        if self.options.doubts_tombstones or not says_deletes:
             return saying
         keyed = [index for index in saying if self.records.keys[index] is not None]
-        if self.decoded.says_deletes is None and self._may_say_deletes_alone():
-            self.decoded.lone_tombstones = bool(keyed)
-            return keyed
         behind = {int(self.records.offsets[index]) + 1 for index in keyed}
         return [index for index in keyed if int(self.records.offsets[index]) in behind]
 
@@ -255,11 +253,6 @@ class DecodeChunk:
         if not self.options.has_emptied and all(key is None for key in keys):
             return list(self.tombstones)
         return [index for index in self.tombstones if keys[index] is not None]
-
-    def _may_say_deletes_alone(self) -> bool:
-        """Whether the topic's tombstones may be all that it says of deletes, as far as is known."""
-        known = self.options.deletes_said_in
-        return known is not None and self.records.topic not in known and self.options.format in _TOMBSTONES
 
     def _says_no_deletes(self, events: RowEvents) -> bool:
         """Whether a table's messages are flat ones, and their members do not say of one whether it is a delete."""

@@ -185,7 +185,7 @@ class TaskReport:
     table whose rows wait for a statement, the first offset of such a row by (topic, partition). ``by_template``: the
     records that templates have read. ``stage_ms``: time by
     stage, in milliseconds. ``says_deletes``: topics, and whether their messages say deletes themselves.
-    ``lone_tombstones``: topics with tombstones that are quarantined since nothing tells that.
+    ``lone_tombstones``: topics with tombstones that were counted since nothing tells that.
     """
 
     tables: dict[SourceTable, TaskTableReport] = field(default_factory=dict)

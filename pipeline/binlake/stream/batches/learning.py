@@ -24,7 +24,7 @@ class Lessons:
 
     ``before_of``: source tables whose before images are decoded. ``refused``: lake tables whose records go to
     quarantine -> the reason. ``columns``: lake tables whose rows came with column names in another case than the
-    table's -> the names that are kept. ``deletes_said_in``: topics whose messages say deletes themselves.
+    table's -> the names that are kept.
     """
 
     def __init__(
@@ -33,7 +33,6 @@ class Lessons:
         self.before_of: set[SourceTable] = set()
         self.refused: dict[SourceTable, str] = {}
         self.columns: dict[SourceTable, tuple[str, ...]] = {}
-        self.deletes_said_in: set[str] = set()
         self._settings, self._lake = settings, lake
         self._registry, self._ddl, self._policy = registry, ddl, policy
 
@@ -61,10 +60,9 @@ class Lessons:
         return again
 
     def _take_in_forms(self, report: TaskReport) -> bool:
-        saying = {topic for topic, said in report.says_deletes.items() if said}
-        new = saying - self.deletes_said_in
-        self.deletes_said_in = (self.deletes_said_in | saying) - (report.says_deletes.keys() - saying)
-        return not new.isdisjoint(report.lone_tombstones)
+        """Note which topics' messages say deletes; whether tombstones were counted that may be deletes."""
+        self._policy.ledger.note_deletes(report.says_deletes)
+        return not self._policy.ledger.deletes_unsaid_in.isdisjoint(report.lone_tombstones)
 
     def _take_in_table(self, source: SourceTable, report: TaskTableReport) -> bool:
         rules, again = self._settings.table_rules(source), self._take_in_names(source, report)

@@ -72,13 +72,11 @@ class Planner:
         for offsets in (starts, batch.end):
             self._ddl.history.hear(offsets)
         self.settle()
-        ddl, said = self._ddl.plan(starts), self._lessons.deletes_said_in
+        ddl, unsaid = self._ddl.plan(starts), self._policy.ledger.deletes_unsaid_in
         return BatchPlan(
             decoding=dataclasses.replace(
                 ddl.decoding(self._registry.options(frozenset(self._lessons.before_of))),
-                deletes_said_in=frozenset(
-                    said.intersection(starts) if batch.end else said
-                ),  # a dump's topics are files
+                deletes_unsaid_in=unsaid.intersection(starts) if batch.end else unsaid,  # a dump's topics are files
             ),
             schemas=self._registry.schemas_for(starts),
             tables=settings.tables,

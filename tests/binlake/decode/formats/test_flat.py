@@ -197,12 +197,13 @@ def test_tombstones_that_may_be_deletes() -> None:
 
 def test_lone_tombstones_of_a_topic_that_is_known_or_not() -> None:
     key = b'{"id":1}'
-    for known, doubted in ((None, set()), (frozenset({"other"}), {0, 1}), (frozenset({"prefix.db.t"}), {1})):
-        found = decoded([None, None], SCHEMA, [key, b'{"id":2}'], deletes_said_in=known, topic="prefix.db.t")
-        assert set(reasons(found)) == doubted | ({1} if known is None else set())
-        assert found.lone_tombstones == (doubted == {0, 1})
+    topic = "prefix.db.t"
+    for unsaid, doubted in ((frozenset[str](), {1}), (frozenset({"other"}), {1}), (frozenset({topic}), {0, 1})):
+        found = decoded([None, None], SCHEMA, [key, b'{"id":2}'], deletes_unsaid_in=unsaid, topic=topic)
+        assert set(reasons(found)) == doubted
+        assert found.lone_tombstones == (topic not in unsaid)
         assert found.says_deletes is None
-    said = decoded([flat({"id": 1}, deleted="true"), None], SCHEMA, [key, key], deletes_said_in=frozenset())
+    said = decoded([flat({"id": 1}, deleted="true"), None], SCHEMA, [key, key], deletes_unsaid_in=frozenset({topic}))
     assert (said.says_deletes, reasons(said)) == (True, {})
     silent = decoded([flat({"id": 1}, op="c"), flat({"id": 1}, op="c")], SCHEMA, [key, key])
     assert silent.says_deletes is False
