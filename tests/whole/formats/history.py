@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.whole.formats.values import KINDS, Kind
@@ -54,6 +54,11 @@ class Statement:
     sql: str
     before: Definition | None
     definition: Definition
+
+    @property
+    def kind(self) -> str:
+        """CREATE, ALTER or TRUNCATE."""
+        return self.sql.partition(" ")[0]
 
 
 @dataclass
@@ -182,6 +187,19 @@ class History:
         now = Definition(self.definition.table, columns, frozenset(nullable), self.definition.key)
         before, self.definition = self.definition, now
         self._state(f"ALTER TABLE `{now.table}` {sql}", before)
+
+    def rekey(self) -> None:
+        """A statement that makes the unique column the key, and the key a unique column."""
+        assert self.unique is not None
+        key, self.unique = (self.unique,), self.definition.key[0]
+        now = replace(self.definition, key=key)
+        before, self.definition = self.definition, now
+        self._state(f"ALTER TABLE `{now.table}` DROP PRIMARY KEY, ADD PRIMARY KEY (`{key[0]}`)", before)
+
+    def truncate(self) -> None:
+        """TRUNCATE TABLE, which no row event says."""
+        self.rows.clear()
+        self._state(f"TRUNCATE TABLE `{self.definition.table}`", self.definition)
 
     def _state(self, sql: str, before: Definition | None) -> None:
         self.position += self.dice.randrange(40, 400)

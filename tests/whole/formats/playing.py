@@ -37,11 +37,14 @@ RULES: dict[str, dict[str, Any]] = {
     "first": {"merge": {"engine": "first_row"}},
     "added": {"kind": "append"},
     "versioned": {},
+    "rekeying": {},
+    "emptied": {"partition": {"column": "p"}},
+    "emptied_keyless": {},
 }
 #: Tables whose rows are not those of the source: no statement comes to them.
 _STEADY = ("summed", "partial", "first", "added", "versioned")
-_KEYS = {"keyless": (), "keyless_parted": (), "pairs": ("id", "u")}
-_UNIQUE = {"rekeyed": "u"}
+_KEYS = {"keyless": (), "keyless_parted": (), "emptied_keyless": (), "pairs": ("id", "u")}
+_UNIQUE = {"rekeyed": "u", "rekeying": "u"}
 _PARTITIONS = ["int", "varchar(40)", "date", "enum('new','it''s','é')"]
 
 
@@ -63,6 +66,10 @@ def histories(dice: random.Random, names: Sequence[str], transactions: int) -> d
         for _ in range(transactions):
             if dice.random() < 0.12 and name not in _STEADY:
                 made.alter()
+            elif name == "rekeying" and dice.random() < 0.2:
+                made.rekey()
+            elif name.startswith("emptied") and dice.random() < 0.2:
+                made.truncate()
             else:
                 made.transact("c" if name == "added" else None)
         found[name] = made
@@ -89,8 +96,8 @@ def in_order(made: dict[str, History], dice: random.Random) -> list[Rows | State
     return found
 
 
-def settings(place: Path, form: Form, names: Sequence[str]) -> Settings:
-    """The settings of a replay of a format."""
+def settings(place: Path, form: Form, names: Sequence[str], commit_bytes: int) -> Settings:
+    """The settings of a replay of a format; a commit takes a file, or about so many bytes."""
     topics = [form.topic.format(table=name) for name in names]
     versioned = "versioned" in names
     document: dict[str, Any] = {
@@ -103,7 +110,12 @@ def settings(place: Path, form: Form, names: Sequence[str]) -> Settings:
             "overrides": [{"match": f"shop.{name}", **RULES[name]} for name in names if RULES[name]],
             "history": [{"table": "shop.versioned", "to": f"shop.{VERSIONS}", "kind": "scd2"}] if versioned else [],
         },
-        "dump": {"uri": str(place / "dumps"), "path": "{topic}/{date}/{hour}/*", "options": {"fsync": "false"}},
+        "dump": {
+            "uri": str(place / "dumps"),
+            "path": "{topic}/{date}/{hour}/*",
+            "options": {"fsync": "false"},
+            "commit_bytes": commit_bytes,
+        },
     }
     return Settings.parse(json.dumps(document))
 
@@ -148,7 +160,7 @@ def play(place: Path, form: Form, events: list[Rows | Statement], names: Sequenc
                 store.write(f"{topic}/{_DAY}/{8 + hour:02}/a.jsonl", FORMS["a.jsonl"](part))
     if form.name == "debezium":
         store.write("_ddl/s.jsonl", FORMS["a.jsonl"](debezium_ddl(events)))
-    replay(settings(place, form, names))
+    replay(settings(place, form, names, dice.choice([1, 1 << 30])))
     played = Played(place / "lake")
     path = place / "lake" / "_quarantine" / "shop"
     if path.exists():

@@ -63,6 +63,10 @@ _Pair = tuple[bytes | None, bytes | None]
 
 def _debezium(form: Form, event: Rows | Statement, dice: random.Random) -> Iterator[_Pair]:
     if isinstance(event, Statement):
+        if event.kind == "TRUNCATE" and not form.flat:
+            source = {"db": DATABASE, "table": event.definition.table, "server_id": 1, "snapshot": "false"}
+            source |= {"file": FILE, "pos": event.position, "row": 1, "ts_ms": _time(event)}
+            yield None, typed_json({"before": None, "after": None, "source": source, "op": "t", "ts_ms": STAMP})
         return
     definition = event.definition
     for number, (before, after) in enumerate(event.rows):
@@ -90,13 +94,13 @@ def debezium_ddl(events: list[Rows | Statement]) -> list[Record]:
     """The records of Debezium's schema change topic."""
     found: list[Record] = []
     for event in events:
-        if isinstance(event, Statement):
+        if isinstance(event, Statement) and event.kind != "TRUNCATE":
             definition = event.definition
             source = {"db": DATABASE, "table": definition.table, "server_id": 1, "snapshot": "false"}
             source |= {"file": FILE, "pos": event.position, "row": 0, "ts_ms": _time(event)}
             columns = [_column(definition, name, n) for n, name in enumerate(definition.columns, 1)]
             change = {
-                "type": "CREATE" if event.before is None else "ALTER",
+                "type": event.kind,
                 "id": f'"{DATABASE}"."{definition.table}"',
                 "table": {
                     "defaultCharsetName": "utf8mb4",
@@ -135,9 +139,8 @@ def _column(definition: Definition, name: str, position: int) -> dict[str, Any]:
 def _canal(form: Form, event: Rows | Statement, dice: random.Random) -> Iterator[_Pair]:
     head = {"database": DATABASE, "table": event.definition.table, "es": _time(event), "gtid": "", "id": 7}
     if isinstance(event, Statement):
-        kind = "CREATE" if event.before is None else "ALTER"
         none = dict.fromkeys(("data", "old", "mysqlType", "sqlType", "pkNames"))
-        yield None, _canal_text(head | none | {"isDdl": True, "sql": event.sql, "ts": STAMP, "type": kind})
+        yield None, _canal_text(head | none | {"isDdl": True, "sql": event.sql, "ts": STAMP, "type": event.kind})
         return
     definition = event.definition
     data, old, updated = [], [], set[str]()
@@ -169,8 +172,8 @@ def _maxwell(form: Form, event: Rows | Statement, dice: random.Random) -> Iterat
     definition = event.definition
     place = {"position": f"{FILE}:{event.position}"} if form.position else {}
     if isinstance(event, Statement):
-        if form.ddl:
-            kind = "table-create" if event.before is None else "table-alter"
+        if form.ddl and event.kind != "TRUNCATE":
+            kind = f"table-{event.kind.lower()}"
             head: dict[str, Any] = {"type": kind, "database": DATABASE, "table": definition.table}
             old = {} if event.before is None else {"old": _maxwell_definition(event.before)}
             told = {"def": _maxwell_definition(definition), "ts": _time(event), "sql": event.sql}

@@ -33,7 +33,9 @@ LACKING: dict[str, Form] = {
     ),
     "maxwell without row numbers": replace(MAXWELL, xoffset=False),
 }
-SOURCES = ["keyed", "parted", "copied", "global", "keyless", "keyless_parted", "rekeyed", "pairs"]
+SOURCES = ["keyed", "parted", "copied", "global", "keyless", "keyless_parted", "rekeyed", "pairs", "rekeying"]
+#: Maxwell writes no TRUNCATE.
+EMPTIED = ["emptied", "emptied_keyless"]
 OTHERS = ["summed", "partial", "first", "added", "versioned"]
 #: Seeds of which ``make test`` takes the first.
 SEEDS = range(24)
@@ -80,6 +82,12 @@ def test_tables_that_are_made_of_changes(tmp_path: Path, name: str, seed: int) -
 
 
 @pytest.mark.parametrize("seed", first(1, SEEDS))
+@pytest.mark.parametrize("name", ["canal", "debezium"])
+def test_tables_that_are_emptied(tmp_path: Path, name: str, seed: int) -> None:
+    assert check(tmp_path, seed, FORMS[name], EMPTIED, 14).quarantined == []
+
+
+@pytest.mark.parametrize("seed", first(1, SEEDS))
 @pytest.mark.parametrize("name", LACKING)
 def test_what_a_form_does_not_say_is_quarantined(tmp_path: Path, name: str, seed: int) -> None:
     played = check(tmp_path, seed, LACKING[name], SOURCES, 8)
@@ -87,4 +95,4 @@ def test_what_a_form_does_not_say_is_quarantined(tmp_path: Path, name: str, seed
 
 
 def test_control_every_table_is_of_a_test() -> None:
-    assert {*SOURCES, *OTHERS} == {*RULES}
+    assert {*SOURCES, *OTHERS, *EMPTIED} == {*RULES}
