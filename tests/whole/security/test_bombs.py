@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import resource
 import subprocess
 import sys
@@ -52,12 +54,15 @@ def zeros(compressed: str) -> bytes:
         block, packer = bytes(16 * MEGABYTE), zlib.compressobj(1, wbits=31)
         parts = [packer.compress(block) for _ in range(BOMB // len(block))]
         return b"".join([*parts, packer.flush()])
+    if compressed in ("bz2", "xz"):
+        packed = (bz2.compress if compressed == "bz2" else lzma.compress)(bytes(64 * MEGABYTE))
+        return packed * (BOMB // (64 * MEGABYTE))
     frame: bytes = pa.Codec("zstd", compression_level=1).compress(bytes(256 * MEGABYTE), asbytes=True)
     return frame * (BOMB // (256 * MEGABYTE))
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("compressed", ["gz", "zst"])
+@pytest.mark.parametrize("compressed", ["gz", "zst", "bz2", "xz"])
 def test_a_compressed_dump_fills_no_memory(tmp_path: Path, compressed: str) -> None:
     file = tmp_path / f"bomb.jsonl.{compressed}"
     file.write_bytes(zeros(compressed))
