@@ -106,7 +106,7 @@ class History:
         return self.definition.kind(name).draw(self.dice)
 
     def _fresh(self, name: str) -> int:
-        return self.dice.choice([n for n in range(-9, 60) if all(row[name] != n for row in self.rows)])
+        return self.dice.choice([n for n in range(-9, 600) if all(row[name] != n for row in self.rows)])
 
     def _inserts(self) -> list[tuple[Row | None, Row | None]]:
         changed: list[tuple[Row | None, Row | None]] = []
