@@ -12,6 +12,7 @@ from binlake.decode.ddl.columns import ColumnDefinition
 from binlake.decode.types.mysql_types import parse_type
 from binlake.schema.rules.conversion.columns import converted
 from binlake.schema.rules.conversion.lossless import keeps_values
+from binlake.schema.rules.conversion.moments import datetime_of_text, time_of_text
 from binlake.schema.rules.conversion.session import Session
 from binlake.schema.rules.conversion.undetermined import why_undetermined
 from binlake.schema.rules.retyping import conversion
@@ -169,3 +170,11 @@ def test_numbers_of_thousands_of_digits() -> None:
 def test_a_pair_that_is_not_determined_is_refused_with_its_reason() -> None:
     with pytest.raises(UnsupportedError, match="spatial value"):
         converted(parse_type("point"), parse_type("int"), pa.array([b""]), Session())
+
+
+@pytest.mark.parametrize("text", ["\u0663", "\uff15", "\u00a05"])
+def test_digits_and_spaces_of_other_scripts_are_none(text: str) -> None:
+    """Measured with MariaDB 11.4."""
+    assert as_numbers("varchar(9)", [text, "5"], "int") == [0, 5]
+    assert datetime_of_text(f"{text}2024-02-29") is None
+    assert time_of_text(f"{text}12:30:00") == 0

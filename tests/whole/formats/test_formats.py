@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hypothesis_profile import scaled
 from tests.selection import first
 from tests.whole.formats.history import Rows, Statement
 from tests.whole.formats.playing import RULES, Played, expected, histories, in_order, play
@@ -38,7 +39,7 @@ SOURCES = ["keyed", "parted", "copied", "global", "keyless", "keyless_parted", "
 EMPTIED = ["emptied", "emptied_keyless"]
 OTHERS = ["summed", "partial", "first", "added", "versioned"]
 #: Seeds of which ``make test`` takes the first.
-SEEDS = range(24)
+SEEDS = range(scaled(24))
 
 
 def check(place: Path, seed: int, form: Form, names: Sequence[str], transactions: int) -> Played:

@@ -20,10 +20,10 @@ from hudilake.errors import UnsupportedError
 from hudilake.read.filters.expressions import And, Compare, Filter, Op, Unknown, Value
 from hudilake.read.filters.literals import position
 
-_INTEGER = re.compile(r"[+-]?\d{1,38}")
-_NUMBER = re.compile(r"[+-]?(\d{1,38}(\.\d{0,38})?|\.\d{1,38})")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|\+00(:00)?)?)?")
+_INTEGER = re.compile(r"[+-]?\d{1,38}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d{1,38}(\.\d{0,38})?|\.\d{1,38})", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|\+00(:00)?)?)?", re.ASCII)
 _WIDE = Context(prec=120)
 _DOWN, _UP = Context(prec=45, rounding=ROUND_FLOOR), Context(prec=45, rounding=ROUND_CEILING)
 #: Digits that a double always holds exactly, and that never overflow an engine's decimals beside a 64-bit number.

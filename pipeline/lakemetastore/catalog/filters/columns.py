@@ -20,8 +20,8 @@ import pyarrow as pa
 from hudilake.format.definition.keys import DEFAULT_PARTITION
 
 Codes = npt.NDArray[np.int32]
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_INTEGER = re.compile(r"[+-]?\d+")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _LONG = 1 << 63
 
 

@@ -44,7 +44,7 @@ _COMPARE_TEXT: Mapping[Op, Callable[[pa.StringArray, str], pa.BooleanArray]] = {
 }
 _REVERSED = {Op.LESS: Op.GREATER, Op.AT_MOST: Op.AT_LEAST, Op.GREATER: Op.LESS, Op.AT_LEAST: Op.AT_MOST}
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
-_LOOSE_DATE = re.compile(r"\s*(\d{1,4})-(\d{1,2})-(\d{1,2})")
+_LOOSE_DATE = re.compile(r"\s*(\d{1,4})-(\d{1,2})-(\d{1,2})", re.ASCII)
 
 
 def matching(condition: Condition | None, keys: Sequence[KeyColumn], count: int) -> npt.NDArray[np.int64]:

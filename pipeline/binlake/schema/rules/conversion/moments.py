@@ -23,11 +23,15 @@ LAST_TIMESTAMP_S = (1 << 31) - 1
 #: A moment that no DATETIME holds; rounding the last one may lead to it.
 _YEAR_10000 = (date(9999, 12, 31).toordinal() + 1 - _UNIX_DAY) * DAY
 _LARGEST_TIME = (838 * 3600 + 59 * 60 + 60) * SECOND - 1
-_RUN = re.compile(r"\s*(\d+)(?:\.(\d*))?")
-_PARTS = re.compile(r"\s*(\d{1,4})[^\w\s](\d{1,2})[^\w\s](\d{1,2})(.*)", re.DOTALL)
-_CLOCK = re.compile(r"(?:\s+|T)(\d{1,2})(?:[^\w\s](\d{1,2})(?:[^\w\s](\d{1,2})(?:\.(\d*))?)?)?")
-_TIME = re.compile(r"\s*([+-])?(?:(\d+) +(?=\d))?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?(?:\.(\d*))?")
-_TIME_RUN = re.compile(r"\s*([+-])?(\d+)(?:\.(\d*))?(?![\d.]|[eE][+-]?\d)")
+#: The server knows digits and spaces of ASCII alone.
+_SPACES = r"[ \t\n\v\f\r]*"
+_RUN = re.compile(_SPACES + r"([0-9]+)(?:\.([0-9]*))?")
+_PARTS = re.compile(_SPACES + r"([0-9]{1,4})[^\w\s]([0-9]{1,2})[^\w\s]([0-9]{1,2})(.*)", re.DOTALL)
+_CLOCK = re.compile(r"(?:[ \t\n\v\f\r]+|T)([0-9]{1,2})(?:[^\w\s]([0-9]{1,2})(?:[^\w\s]([0-9]{1,2})(?:\.([0-9]*))?)?)?")
+_TIME = re.compile(
+    _SPACES + r"([+-])?(?:([0-9]+) +(?=[0-9]))?([0-9]+)(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?(?:\.([0-9]*))?"
+)
+_TIME_RUN = re.compile(_SPACES + r"([+-])?([0-9]+)(?:\.([0-9]*))?(?![0-9.]|[eE][+-]?[0-9])")
 #: A text of so many characters is read as a DATETIME first.
 _DATETIME_LENGTH = 12
 

@@ -15,8 +15,8 @@ from binlake.schema.rules.conversion.declared import TypeGroup, kind_of
 from binlake.schema.rules.conversion.moments import packed
 
 _EXACT = Context(prec=400)
-_NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
-_INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?\d+)")
+_NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)", re.ASCII)
+_INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?\d+)", re.ASCII)
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64, "bool": 8}
 INTEGERS = frozenset(_BITS)
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)

@@ -24,7 +24,7 @@ _PLAIN_DIGITS = 15
 _FLOAT_DIGITS = 6
 #: A byte that is no part of a character, as Python's ``surrogateescape`` shows it.
 _NO_CHARACTER = re.compile("[\udc80-\udcff]")
-_INTEGER = re.compile(r"\s*([+-]?\d+)")
+_INTEGER = re.compile(r"\s*([+-]?\d+)", re.ASCII)
 
 
 def text_of(kind: MysqlType, value: Any) -> str:  # noqa: ANN401 - any lake value
