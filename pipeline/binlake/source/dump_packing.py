@@ -12,7 +12,7 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol, cast
 
@@ -135,7 +135,7 @@ def packing_of(head: bytes, path: str) -> str | None:
         head: its first bytes, ``HEAD_BYTES`` of them if it has so many.
         path: of the file.
 
-    Raises CorruptDataError for a file that is neither packed in a known way nor begins as text.
+    Raises CorruptDataError for a file that is packed in a way which nothing here opens.
     """
     refuse_closed(path)
     if (known := next((name for begin, name in _BY_HEAD if head.startswith(begin)), None)) is not None:
@@ -144,13 +144,14 @@ def packing_of(head: bytes, path: str) -> str | None:
         return "brotli"
     if head.startswith(_HEADS_OF_CLOSED):
         raise _closed(f"it begins as a file of {head[:3].decode()}", path)
-    check_text(head, path)
     return None
 
 
-def check_text(head: bytes, path: str) -> None:
-    """Raise CorruptDataError if a file's lines do not begin as text."""
-    if not _is_text(head):
+def check_lines(first: Sequence[bytes], path: str) -> None:
+    """Raise CorruptDataError if a file does not begin as text, and none of its ``first`` lines as a document: a damaged
+    line among others is quarantined alone."""
+    head = first[0][:HEAD_BYTES]
+    if not _is_text(head) and not any(line.startswith(b"{") and _is_text(line[:HEAD_BYTES]) for line in first):
         raise _closed(f"it begins with bytes of no text, {head.hex(' ')}", path)
 
 

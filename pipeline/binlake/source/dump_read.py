@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from binlake.decode.changes import RawRecords
 from binlake.decode.formats.avro_schema import check_bounded
 from binlake.source.dump_layout import DumpFile
-from binlake.source.dump_packing import HEAD_BYTES, ByteStream, check_text, packing_of, unpacked
+from binlake.source.dump_packing import HEAD_BYTES, ByteStream, check_lines, packing_of, unpacked
 from binlake.source.dump_records import RecordColumns, events_of, is_record, records_of, rows_of
 from hudilake.errors import CorruptDataError, LakeError
 from hudilake.storage import Storage
@@ -105,7 +105,7 @@ def _json_lines(stream: ByteStream, chunk_records: int, path: str) -> Iterator[R
     parse: Callable[[list[bytes]], RecordColumns] | None = None
     for some in lines(stream, chunk_records, _CHUNK_BYTES):
         if parse is None:
-            check_text(some[0][:HEAD_BYTES], path)
+            check_lines(some, path)
             parse = records_of if is_record(some[0]) else events_of
         yield parse(some)
 

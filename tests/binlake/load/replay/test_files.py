@@ -114,6 +114,13 @@ def test_a_file_of_another_form_is_refused_whole(tmp_path: Path, name: str, data
     assert name in str(caught.value.where["path"])
 
 
+@pytest.mark.parametrize("bad", [b"\xff\xfe{}", b"\x00\x01", b"\x80broken"])
+def test_a_damaged_line_at_the_begin_is_a_line(tmp_path: Path, bad: bytes) -> None:
+    good = as_json(RECORDS[:2])
+    assert [r[5] for r in read(tmp_path, bad + b"\n" + b'{"op":"c"}')] == [bad, b'{"op":"c"}']
+    assert len(list(read(tmp_path, bad + b"\n" + good, name="b.jsonl"))) == 3
+
+
 @pytest.mark.parametrize(
     "text", [b"{broken", "ééé".encode(), b'\xef\xbb\xbf{"op":"c"}', b"aaaaa" + "漢".encode(), b"\t{}"]
 )
