@@ -149,7 +149,7 @@ def _records() -> list[Record]:
 
 
 def _dumps() -> Files:
-    seeds = [form(_records()) for form in FORMS.values()]
+    seeds = [form(_records()) for name, form in FORMS.items() if not name.endswith(".br")]  # only names tell brotli
     lines = b"\n".join(json.dumps({"value": "x" * n}).encode() for n in range(30))
     sink = io.BytesIO()
     schema = fastavro.parse_schema({"type": "record", "name": "r", "fields": [{"name": "value", "type": "bytes"}]})
