@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from binlake.decode.formats.avro_schema import check_bounded
-from binlake.source.dump_packing import HEAD_BYTES, ByteStream, check_lines, packed, packing_of, unpacked
+from binlake.source.dump_packing import HEAD_BYTES, ByteStream, packed, packing_of, unpacked
 from binlake.source.dump_read import AVRO, PARQUET, RECORD_NAMES, columns_of_batch, lines
 from binlake.source.dump_records import NULL_EVENT, RecordColumns, events_of, is_record, line_of, record_of, records_of
 from hudilake.errors import UnsupportedError
@@ -74,9 +74,8 @@ def replaced(data: bytes, path: str, replacements: Replacements) -> bytes | None
 def _lines(plain: ByteStream, path: str, replacements: Replacements) -> bytes | None:
     written, first, changed = list[bytes](), 0, False
     with_places: bool | None = None
-    for some in lines(plain, _LINES, _LINES_BYTES):
+    for some in lines(plain, path, _LINES, _LINES_BYTES):
         if with_places is None:
-            check_lines(some, path)
             with_places = is_record(some[0])
         columns = records_of(some) if with_places else events_of(some)
         for index, line in enumerate(some):

@@ -103,17 +103,20 @@ def _rows(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[Reco
 
 def _json_lines(stream: ByteStream, chunk_records: int, path: str) -> Iterator[RecordColumns]:
     parse: Callable[[list[bytes]], RecordColumns] | None = None
-    for some in lines(stream, chunk_records, _CHUNK_BYTES):
+    for some in lines(stream, path, chunk_records, _CHUNK_BYTES):
         if parse is None:
-            check_lines(some, path)
             parse = records_of if is_record(some[0]) else events_of
         yield parse(some)
 
 
-def lines(stream: ByteStream, chunk_records: int, chunk_bytes: int) -> Iterator[list[bytes]]:
-    """The non-empty lines, in chunks; a last line without a line break counts too. Raises READ_ERRORS."""
+def lines(stream: ByteStream, path: str, chunk_records: int, chunk_bytes: int) -> Iterator[list[bytes]]:
+    """The non-empty lines of a file, in chunks; a last line without a line break counts too. Raises READ_ERRORS, and as
+    ``check_lines``."""
     stripped = (line.rstrip(b"\r") for line in _each_line(stream))
-    return in_chunks(filter(None, stripped), chunk_records, chunk_bytes)
+    for number, some in enumerate(in_chunks(filter(None, stripped), chunk_records, chunk_bytes)):
+        if number == 0:
+            check_lines(some, path)
+        yield some
 
 
 def in_chunks(values: Iterable[bytes], chunk_records: int, chunk_bytes: int) -> Iterator[list[bytes]]:

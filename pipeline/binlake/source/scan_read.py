@@ -24,7 +24,7 @@ from binlake.decode.changes import RawRecords, SourceTable
 from binlake.decode.types.encoded_bytes import decode_base64
 from binlake.hbase.formats.cell_scan import scan_topic
 from binlake.source.dump_layout import DumpFile, is_hidden, is_hidden_directory
-from binlake.source.dump_packing import HEAD_BYTES, check_lines, packing_of, unpacked
+from binlake.source.dump_packing import HEAD_BYTES, packing_of, unpacked
 from binlake.source.dump_read import PARQUET, READ_ERRORS, in_chunks, lines, unreadable
 from binlake.source.sequence_file import MAGIC, sequence_records
 from hudilake.errors import LakeError
@@ -112,10 +112,7 @@ def _values(storage: Storage, file: DumpFile, chunk_records: int) -> Iterator[li
     else:
         path = f"{storage.uri}/{file.path}"
         with unpacked(stored, packing_of(head, path)) as opened:
-            for number, some in enumerate(lines(opened, chunk_records, _CHUNK_BYTES)):
-                if number == 0:
-                    check_lines(some, path)
-                yield some
+            yield from lines(opened, path, chunk_records, _CHUNK_BYTES)
 
 
 def _message(value: bytes) -> bytes:

@@ -12,7 +12,7 @@ On demand every file that readers use is compared with what its commit recorded 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from binlake.position.record_reader import RecordKey, RecordReader
@@ -79,6 +79,11 @@ class Audit:
         """The findings about offsets that no commit covers."""
         return [f for f in self.findings if f.check is Check.OFFSETS and "no commit covers" in f.what]
 
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add findings; errors stay first."""
+        order = list(Severity)
+        self.findings = sorted([*self.findings, *findings], key=lambda one: order.index(one.severity))
+
     def sums(self) -> dict[str, Counts]:
         """The counts of every stream."""
         totals: dict[str, Counts] = {}
@@ -120,9 +125,7 @@ def audit(storage: Storage, *, contents: bool = False) -> Audit:
     report.findings += check_offsets(evidence, OFFSET_KEYS)
     if contents:
         report.contents = check_contents(evidence)
-        report.findings += report.contents.findings
-    order = list(Severity)
-    report.findings.sort(key=lambda f: order.index(f.severity))
+    report.add(report.contents.findings if report.contents is not None else ())
     return report
 
 

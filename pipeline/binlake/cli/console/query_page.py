@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from binlake.cli.commands.reads.query import NamedTables, TableQueries, plan_named, rows_of, text
+from binlake.cli.commands.reads.query import NamedTables, TableQueries, objects_of, plan_named, text
 from binlake.cli.console.page import Asked, Site, error_words, has_left, rendered
 from binlake.cli.console.plan_picture import MEASURES, PlanPicture, plan_picture
 from binlake.cli.table_options import chosen_one
@@ -206,8 +206,7 @@ def difference(settings: Settings, table: str, since: str, until: str) -> TableD
     feed = ChangeFeed(opened, None, begin, completed[until] if until else None, batch_rows=ROWS)
     done = TableDifference()
     for batch in feed:
-        for row in rows_of(batch):
-            change = dict(zip(batch.schema.names, row, strict=True))
+        for change in objects_of(batch):
             if len(done.lines) == ROWS:
                 done.more = True
                 return done

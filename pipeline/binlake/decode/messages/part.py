@@ -142,7 +142,9 @@ def decode_rows(
         elif not isinstance(form, JsonForm):
             wanted = chunk.options.before_of != "all" and chunk.options.wants_before(group.source)
             doubted = isinstance(form, MaxwellForm) and wanted
-            _Part(chunk, schema, schema, events, order, part, deletes, False, doubts_befores=doubted).decode()
+            _Part(
+                chunk, schema, schema, events, order, part, deletes, whole_befores=False, doubts_befores=doubted
+            ).decode()
         else:
             for read_as, some in by_byte_order(chunk, group, schema, part):
                 _Part(chunk, schema, read_as, events, order, some, deletes, whole_befores=True).decode()

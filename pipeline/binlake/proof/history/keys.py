@@ -24,6 +24,7 @@ from hudilake.read.record_keys import KeyLookup, key_lookup
 from hudilake.read.versions import group_files, read_versions, still_there
 from hudilake.services.erasure.erase import unfinished_keys
 from hudilake.table.table import HudiTable
+from hudilake.validation import repeated
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,9 @@ def _given(text: str, fields: tuple[str, ...]) -> dict[str, str]:
 
 
 def _each_once(pairs: list[tuple[str, str]], text: str) -> dict[str, str]:
-    given = dict(pairs)
-    if len({lake_name(name).lower() for name in given}) < len(pairs):
+    if repeated(lake_name(name) for name, _ in pairs):
         raise ConfigError("the key gives a column twice", do_next="give each column one value", key=text)
-    return given
+    return dict(pairs)
 
 
 def _typed(text: str, field: pa.Field) -> pa.Scalar:

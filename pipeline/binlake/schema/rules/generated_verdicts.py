@@ -113,15 +113,14 @@ def _untold(
     (``converted``), or at least whose meaning (``changes``) a statement changes. Where no CREATE TABLE is in the log,
     only the former count: each longer VARCHAR may have another collation."""
     if state.untold is not None:
-        what, changes = f"what the table took over from {state.untold}", changes
-    elif not state.generated.is_known(order):
+        what = f"what the table took over from {state.untold}"
+    elif state.generated.is_known(order) or any(one.column == WHOLE_ROWS for one in judged.undetermined):
+        return []
+    else:
         added = {clause.column.name.lower() for clause in clauses if isinstance(clause, AddColumn)}
         what, changes = "how the table was made", converted - added
-    else:
-        return []
-    is_named = state.untold is None and any(one.column == WHOLE_ROWS for one in judged.undetermined)
     why = f"no log tells {what}: columns may be generated from {', '.join(sorted(changes))}"
-    return [UndeterminedEffect(WHOLE_ROWS, why)] if changes and not is_named else []
+    return [UndeterminedEffect(WHOLE_ROWS, why)] if changes else []
 
 
 def _settle_computed(judged: Judgement, state: TableSchemaState) -> None:

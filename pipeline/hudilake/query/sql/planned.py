@@ -47,12 +47,12 @@ class SqlQuery:
 def table_names(tables: Mapping[str, SqlTable | TableReader]) -> Find:
     """Finds tables by the keys of a mapping, ``name`` or ``database.name`` in any case. Raises ConfigError for two that
     differ in their case alone."""
-    if len({lower(name) for name in tables}) < len(tables):
+    known = {lower(name): one if isinstance(one, SqlTable) else SqlTable(one) for name, one in tables.items()}
+    if len(known) < len(tables):
         raise ConfigError(
             f"two names of tables differ in upper and lower case alone: {', '.join(sorted(tables, key=lower))}",
             do_next="give each table another name; SQL does not tell these apart",
         )
-    known = {lower(name): one if isinstance(one, SqlTable) else SqlTable(one) for name, one in tables.items()}
     return lambda name: known.get(lower(spelled(name)))
 
 

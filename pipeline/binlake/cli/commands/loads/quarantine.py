@@ -28,7 +28,7 @@ from binlake.settings import Settings
 from binlake.tables.catalog import did_you_mean
 from binlake.tables.seal import Seal
 from hudilake.errors import ConfigError
-from hudilake.storage import open_storage
+from hudilake.storage import Storage, open_storage
 from hudilake.table.table import HudiTable
 from hudilake.wording import counted
 
@@ -90,7 +90,7 @@ def list_records(
             say(f"{held.name}: {held.reason}, {held.source_table or '-'}, {moment(held.quarantined_ms)}{done}")
     else:
         _print_groups(reason_groups(records))
-        if not records and not _is_there(conf):
+        if not records and not HudiTable.exists(_place(Settings.load(conf))):
             say("there is no quarantine table: none was needed, or it was deleted, which binlake audit finds")
 
 
@@ -151,16 +151,12 @@ def replay_records(
 
 def _found(conf: LakeConf, selection: QuarantineSelection, *, payload: bool) -> list[QuarantineEntry]:
     settings = Settings.load(conf)
-    root = open_storage(settings.lake.uri, settings.lake.storage_options())
-    return held_records(
-        root.sub(settings.quarantine_path), selection, Seal(settings.quarantine.secret()), payload=payload
-    )
+    return held_records(_place(settings), selection, Seal(settings.quarantine.secret()), payload=payload)
 
 
-def _is_there(conf: LakeConf) -> bool:
-    settings = Settings.load(conf)
-    root = open_storage(settings.lake.uri, settings.lake.storage_options())
-    return HudiTable.exists(root.sub(settings.quarantine_path))
+def _place(settings: Settings) -> Storage:
+    """Where the quarantine table of a stream is."""
+    return open_storage(settings.lake.uri, settings.lake.storage_options()).sub(settings.quarantine_path)
 
 
 def _refuse_unknown(conf: LakeConf, selection: QuarantineSelection) -> None:

@@ -51,7 +51,7 @@ def audit(
     def act(place: CatalogTable) -> int:
         done = audit_table(place.storage, contents=contents)
         lost = quarantine.lost(done.commits)
-        done.findings = [*lost, *done.findings]
+        done.add(lost)
         print_audit(place.name, done, each=commits)
         open_commits = any(one.severity is Severity.WARNING for one in lost)
         if open_commits or (done.contents is not None and done.contents.undetermined):

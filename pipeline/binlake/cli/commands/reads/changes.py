@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
 import typer
 from rich.table import Table as Grid
 
-from binlake.cli.commands.reads.query import rows_of, text
+from binlake.cli.commands.reads.query import objects_of, text
 from binlake.cli.table_options import Conf, TableName, storage_of
 from binlake.cli.text import json_line, say, terminal
 from binlake.cli.until_stopped import until_stopped
@@ -131,7 +130,7 @@ def _write(feed: ChangeFeed, stop: threading.Event, keep: Callable[[], None]) ->
     """JSON lines; the position is kept after each batch."""
     feed.stop = stop
     for batch in feed:
-        for change in _changes(batch):
+        for change in objects_of(batch):
             sys.stdout.write(json_line(change, text))
         sys.stdout.flush()
         keep()
@@ -140,16 +139,12 @@ def _write(feed: ChangeFeed, stop: threading.Event, keep: Callable[[], None]) ->
     keep()
 
 
-def _changes(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    return (dict(zip(batch.schema.names, row, strict=True)) for row in rows_of(batch))
-
-
 def _print(feed: ChangeFeed, most: int) -> bool:
     """A table of changes; False if there are more of them."""
     grid = Grid("commit", "change", "values")
     shown = 0
     for batch in feed:
-        for change in _changes(batch.slice(0, most - shown)):
+        for change in objects_of(batch.slice(0, most - shown)):
             grid.add_row(change["commit"], _WORDS[change["op"]], _values(change["before"], change["after"]))
         if shown + batch.num_rows > most:
             terminal().print(grid, markup=False)

@@ -330,6 +330,11 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[list[Any]]:
     return (list(row) for row in zip(*columns, strict=True))
 
 
+def objects_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows by the names of their columns. Raises as ``rows_of``."""
+    return (dict(zip(batch.schema.names, row, strict=True)) for row in rows_of(batch))
+
+
 def _print_table(result: pa.RecordBatchReader, console: Console, most: int) -> None:
     first = list(islice(_rows(result), most + 1))
     rows = [["" if value is None else text(value) for value in row] for row in first[:most]]

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from binlake.rows.merging.columns import column_of, longs
 from binlake.rows.merging.engines.heights import FactHeights, FeedHeight
 from binlake.rows.merging.engines.sequence import sequence
+from binlake.rows.merging.engines.state import ROW_ORDER
 from binlake.rows.merging.states import MergeResult, RowStates
 from binlake.rows.merging.truncate import StatesAfterTruncate, split_truncated, with_truncated
 from binlake.rows.upsert.merge import Place, records
@@ -25,7 +26,6 @@ from hudilake.format.files.file_group_write import FileGroupWrite
 
 #: The height of the table, whatever the partition: a TRUNCATE must not come before it.
 _ALL: Final = 0
-_ROW_ORDER: Final = pa.field(ROW_GROUP.order_field, pa.int64())
 _LATEST: Final = np.iinfo(np.int64).max
 
 
@@ -51,7 +51,7 @@ class FirstRow:
         events = sequence(rows)
         first = events.first(events.upserts)
         stored = StatesAfterTruncate(self.states, gone).of(place, file_id, events.keys, [ROW_GROUP.order_field])
-        known = np.where(stored.alive, longs(stored.column(_ROW_ORDER), _LATEST), _LATEST)
+        known = np.where(stored.alive, longs(stored.column(ROW_ORDER), _LATEST), _LATEST)
         applies = np.flatnonzero((first >= 0) & (events.orders_at(first, _LATEST) < known))
         positions = first[applies]
         taken = events.rows.take(pa.array(positions))

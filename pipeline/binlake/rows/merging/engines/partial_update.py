@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from binlake.rows.merging.columns import Flags, chosen, column_of, longs, valid
 from binlake.rows.merging.engines.sequence import Sequence, sequence
-from binlake.rows.merging.engines.state import STATE, pack, unpack
+from binlake.rows.merging.engines.state import ROW_ORDER, STATE, pack, unpack
 from binlake.rows.merging.states import KeyStates, MergeResult, RowStates
 from binlake.rows.upsert.collapse import Int64s
 from binlake.rows.upsert.merge import Place, records
@@ -28,7 +28,6 @@ from hudilake.format.files.file_group_write import FileGroupWrite
 #: their own were never set since.
 _FLOOR: Final = ""
 _NONE: Final = -1
-_ROW_ORDER: Final = pa.field(ROW_GROUP.order_field, pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class _StoredOrders:
 
 
 def _known(stored: KeyStates, names: list[str]) -> _StoredOrders:
-    of_row = stored.column(_ROW_ORDER)
+    of_row = stored.column(ROW_ORDER)
     orders = longs(of_row, _NONE)
     dead = ~stored.alive & valid(of_row)
     state = unpack(stored.column(STATE), [_FLOOR, *names], _NONE)

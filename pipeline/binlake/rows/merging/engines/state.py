@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from binlake.rows.upsert.collapse import Int64s
 from hudilake.errors import CorruptDataError
-from hudilake.format.definition.merging import STATE_FIELD
+from hudilake.format.definition.merging import ROW_GROUP, STATE_FIELD
 
-#: The column, in the type that ``unpack`` reads.
+#: The order of a row that is one group, and its state in the type that ``unpack`` reads.
+ROW_ORDER: Final = pa.field(ROW_GROUP.order_field, pa.int64())
 STATE: Final = pa.field(STATE_FIELD, pa.large_binary())
 _ENTRY: Final = np.dtype([("name", "<u8"), ("value", "<i8")])
 
