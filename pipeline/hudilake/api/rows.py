@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from hudilake.api.exact import UnfitError, cast_exactly, check_value
 from hudilake.errors import ConfigError
 from hudilake.format.definition.avro_types import lost_field
 from hudilake.wording import counted
@@ -68,8 +69,21 @@ def rows_of(rows: Rows, schema: pa.Schema | None = None) -> pa.Table:
 
     ``schema``: of the table that they are for; it gives the types of Python values.
 
-    Raises ConfigError for what holds no rows.
+    Raises ConfigError for what holds no rows, for two columns of one name, and for values that do not fit.
     """
+    try:
+        table = _rows_of(rows, schema)
+    except pa.ArrowInvalid as error:
+        raise ConfigError(f"the rows cannot be read: {error}", do_next="give a table, or a list of dicts") from error
+    if len(set(table.column_names)) < table.num_columns:
+        raise ConfigError(
+            f"two columns of the rows have the same name: {', '.join(table.column_names)}",
+            do_next="give each column a name of its own",
+        )
+    return table
+
+
+def _rows_of(rows: Rows, schema: pa.Schema | None) -> pa.Table:
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, pa.RecordBatchReader):
@@ -96,13 +110,18 @@ def _typed(name: str, schema: pa.Schema) -> pa.Field:
 
 
 def _converted(rows: Sequence[Any], fields: Sequence[pa.Field]) -> pa.Table:
-    for field in fields:
-        if pa.types.is_nested(field.type):
-            for row in rows:
-                _check_fields(row.get(field.name), field.type, field.name)
+    name = ""
     try:
+        for name, kind in ((field.name, field.type) for field in fields):
+            for value in (row.get(name) for row in rows):
+                check_value(value, kind)
+                _check_fields(value, kind, name)
         return pa.Table.from_pylist(list(rows), pa.schema(fields))
-    except (pa.ArrowException, TypeError) as error:
+    except UnfitError as error:
+        raise ConfigError(
+            f"a value of the column {name} does not fit: {error}", do_next="give values of the column's type"
+        ) from error
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ConfigError(
             f"a value does not fit its column: {error}", do_next="give values of the column's type"
         ) from error
@@ -155,8 +174,8 @@ def _column(rows: pa.Table, field: pa.Field, required: bool) -> pa.ChunkedArray 
     if (lost := lost_field(column.type, field.type, field.name)) is not None:
         raise _lost(field.name, lost)
     try:
-        column = column.cast(field.type)
-    except pa.ArrowException as error:
+        column = cast_exactly(column, field.type)
+    except (pa.ArrowException, UnfitError) as error:
         raise ConfigError(
             f"the column {field.name} does not fit the type {field.type}: {error}",
             do_next="convert the values, or change the table's column with Table.evolve",

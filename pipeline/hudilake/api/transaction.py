@@ -77,7 +77,8 @@ class Transaction:
         """Add n rows to a table without a key.
 
         Args:
-            rows: columns of the table by name, in types that fit; nullable ones may be missing.
+            rows: columns of the table by name, in types that fit; nullable ones may be missing. A value is held as it
+                is or refused: only a FLOAT or DOUBLE takes the nearest number.
 
         Raises ConfigError for rows that do not fit and for a table with a key.
         """
@@ -96,7 +97,7 @@ class Transaction:
 
         Args:
             rows: columns of the table by name, in types that fit; nullable ones may be missing and are null then. Key
-                and ordering column without nulls.
+                and ordering column without nulls. Values as in ``append``.
 
         Raises ConfigError for rows that do not fit and for a table without a key.
         """

@@ -91,7 +91,7 @@ def _avro_type(kind: pa.DataType, name: str, around: str) -> AvroJson:
     plain = _PLAIN.get(kind)
     if plain is not None:
         return plain
-    if pa.types.is_decimal128(kind):
+    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
         size = decimal_bytes(kind.precision)
         return _fixed(name, around, size) | {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
     if pa.types.is_fixed_size_binary(kind):
