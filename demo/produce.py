@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -25,11 +26,19 @@ Offsets = dict[tuple[str, int], int]
 
 
 def create_topics(bootstrap_servers: str, partitions: Mapping[str, int]) -> None:
-    """Create topics with the given numbers of partitions. Raises KafkaException if one exists already."""
+    """Create topics with the given numbers of partitions, and wait until the broker lists them.
+
+    Raises KafkaException if one exists already, TimeoutError after TIMEOUT_S.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": _LOG_LEVEL})
     topics = [NewTopic(name, num_partitions=count, replication_factor=1) for name, count in partitions.items()]
     for created in admin.create_topics(topics, operation_timeout=TIMEOUT_S).values():
         created.result()
+    until = monotonic_s() + TIMEOUT_S
+    while missing := partitions.keys() - admin.list_topics(timeout=TIMEOUT_S).topics.keys():
+        if monotonic_s() > until:
+            raise TimeoutError(f"Kafka does not list the topics {', '.join(sorted(missing))}, which it has created")
+        time.sleep(_TICK_S)
 
 
 def end_offsets(bootstrap_servers: str, partitions: Mapping[str, int]) -> Offsets:

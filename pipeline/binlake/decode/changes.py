@@ -9,12 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property, lru_cache
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from binlake.decode.inferred import InferredType, add_inferred
+
+_T = TypeVar("_T")
 
 EPOCH_BITS, FILE_BITS, POSITION_BITS = 11, 20, 32
 #: ``__place`` of a row whose message names no binlog place.
@@ -247,7 +250,9 @@ class DecodedRecords:
     schema and decode the chunk again. Until then those rows are in ``quarantined`` (reason ``unknown_column``).
     ``by_template`` counts the records that were read by templates, which is the fast way. ``says_deletes``: whether
     the messages say themselves which rows they delete; None if there is no message that tells. ``lone_tombstones``:
-    whether tombstones were counted because of that.
+    whether tombstones were counted because of that. ``says_nulls``: source tables, and whether their messages have the
+    columns that are null. ``trusted_nulls``: those of whose updates values were taken for unchanged since nothing tells
+    that they were null.
     """
 
     changes: list[ChangeBatch] = field(default_factory=list)
@@ -259,6 +264,8 @@ class DecodedRecords:
     by_template: int = 0
     says_deletes: bool | None = None
     lone_tombstones: bool = False
+    says_nulls: dict[SourceTable, bool] = field(default_factory=dict)
+    trusted_nulls: set[SourceTable] = field(default_factory=set)
 
     def count_filtered(self, source: SourceTable | None, kind: str, n: int = 1) -> None:
         """Add ``n`` records that are valid and change nothing."""
@@ -269,6 +276,10 @@ class DecodedRecords:
         if said is not None:
             self.says_deletes = said and self.says_deletes is not False
 
+    def note_nulls(self, source: SourceTable, said: bool | None) -> None:
+        """Take in whether messages of a table have the columns that are null; None if they do not tell."""
+        note_said(self.says_nulls, source, said)
+
     def extend(self, others: Iterable[DecodedRecords]) -> None:
         """Add the results of other chunks to this one."""
         for other in others:
@@ -278,12 +289,21 @@ class DecodedRecords:
             self.by_template += other.by_template
             self.note_deletes(other.says_deletes)
             self.lone_tombstones |= other.lone_tombstones
+            for source_table, said in other.says_nulls.items():
+                self.note_nulls(source_table, said)
+            self.trusted_nulls |= other.trusted_nulls
             for (source, kind), n in other.filtered.items():
                 self.count_filtered(source, kind, n)
             for table, names in other.unknown_columns.items():
                 self.unknown_columns.setdefault(table, set()).update(names)
             for table, columns in other.inferred.items():
                 add_inferred(self.inferred.setdefault(table, {}), columns)
+
+
+def note_said(answers: dict[_T, bool], of: _T, said: bool | None) -> None:
+    """Note whether messages say something: those that do not outweigh others. ``said``: None if they do not tell."""
+    if said is not None:
+        answers[of] = said and answers.get(of, True)
 
 
 def ordering_value(epoch: int, file_number: int, position: int) -> int:

@@ -156,6 +156,7 @@ class DecodeOptions:
         time_zone: the zone of TIMESTAMP values that are text without a zone (Canal, Maxwell).
         maxwell_order: by binlog position, or by Kafka offset for a Maxwell that does not write positions.
         maxwell_nulls: whether Maxwell writes columns that are null (``output_nulls``); None if that is not known.
+        nulls_unsaid_in: the tables whose messages of Maxwell are known to leave out columns that are null.
         registry: the schemas of Avro messages; None if there are no such messages.
         time_precision_mode, decimal_handling_mode, bigint_unsigned_handling_mode, binary_handling_mode: as set on the
             connector. They matter only where no Connect schema is in the message.
@@ -195,6 +196,7 @@ class DecodeOptions:
     time_zone: str = "UTC"
     maxwell_order: MaxwellOrder = MaxwellOrder.POSITION
     maxwell_nulls: bool | None = None
+    nulls_unsaid_in: frozenset[SourceTable] = frozenset()
     registry: SchemaLookup | None = None
     time_precision_mode: TimePrecisionMode = TimePrecisionMode.ADAPTIVE_TIME_MICROSECONDS
     decimal_handling_mode: DecimalHandlingMode = DecimalHandlingMode.PRECISE
@@ -240,6 +242,13 @@ class DecodeOptions:
     def wants_before(self, source: SourceTable) -> bool:
         """Whether updates of this table are decoded with their before image."""
         return self.before_of == "all" or source in self.before_of
+
+    def maxwell_nulls_of(self, source: SourceTable) -> bool | None:
+        """Whether Maxwell's messages of a table have the columns that are null; None if that is not known. Who asks for
+        the before images of all tables looks at the messages' members himself, so True."""
+        if self.before_of == "all":
+            return True
+        return False if self.maxwell_nulls is None and source in self.nulls_unsaid_in else self.maxwell_nulls
 
     def refuses_without_before(self, source: SourceTable, *, flat: bool) -> bool:
         """Whether an update of this table is quarantined if it has no before image. ``flat``: its form has none."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
 from binlake.decode.changes import SourceTable
 from binlake.position.binlog_height import Heights
@@ -21,6 +22,7 @@ from hudilake.errors import BadInputError, CorruptDataError
 from hudilake.storage import Storage, StorageNotFoundError
 
 LEDGER = "ledger.json"
+_T = TypeVar("_T")
 
 
 class Ledger:
@@ -162,6 +164,11 @@ class Ledger:
     def deletes_unsaid_in(self) -> frozenset[str]:
         """The topics whose newest messages do not say which rows they delete."""
         return self._content.deletes_unsaid_in
+
+    @property
+    def nulls_unsaid_in(self) -> frozenset[SourceTable]:
+        """The tables whose newest messages, of Maxwell, leave out columns that are null."""
+        return self._content.nulls_unsaid_in
 
     def forgotten_ms(self, table: SourceTable) -> int:
         """The time of the newest request to forget a table that was carried out; 0 for none."""
@@ -305,9 +312,11 @@ class Ledger:
 
     def note_deletes(self, said: Mapping[str, bool]) -> None:
         """Note of topics whether their messages say which rows they delete."""
-        unsaid = frozenset(topic for topic, says in said.items() if not says)
-        if unsaid or not self.deletes_unsaid_in.isdisjoint(said):
-            self._content.deletes_unsaid_in = (self.deletes_unsaid_in - said.keys()) | unsaid
+        self._content.deletes_unsaid_in = _unsaid(self.deletes_unsaid_in, said)
+
+    def note_nulls(self, said: Mapping[SourceTable, bool]) -> None:
+        """Note of tables whether their messages have the columns that are null."""
+        self._content.nulls_unsaid_in = _unsaid(self.nulls_unsaid_in, said)
 
     def note_skipped(self, gone: OffsetRange) -> None:
         """Note offsets that Kafka had deleted before they were read, and that are skipped on demand."""
@@ -321,6 +330,11 @@ class Ledger:
     def note_transactions(self, passed: PassedTransactions) -> None:
         """Note how far the transaction topic was read."""
         self._content.transactions = passed
+
+
+def _unsaid(known: frozenset[_T], said: Mapping[_T, bool]) -> frozenset[_T]:
+    """What does not say something, by its newest messages and, without any, by those before."""
+    return (known - said.keys()) | {of for of, says in said.items() if not says}
 
 
 def _unusable(state: Storage, what: str) -> CorruptDataError:

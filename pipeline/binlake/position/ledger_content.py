@@ -81,6 +81,7 @@ class LedgerContent:
         resyncs: the newest resync of each table that was ever fetched anew.
         forgotten: tables that were forgotten -> the request that asked for it, in ms since the epoch.
         deletes_unsaid_in: topics whose newest messages do not say which rows they delete.
+        nulls_unsaid_in: tables whose newest messages, of Maxwell, leave out columns that are null.
     """
 
     stream: str
@@ -99,6 +100,7 @@ class LedgerContent:
     resyncs: dict[SourceTable, Resync] = field(default_factory=dict)
     forgotten: dict[SourceTable, int] = field(default_factory=dict)
     deletes_unsaid_in: frozenset[str] = frozenset()
+    nulls_unsaid_in: frozenset[SourceTable] = frozenset()
 
     def to_text(self) -> str:
         """The content as JSON."""
@@ -123,6 +125,7 @@ class LedgerContent:
             "torn": self.transactions.torn,
             **({"truncates_ahead": self.transactions.ahead} if self.transactions.ahead else {}),
             **({"deletes_unsaid_in": sorted(self.deletes_unsaid_in)} if self.deletes_unsaid_in else {}),
+            **({"nulls_unsaid_in": sorted(map(_name, self.nulls_unsaid_in))} if self.nulls_unsaid_in else {}),
             **self._held_to_json(),
         }
 
@@ -163,6 +166,7 @@ class LedgerContent:
             resyncs={_source(name): Resync.from_json(resync) for name, resync in data.get("resyncs", {}).items()},
             forgotten={_source(name): asked_ms for name, asked_ms in data.get("forgotten", {}).items()},
             deletes_unsaid_in=frozenset(data.get("deletes_unsaid_in", ())),
+            nulls_unsaid_in=frozenset(map(_source, data.get("nulls_unsaid_in", ()))),
         )
 
 

@@ -124,8 +124,9 @@ class MaxwellSettings(Section):
     Kafka's offset, so all rows of a key must be in one partition."""
     output_nulls: bool | None = None
     """Whether Maxwell writes columns that are null (its ``output_nulls``). If not, an update does not say what was null
-    before it, and where that decides what is changed, it is quarantined. ``null``: a message shows it, by a column that
-    it lacks. ``true`` also where ``exclude_columns`` leaves columns out, or those that decide are NOT NULL."""
+    before it, and where that decides what is changed, it is quarantined. ``null``: a table's newest messages show it,
+    by columns that they lack. ``true`` also where ``exclude_columns`` leaves columns out, or those that decide are
+    NOT NULL."""
 
 
 class BigtableSettings(Section):

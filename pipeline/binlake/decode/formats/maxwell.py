@@ -244,6 +244,19 @@ def _statement(chunk: DecodeChunk, at: int, message: _MaxwellMessage) -> None:
         chunk.control(at, ControlKind.DDL, change.source, place, message.sql or "", bytes(value))
 
 
+@dataclass(frozen=True, slots=True)
+class _BeforeForm:
+    """How the before images of a table's updates are made: see ``before_of``."""
+
+    key: tuple[str, ...]
+    whole: bool
+    nulls: bool | None
+
+    def read(self, row: Buffer, old: Buffer) -> Buffer:
+        """The before image of one update."""
+        return before_of(row, old, self.key, self.whole, self.nulls)
+
+
 def _decode_table(
     chunk: DecodeChunk,
     source: SourceTable,
@@ -256,10 +269,10 @@ def _decode_table(
     if not keys and not _by_offset(chunk):
         messages = [pair for pair in messages if _has_row_number(chunk, source, *pair)]
         scan = scan and _numbered(chunk, source, scan)
-    whole = chunk.options.wants_before(source)
-    events = _events(chunk, messages, keys, whole)
+    form = _BeforeForm(keys, chunk.options.wants_before(source), chunk.options.maxwell_nulls_of(source))
+    events = _events(chunk, messages, form)
     if scan is not None and len(scan.read):
-        events = _events_read(chunk, scan, keys, whole).merged(events)
+        events = _events_read(chunk, scan, form).merged(events)
     if not len(events):
         return
     offsets = chunk.records.offsets[events.at]
@@ -286,7 +299,7 @@ def _numbered(chunk: DecodeChunk, source: SourceTable, scan: _RowsRead) -> _Rows
     return replace(scan, read=scan.read[numbered])
 
 
-def _events_read(chunk: DecodeChunk, scan: _RowsRead, keys: tuple[str, ...], whole: bool) -> RowEvents:
+def _events_read(chunk: DecodeChunk, scan: _RowsRead, form: _BeforeForm) -> RowEvents:
     """The events of messages that templates have read."""
     rows, read = scan.rows, scan.read
     template, images = rows.template(read), rows.images(read)
@@ -298,9 +311,9 @@ def _events_read(chunk: DecodeChunk, scan: _RowsRead, keys: tuple[str, ...], who
     befores: list[Buffer] = [_NULL] * len(read)
     updates = np.flatnonzero(np.array([head.type == "update" for head in heads])[template])
     if len(updates):
-        looked_at = updates if whole else updates[~rows.keeps_key(read[updates], keys)]
+        looked_at = updates if form.whole else updates[~rows.keeps_key(read[updates], form.key)]
         for i, old in zip(looked_at.tolist(), rows.olds(read[looked_at]), strict=True):
-            befores[i] = _before(chunk, images[i], old, keys, whole)
+            befores[i] = form.read(images[i], old)
     files, positions = rows.places(read)
     traced = _is_traced(chunk)
     return RowEvents(
@@ -323,9 +336,7 @@ def _is_traced(chunk: DecodeChunk) -> bool:
     return bool(chunk.options.epoch_of_server or chunk.options.epoch_of_gtid_domain)
 
 
-def _events(
-    chunk: DecodeChunk, messages: list[tuple[int, _MaxwellMessage]], keys: tuple[str, ...], whole: bool
-) -> RowEvents:
+def _events(chunk: DecodeChunk, messages: list[tuple[int, _MaxwellMessage]], form: _BeforeForm) -> RowEvents:
     heads = [message for _, message in messages]
     split = [_place(message.position) for message in heads]
     traced = _is_traced(chunk)
@@ -341,14 +352,8 @@ def _events(
         servers=[m.server_id for m in heads] if traced else None,
         gtids=[m.gtid for m in heads] if traced else None,
         images=[m.data for m in heads],
-        befores=[_before(chunk, m.data, m.old, keys, whole) if m.type == "update" else _NULL for m in heads],
+        befores=[form.read(m.data, m.old) if m.type == "update" else _NULL for m in heads],
     )
-
-
-def _before(chunk: DecodeChunk, row: Buffer, old: Buffer, keys: tuple[str, ...], whole: bool) -> Buffer:
-    """The before image of an update. Who asks for those of all tables looks at the message's members, too."""
-    nulls = chunk.options.before_of == "all" or chunk.options.maxwell_nulls
-    return before_of(row, old, keys, whole, nulls)
 
 
 def _place(position: str | None) -> tuple[str, int]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Set
+from collections.abc import Callable, Collection, Set
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 
 from binlake.decode.quarantine import Buffer
 
@@ -83,6 +85,29 @@ def lacks_column(row: Buffer, before: Buffer, columns: Set[str]) -> bool:
         return False  # nothing has changed
     named = members(before)
     return named is not None and not columns <= named.keys()
+
+
+def says_nulls(rows: pa.Table, image_of: Callable[[int], Buffer]) -> bool | None:
+    """Whether row images have the columns that are null in them; None if they do not tell. Of each column the first and
+    the last null are looked at, and one that is left out outweighs others.
+
+    Args:
+        rows: the rows that were read of the images; a column that no image has is null.
+        image_of: the image of a row, by its index.
+    """
+    places = set[int]()
+    for column in rows.columns:
+        if column.null_count:
+            null = np.flatnonzero(column.is_null().to_numpy())
+            places |= {int(null[0]), int(null[-1])}
+    says = None
+    for place in sorted(places):
+        named = members(image_of(place))
+        if named is not None:
+            if not named.keys() >= {*rows.column_names}:
+                return False
+            says = says or any(bytes(value) == _NULL for value in named.values()) or None
+    return says
 
 
 def with_json_as_text(image: Buffer, names: Collection[str]) -> Buffer:

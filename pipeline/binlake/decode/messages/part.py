@@ -19,7 +19,7 @@ import pyarrow as pa
 from binlake.decode.changes import META_FIELDS, ChangeBatch, Column, Op, TableSchema
 from binlake.decode.events import Places, RowEvents
 from binlake.decode.messages.chunk import DecodeChunk, TableEvents
-from binlake.decode.messages.images import UNKNOWN, lacks_column
+from binlake.decode.messages.images import UNKNOWN, lacks_column, says_nulls
 from binlake.decode.messages.rows import DecodedRows, RowReader
 from binlake.decode.options import Form, JsonForm, MaxwellForm
 from binlake.decode.quarantine import Buffer, Fault, Reason
@@ -140,10 +140,9 @@ def decode_rows(
             for record_index in dict.fromkeys(events.at[i] for i in part.tolist()):
                 chunk.refuse(record_index, schema, group.source)
         elif not isinstance(form, JsonForm):
-            wanted = chunk.options.before_of != "all" and chunk.options.wants_before(group.source)
-            doubted = isinstance(form, MaxwellForm) and wanted
+            hidden = isinstance(form, MaxwellForm)
             _Part(
-                chunk, schema, schema, events, order, part, deletes, whole_befores=False, doubts_befores=doubted
+                chunk, schema, schema, events, order, part, deletes, whole_befores=False, may_hide_nulls=hidden
             ).decode()
         else:
             for read_as, some in by_byte_order(chunk, group, schema, part):
@@ -155,8 +154,7 @@ class _Part:
     """Events of one table under one schema: ``chosen`` of ``events``; ``deletes`` marks those that delete.
 
     ``read_as``: the schema with the form of these events' values. ``whole_befores``: every update has its before image;
-    otherwise only the updates that need one. ``doubts_befores``: an update may leave out what was null
-    before it.
+    otherwise only the updates that need one. ``may_hide_nulls``: the form may leave out columns that are null.
     """
 
     chunk: DecodeChunk
@@ -167,12 +165,16 @@ class _Part:
     chosen: _I64
     deletes: npt.NDArray[np.bool_]
     whole_befores: bool
-    doubts_befores: bool = False
+    may_hide_nulls: bool = False
 
     def decode(self) -> None:
         """Append one change batch (none if no row is good) and refuse the bad records."""
         reader = RowReader(self.read_as, self.chunk.options.max_nesting, self._added_prefix())
         rows = reader.read(self._images())
+        if self.may_hide_nulls and self.chunk.options.maxwell_nulls is None:
+            images = self._own_images
+            said = says_nulls(rows.table, lambda row: images[rows.at[row]])
+            self.chunk.decoded.note_nulls(self.schema.source, said)
         faults = rows.faults | self._key_faults(rows)
         if self.chunk.options.refuses_without_before(self.schema.source, flat=self.events.befores is None):
             self._refuse_without_before(faults)
@@ -274,7 +276,8 @@ class _Part:
         of = [n for n, i in enumerate(self.chosen.tolist()) if events.ops[i] == "u" and n not in faults and not null[i]]
         if not of and not self.whole_befores:
             return None, np.empty(0, dtype=np.int64)
-        if self.doubts_befores:
+        options = self.chunk.options
+        if self.may_hide_nulls and options.before_of != "all" and options.wants_before(self.schema.source):
             of = self._known(of, befores, faults)
         rows = reader.read([befores[self.chosen[n]] for n in of])
         owners = np.array(of, dtype=np.int64)
@@ -284,7 +287,7 @@ class _Part:
 
     def _known(self, of: list[int], befores: Sequence[Buffer], faults: dict[int, Fault]) -> list[int]:
         """Those of the updates whose before images are known as a whole; the others get a fault."""
-        certain = self.chunk.options.maxwell_nulls is not None
+        certain = self.chunk.options.maxwell_nulls_of(self.schema.source) is not None
         columns = {column.name for column in self.schema.columns}
         known = []
         for n in of:
@@ -293,6 +296,8 @@ class _Part:
                 known.append(n)
             else:
                 faults.setdefault(n, Fault(Reason.MISSING_IMAGE, _HIDDEN))
+        if known and not certain:
+            self.chunk.decoded.trusted_nulls.add(self.schema.source)
         return known
 
     def _refuse_changes(self, faults: dict[int, Fault]) -> None:

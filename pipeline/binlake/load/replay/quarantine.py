@@ -129,7 +129,7 @@ class _QuarantineReplay:
         self._registry = SchemaRegistry(with_heard_topics(settings, self._root))
         self._ddl = DdlKeeper(settings, self._lake, self._registry)
         self._writer = RecordWriter(
-            settings, self._stream, self._lake, self._registry, self._ddl, ledger.tables, self._services
+            settings, self._stream, self._lake, self._registry, self._ddl, ledger, self._services
         )
         self._done = ReplayResult()
 

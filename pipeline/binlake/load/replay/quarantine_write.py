@@ -8,9 +8,12 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from binlake.decode.changes import ControlKind, QuarantinedRecord, SourceTable
+from binlake.decode.options import DecodeOptions
+from binlake.decode.quarantine import Reason
 from binlake.load.replay.quarantine_records import QuarantineEntry, chunks
 from binlake.load.replay.quarantine_table import replaying_rules
 from binlake.position.commit_record import CommitNotes
+from binlake.position.ledger import Ledger
 from binlake.rows.tasks.decode_and_route import decode_records
 from binlake.rows.tasks.plan import BatchPlan, TableState
 from binlake.rows.upsert.fanout import truncates_of
@@ -47,7 +50,7 @@ class RecordWriter:
         lake: the tables.
         registry: the known schemas.
         ddl: the statements; none is carried out.
-        known: the tables that the stream has met.
+        ledger: what the stream has noted.
         services: compaction, cleaning and archival of the tables.
     """
 
@@ -58,11 +61,11 @@ class RecordWriter:
         lake: Lake,
         registry: SchemaRegistry,
         ddl: DdlKeeper,
-        known: Mapping[SourceTable, str],
+        ledger: Ledger,
         services: TableServices,
     ) -> None:
         self._settings, self._stream, self._lake = settings, stream, lake
-        self._registry, self._ddl, self._known, self._services = registry, ddl, known, services
+        self._registry, self._ddl, self._ledger, self._services = registry, ddl, ledger, services
 
     def decoded(
         self,
@@ -81,9 +84,9 @@ class RecordWriter:
             state = TableState(
                 truncates=table.truncates, columns=table.hudi.schema.names, bucketing=table.rows.own_bucketing
             )
-        ddl = self._ddl.consult(self._known, topics)
+        ddl = self._ddl.consult(self._ledger.tables, topics)
         plan = BatchPlan(
-            decoding=dataclasses.replace(ddl.decoding(self._registry.options(before_of)), doubts_tombstones=True),
+            decoding=self._doubting(ddl.decoding(self._registry.options(before_of)), records),
             schemas=self._registry.schemas_for(topics),
             tables=settings.tables,
             states={source: state},
@@ -95,6 +98,16 @@ class RecordWriter:
             ddl=ddl,
         )
         return Outcome.of(list(decode_records(plan, chunks(records))))
+
+    def _doubting(self, options: DecodeOptions, records: Sequence[QuarantineEntry]) -> DecodeOptions:
+        """The options for records that may be here since they do not say all: newer messages do not tell what they say,
+        the settings alone do."""
+        nulls = options.maxwell_nulls
+        if nulls is None and (
+            self._ledger.nulls_unsaid_in or any(held.reason == Reason.MISSING_IMAGE.value for held in records)
+        ):
+            nulls = False
+        return dataclasses.replace(options, doubts_tombstones=True, maxwell_nulls=nulls)
 
     def write(
         self, source: SourceTable, records: Sequence[QuarantineEntry], table: LakeTable | None, pool: Executor

@@ -10,7 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import ChangeBatch, ControlKind, DecodedRecords, QuarantinedRecord, RawRecords, SourceTable
+from binlake.decode.changes import (
+    ChangeBatch,
+    ControlKind,
+    DecodedRecords,
+    QuarantinedRecord,
+    RawRecords,
+    SourceTable,
+    note_said,
+)
 from binlake.decode.formats.reader import decode
 from binlake.decode.inferred import add_inferred
 from binlake.position.binlog_height import stretch_of
@@ -67,7 +75,8 @@ def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> l
     report.records += len(records)
     report.raw_bytes += sum(records.sizes)
     report.by_template += read.by_template
-    report.note_deletes(records.topic, read.says_deletes)
+    note_said(report.says_deletes, records.topic, read.says_deletes)
+    report.take_in_nulls(read)
     if read.lone_tombstones:
         report.lone_tombstones.add(records.topic)
     _report_refused(plan, records, known.refused, report)

@@ -60,9 +60,12 @@ class Lessons:
         return again
 
     def _take_in_forms(self, report: TaskReport) -> bool:
-        """Note which topics' messages say deletes; whether tombstones were counted that may be deletes."""
-        self._policy.ledger.note_deletes(report.says_deletes)
-        return not self._policy.ledger.deletes_unsaid_in.isdisjoint(report.lone_tombstones)
+        """Note which messages say deletes, and nulls; whether some that do not were taken for ones that do."""
+        ledger = self._policy.ledger
+        ledger.note_deletes(report.says_deletes)
+        ledger.note_nulls(report.says_nulls)
+        lone = not ledger.deletes_unsaid_in.isdisjoint(report.lone_tombstones)
+        return lone or not ledger.nulls_unsaid_in.isdisjoint(report.trusted_nulls)
 
     def _take_in_table(self, source: SourceTable, report: TaskTableReport) -> bool:
         rules, again = self._settings.table_rules(source), self._take_in_names(source, report)

@@ -77,6 +77,7 @@ class Planner:
             decoding=dataclasses.replace(
                 ddl.decoding(self._registry.options(frozenset(self._lessons.before_of))),
                 deletes_unsaid_in=unsaid.intersection(starts) if batch.end else unsaid,  # a dump's topics are files
+                nulls_unsaid_in=self._policy.ledger.nulls_unsaid_in,
             ),
             schemas=self._registry.schemas_for(starts),
             tables=settings.tables,
