@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from binlake.decode.changes import Mask, Op
+
 Int64s = npt.NDArray[np.int64]
 
 
@@ -20,7 +22,7 @@ def _numbers(table: pa.Table, name: str) -> Int64s:
     return np.asarray(table.column(name).to_numpy(), dtype=np.int64)
 
 
-def _in_order(columns: list[Int64s]) -> bool:
+def in_order(columns: list[Int64s]) -> bool:
     """Whether the rows are in ascending lexicographic order of the columns."""
     greater = np.zeros(max(len(columns[0]) - 1, 0), dtype=bool)
     equal = ~greater
@@ -64,10 +66,37 @@ def newest(table: pa.Table, codes: Int64s, size: int) -> Int64s:
     return kept
 
 
+def setting(table: pa.Table, codes: Int64s, size: int) -> Int64s:
+    """Indices of the rows that say what the columns of every code are, where a null leaves a column as it is, int64
+    ascending: the newest delete, and of the upserts that are not before it the newest one and the newest with a value
+    for each column. Rows of equal ordering values stay together: other tasks may have more of them.
+
+    Args:
+        table: n rows as for ``newest``, with ``__op`` and the columns.
+        codes, size: as for ``newest``.
+    """
+    orders, deletes = _numbers(table, "__order"), np.asarray(table.column("__op").to_numpy() != Op.UPSERT)
+
+    def newest_of(wanted: Mask) -> Mask:
+        highest = np.full(size, -1, dtype=np.int64)
+        np.maximum.at(highest, codes[wanted], orders[wanted])
+        return np.asarray(wanted & (orders == highest[codes]))
+
+    kept = newest_of(deletes) if deletes.any() else deletes
+    floor = np.full(size, -1, dtype=np.int64)
+    floor[codes[kept]] = orders[kept]
+    alive = ~deletes & (orders >= floor[codes])
+    kept = kept | newest_of(alive)
+    for column in table.columns:
+        if column.null_count:
+            kept |= newest_of(alive & column.is_valid().to_numpy())
+    return np.flatnonzero(kept)
+
+
 def _last(columns: list[Int64s], codes: Int64s, size: int) -> Int64s:
     """The index of the last row of every code in the lexicographic order of the columns; -1 for a code without rows."""
     last = np.full(size, -1, dtype=np.int64)
-    if _in_order(columns):
+    if in_order(columns):
         last[codes] = np.arange(len(codes))  # for repeated codes numpy keeps the last assignment
     else:
         ranked = np.lexsort(columns[::-1])

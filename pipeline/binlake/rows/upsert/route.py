@@ -6,7 +6,7 @@ file group. No row becomes a Python object.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,8 +68,7 @@ def route(
     applied: AppliedRecords,
     truncated_order: int | Int64s,
     group: int | None = None,
-    *,
-    every: bool = False,
+    kept: Callable[[pa.Table, Int64s, int], Int64s] | None = newest,
 ) -> RoutedRows:
     """Route placed rows to the file groups of their table.
 
@@ -79,7 +78,7 @@ def route(
         truncated_order: ordering value of this table's newest TRUNCATE, or -1 (one value for each row, if an array):
             rows up to it are superseded, or deletes of a column group whose deletes delete the row.
         group: the index of the rows' column group in a stitched table; None for any other table.
-        every: keep every event, not the newest of each key alone.
+        kept: which events of each key go on, as ``newest`` says it; None for every event.
     """
     fresh, target = applied.fresh(rows.rows), rows.target
     if group is not None and target.merging.groups[group].on_delete == "row":
@@ -97,9 +96,9 @@ def route(
     keyed, paths = _with_moves(rows)
     if group is not None:
         keyed = keyed.append_column(pa.field(GROUP, pa.int8(), nullable=False), _constant(group, len(keyed)))
-    if every:
+    if kept is None:
         return RoutedRows(list(pack_by_place(keyed, paths, target)), counts)
-    keep = newest(keyed, *codes_of(keyed.column(KEY).combine_chunks(), paths if target.partition else None))
+    keep = kept(keyed, *codes_of(keyed.column(KEY).combine_chunks(), paths if target.partition else None))
     counts.superseded += len(rows) - int((keep < len(rows)).sum())
     return RoutedRows(list(cut(keyed, paths, keep, target)), counts)
 

@@ -106,16 +106,17 @@ class Aggregate:
         """A column after the events, and its entry in the row's state."""
         incoming = column_of(events.rows, field)
         if function is None and (newest >= 0).all():
-            return incoming.take(pa.array(newest)), state
+            return incoming.take(pa.array(events.positions[newest])), state
         known = stored.column(field)
         kept = np.where(stored.alive, np.arange(len(stored.alive)), -1)
         signs = np.where(events.upserts, 1, -1)
         if function is None:
-            return chosen(incoming, newest, known, np.where(newest >= 0, -1, kept)), state
+            return chosen(incoming, events.rows_at(newest), known, np.where(newest >= 0, -1, kept)), state
         if function == "last_non_null":
-            event = _newer(events, events.last(events.upserts & valid(incoming)), state)
+            event = _newer(events, events.last(events.upserts & events.valid(incoming)), state)
             order = np.maximum(state, events.orders_at(event, _NONE))
-            return chosen(incoming, event, known, kept), order
+            return chosen(incoming, events.rows_at(event), known, kept), order
+        incoming = incoming.take(pa.array(events.positions))
         if function in ("min", "max"):
             return _extreme(events, incoming, known, largest=function == "max"), state
         if function == "collect":

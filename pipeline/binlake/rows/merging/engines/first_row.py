@@ -54,7 +54,7 @@ class FirstRow:
         known = np.where(stored.alive, longs(stored.column(ROW_ORDER), _LATEST), _LATEST)
         applies = np.flatnonzero((first >= 0) & (events.orders_at(first, _LATEST) < known))
         positions = first[applies]
-        taken = events.rows.take(pa.array(positions))
+        taken = rows.take(pa.array(events.positions[positions]))
         columns: dict[str, pa.Array | pa.ChunkedArray] = {KEY: taken.column(KEY)}
         columns |= {field.name: column_of(taken, field) for field in self.schema}
         columns[ORDER_FIELD] = pa.array(np.full(len(positions), WRITER_ORDER, dtype=np.int64))

@@ -181,11 +181,17 @@ def _counted(
 
 
 def _repeated(orders: Int64s, facts: Int64s, adds: Flags, known: FeedHeight) -> Int64s:
-    """The halves whose fact has more at their order than one event: another one here, or one that is known."""
-    ranked = np.lexsort([np.arange(len(facts)), facts, orders])
+    """The halves whose fact has more at their order than one event: another one here, or one that is known. ``orders``
+    ascend."""
+    same = orders[1:] == orders[:-1]
+    rivals = orders == known.order
+    rivals[1:] |= same
+    rivals[:-1] |= same
+    shared = np.flatnonzero(rivals)
+    if not len(shared):
+        return shared
+    ranked = shared[np.lexsort([facts[shared], orders[shared]])]
     order, fact, add = orders[ranked], facts[ranked], adds[ranked]
-    if not len(ranked):
-        return ranked
     new = np.append(True, (order[1:] != order[:-1]) | (fact[1:] != fact[:-1]))
     starts = np.flatnonzero(new)
     sizes = np.diff(np.append(starts, len(ranked)))

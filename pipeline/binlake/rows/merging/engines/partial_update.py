@@ -124,25 +124,26 @@ def _write(
     place: Place, file_id: str, events: Sequence, stored: KeyStates, after: _After, fields: list[pa.Field]
 ) -> tuple[FileGroupWrite, pa.Table | None]:
     columns: dict[str, pa.Array | pa.ChunkedArray] = {KEY: events.keys}
+    known = after.before.columns
     orders = np.empty((len(events.keys), len(fields)), dtype=np.int64)
     changed = (after.row != after.before.row) | (after.floor != after.before.floor)
-    newest_orders = events.orders_at(after.newest, _NONE)
+    newest_orders, newest = events.orders_at(after.newest, _NONE), events.rows_at(after.newest)
+    wins = bool((newest >= 0).all() and (newest_orders >= known.max(axis=1, initial=_NONE)).all())
     for number, field in enumerate(fields):
-        incoming, known = column_of(events.rows, field), after.before.columns[:, number]
-        event, event_orders = after.newest, newest_orders
-        if incoming.null_count:
-            event = events.last(after.upserts & valid(incoming))
-            event_orders = events.orders_at(event, _NONE)
-        takes = (event >= 0) & (event_orders >= known)
-        changed |= takes
-        if takes.all():
-            columns[field.name], orders[:, number] = incoming.take(pa.array(event)), event_orders
+        incoming = column_of(events.rows, field)
+        if wins and not incoming.null_count:  # the newest event of each key gives the column
+            columns[field.name], orders[:, number] = incoming.take(pa.array(newest)), newest_orders
+            changed[:] = True
             continue
-        kept = ~takes & after.survives & (known > after.cut)
+        event = events.last(after.upserts & events.valid(incoming)) if incoming.null_count else after.newest
+        event_orders = events.orders_at(event, _NONE)
+        takes = (event >= 0) & (event_orders >= known[:, number])
+        changed |= takes
+        kept = ~takes & after.survives & (known[:, number] > after.cut)
         stays = np.where(kept, np.arange(len(kept)), -1)
         before = stored.column(field) if kept.any() else incoming.slice(0, 0)
-        columns[field.name] = chosen(incoming, np.where(takes, event, -1), before, stays)
-        orders[:, number] = np.where(takes, event_orders, np.where(kept, known, after.floor))
+        columns[field.name] = chosen(incoming, events.rows_at(np.where(takes, event, -1)), before, stays)
+        orders[:, number] = np.where(takes, event_orders, np.where(kept, known[:, number], after.floor))
     lives = after.row >= 0
     columns[ORDER_FIELD] = pa.array(np.full(len(lives), WRITER_ORDER, dtype=np.int64))
     columns[ROW_GROUP.order_field] = pa.array(np.where(lives, after.row, -after.floor - 1))

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.decode.changes import Op
-from binlake.rows.merging.columns import Flags
-from binlake.rows.upsert.collapse import Int64s
+from binlake.rows.merging.columns import Flags, valid
+from binlake.rows.upsert.collapse import Int64s, in_order
 from binlake.rows.upsert.route import KEY
 
 
@@ -19,7 +19,9 @@ class Sequence:
     """n events of m keys.
 
     Args:
-        rows: the events, by key, and of one key in the order of the source (see ``sequence``).
+        rows: the n events as they came.
+        positions: int64 of n, the row of each event. Events are by key, and of one key in the order of the source (see
+            ``sequence``); everything below counts events, not rows.
         keys: the m distinct record keys, string, ascending.
         codes: int64 of n ascending, the index of each event's key.
         starts: int64 of m, the first event of each key.
@@ -28,6 +30,7 @@ class Sequence:
     """
 
     rows: pa.Table
+    positions: Int64s
     keys: pa.Array
     codes: Int64s
     starts: Int64s
@@ -48,6 +51,14 @@ class Sequence:
         """The orders of events by index, ``none`` for the index -1."""
         return np.where(events >= 0, self.orders[events], none)
 
+    def rows_at(self, events: Int64s) -> Int64s:
+        """The rows of events by index, -1 for the index -1."""
+        return np.where(events >= 0, self.positions[events], -1)
+
+    def valid(self, column: pa.ChunkedArray) -> Flags:
+        """Which events, bool of n, have a value in a column of the rows."""
+        return valid(column)[self.positions]
+
 
 def sequence(rows: pa.Table) -> Sequence:
     """Events in the order of the source (``binlake.rows.upsert.collapse``): by order, Kafka offset, and row; where
@@ -67,10 +78,14 @@ def sequence(rows: pa.Table) -> Sequence:
     if (partition != partition[0]).any():
         rivals = _rivals(codes, orders, partition)
         major, minor = np.where(rivals, row, offset), np.where(rivals, offset, row)
-    ranked_events = np.lexsort([upserts, minor, major, orders, codes])
+    if in_order([orders, major, minor, upserts.astype(np.int64)]):  # as one partition has them
+        ranked_events = np.argsort(codes.astype(np.min_scalar_type(len(ranked))), kind="stable")
+    else:
+        ranked_events = np.lexsort([upserts, minor, major, orders, codes])
     codes = codes[ranked_events]
     return Sequence(
-        rows.take(pa.array(ranked_events)).combine_chunks(),
+        rows,
+        ranked_events,
         encoded.dictionary.take(pa.array(ranked)).cast(pa.string()),
         codes,
         np.flatnonzero(np.diff(codes, prepend=-1)),

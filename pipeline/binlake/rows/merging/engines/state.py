@@ -63,7 +63,7 @@ def unpack(column: pa.ChunkedArray, names: Sequence[str], none: int) -> Int64s:
 
 
 def _entries(array: pa.Array, at: Int64s, size: int) -> npt.NDArray[np.void]:
-    data = array.take(pa.array(at))
+    data = array if len(at) == len(array) else array.take(pa.array(at))
     begin, end = data.offset, data.offset + len(data)
     marks = np.frombuffer(data.buffers()[1], dtype=np.int64)[begin : end + 1]
     body = np.frombuffer(data.buffers()[2], dtype=np.uint8)[marks[0] : marks[-1]]
@@ -72,7 +72,12 @@ def _entries(array: pa.Array, at: Int64s, size: int) -> npt.NDArray[np.void]:
 
 def _take_in(found: Int64s, at: Int64s, entries: npt.NDArray[np.void], wanted: npt.NDArray[np.uint64]) -> None:
     """Fill in the entries of rows that have equally many."""
-    heads = entries["name"]
+    heads, longs = entries["name"], entries["value"]
+    if (heads == heads[0]).all() and len(at) == len(found):
+        place = {int(name): entry for entry, name in enumerate(heads[0])}
+        known = [column for column, name in enumerate(wanted.tolist()) if name in place]
+        found[:, known] = longs[:, [place[name] for name in wanted[known].tolist()]]
+        return
     if (heads == heads[0]).all():
         groups = [(heads[0], np.arange(len(at)))]
     else:
@@ -82,7 +87,7 @@ def _take_in(found: Int64s, at: Int64s, entries: npt.NDArray[np.void], wanted: n
         place = {int(name): column for column, name in enumerate(head)}
         for column, name in enumerate(wanted.tolist()):
             if name in place:
-                found[at[rows], column] = entries["value"][rows, place[name]]
+                found[at[rows], column] = longs[rows, place[name]]
 
 
 def _hashes(names: Sequence[str]) -> npt.NDArray[np.uint64]:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from binlake.decode.changes import Mask
-from binlake.rows.upsert.collapse import Int64s
+from binlake.rows.upsert.collapse import Int64s, setting
 from binlake.rows.upsert.engines.contributions import irrevocable
 from binlake.rows.upsert.engines.facts import route_facts
 from binlake.rows.upsert.place import PlacedRows
@@ -62,8 +62,8 @@ class SetColumns(NewestEvent):
     def routed(
         self, rows: PlacedRows, applied: AppliedRecords, gone_until: int | Int64s, group: int | None
     ) -> RoutedRows:
-        """Every event: each may set other columns."""
-        return route(rows, applied, gone_until, group, every=True)
+        """The events that set a column: each may set others."""
+        return route(rows, applied, gone_until, group, setting)
 
 
 class OldestEvent(NewestEvent):
@@ -76,7 +76,7 @@ class OldestEvent(NewestEvent):
         moved = rows.moved()
         ignored, again = int(moved.sum()), int((moved & ~applied.fresh(rows.rows)).sum())
         until = gone_until if isinstance(gone_until, int) else gone_until[~moved]
-        routed = route(rows.where(~moved), applied, until, every=True)
+        routed = route(rows.where(~moved), applied, until, kept=None)
         routed.counts.add(Counts(ignored - again, superseded=ignored - again, already_applied=again))
         return routed
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from binlake.rows.merging.engines.first_row import FirstRow
 from binlake.rows.merging.engines.partial_update import PartialUpdate
 from binlake.rows.merging.states import Merger
+from binlake.rows.upsert.collapse import codes_of, setting
+from binlake.rows.upsert.route import KEY
 from binlake.rows.upsert.target import ORDER_FIELD
 from hudilake.format.definition.merging import ROW_GROUP, STATE_FIELD
 from tests.binlake.rows.merging.engines.rows import Rows, parcel
@@ -112,6 +114,41 @@ def test_partial_update_where_a_transaction_has_one_order(history: list[Event], 
         rows.merge(merger, table.set_column(table.column_names.index("__partition"), "__partition", parts))
         offset = end
     assert rows.values() == partial_model(history)
+
+
+@given(deliveries(), st.data())
+def test_events_that_set_nothing_do_not_count(given_: tuple[list[Event], list[list[int]]], data: st.DataObject) -> None:
+    """Tasks leave them out: rows, their states and tombstones are the same as with all events, whatever orders are
+    shared and however the events of a batch are parted among tasks."""
+    history, batches = given_
+    orders = data.draw(st.lists(st.integers(0, 6), min_size=len(history), max_size=len(history)).map(sorted))
+    every, needed = Rows(SCHEMA), Rows(SCHEMA)
+    for batch in batches:
+        events = rows_of(history, batch)
+        places = pa.array([orders[at] for at in batch], pa.int64())
+        events = events.set_column(events.column_names.index("__order"), "__order", places)
+        cut = data.draw(st.integers(0, len(events)))
+        parts = [setting(part, *codes_of(part.column(KEY).combine_chunks())) for part in (events[:cut], events[cut:])]
+        every.merge(PartialUpdate(SCHEMA, every), events)
+        needed.merge(PartialUpdate(SCHEMA, needed), events.take(pa.array([*parts[0], *(parts[1] + cut)], pa.int64())))
+        assert (needed.rows, needed.tombstones) == (every.rows, every.tombstones)
+
+
+def test_events_that_set_nothing_are_left_out() -> None:
+    history: list[Event] = [
+        ("1", False, 0, 9, "x"),  # before a delete
+        ("1", True, 0, None, None),  # before another delete
+        ("1", True, 0, None, None),
+        ("1", False, 0, 1, "x"),
+        ("1", False, 0, 2, "y"),  # has the newest b
+        ("1", False, 0, 3, None),
+        ("2", False, 0, None, None),
+        ("2", False, 0, 4, "z"),
+    ]
+    events = rows_of(history, list(range(len(history))))
+    codes = codes_of(events.column(KEY).combine_chunks())
+    assert setting(events, *codes).tolist() == [2, 4, 5, 7]
+    assert setting(events.take(pa.array(range(7, -1, -1))), codes[0][::-1], codes[1]).tolist() == [0, 2, 3, 5]
 
 
 def test_a_column_that_comes_later_is_filled_from_events_after_the_delete() -> None:
