@@ -53,13 +53,13 @@ def test_rows_as_json_and_csv(lake: Path) -> None:
         {"id": 8, "name": "n008", "price": "2.00", "raw": "08"},
     ]
     lines = list(csv.reader(binlake("query", lake, sql, "--format", "csv").stdout.splitlines()))
-    assert lines == [["id", "name", "price", "raw"], ["7", "", "1.75", "07"], ["8", "n008", "2.00", "08"]]
+    assert lines == [["id", "name", "price", "raw"], ["7", "", "1.75", r"\x07"], ["8", "n008", "2.00", r"\x08"]]
 
 
 def test_an_empty_text_of_csv_is_no_null(lake: Path) -> None:
     """As ``binlake backfill`` reads them."""
     sql = """SELECT '' AS a, NULL AS b, 'x,"y' AS c, ''::BLOB AS d FROM t WHERE id = 7"""
-    assert binlake("query", lake, sql, "--format", "csv").stdout == 'a,b,c,d\n"",,"x,""y",""\n'
+    assert binlake("query", lake, sql, "--format", "csv").stdout == 'a,b,c,d\n"",,"x,""y",\\x\n'
     alone = binlake("query", lake, "SELECT NULL AS b FROM t WHERE id IN (7, 8)", "--format", "csv").stdout
     assert list(csv.reader(alone.splitlines())) == [["b"], [""], [""]]
 

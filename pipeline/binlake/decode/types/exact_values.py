@@ -3,6 +3,7 @@
 A float stands for the shortest decimal that reads as it: 0.1 is a tenth in a DECIMAL, and 2.675 does not fit into one
 with two places. A text stands for the value that it spells. A float holds a decimal if the float, written with as many
 digits as the decimal has, is that decimal. From 2^53 on a float (of 32 bits: 2^24) is several whole numbers, so none.
+``\\x6162`` spells bytes. Another text is its own bytes in UTF-8, but hexadecimal digits alone may be either, so none.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME: Final = r"(\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,12}))?"
 _TIME_OF_DAY: Final = re.compile(_TIME, re.ASCII)
 _MOMENT: Final = re.compile(rf"(\d{{4}}-\d\d-\d\d)[ T]{_TIME}(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2})+", re.ASCII)
 _BOOLEANS: Final = {"true": True, "false": False, "1": True, "0": False}
 #: Digits of a number that is looked at.
 _MOST_DIGITS: Final = 400
@@ -145,12 +147,14 @@ def _is_lossless(given: pa.DataType, kind: pa.DataType) -> bool:
         return bool(pa.types.is_timestamp(kind))
     if pa.types.is_time(given):
         return bool(pa.types.is_time(kind))
-    return _is_text(given) and (pa.types.is_string(kind) or pa.types.is_binary(kind))
+    if pa.types.is_string(given) or pa.types.is_large_string(given):
+        return bool(pa.types.is_string(kind))
+    return is_bytes(given) and (pa.types.is_string(kind) or is_bytes(kind))
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    return any(check(kind) for check in checks)
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether the values of a type are bytes."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def _reader(given: pa.DataType, kind: pa.DataType) -> Callable[[Any], Any] | None:
@@ -165,8 +169,8 @@ def _reader(given: pa.DataType, kind: pa.DataType) -> Callable[[Any], Any] | Non
 def _of_text(kind: pa.DataType) -> Callable[[str], Any] | None:
     if pa.types.is_string(kind):
         return str
-    if pa.types.is_binary(kind):
-        return str.encode
+    if is_bytes(kind):
+        return _bytes_spelled
     if pa.types.is_boolean(kind):
         return lambda text: _BOOLEANS[text.lower()]
     if pa.types.is_date(kind):
@@ -208,6 +212,13 @@ def _is_finite(value: int | float | Decimal) -> bool:
 
 def _decimal(value: int | float | Decimal) -> Decimal:
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+
+
+def _bytes_spelled(text: str) -> bytes:
+    spelled = text.startswith("\\x")
+    if spelled != bool(_HEX.fullmatch(text, 2 * spelled)) and text != "\\x":
+        raise ValueError("may be other bytes")
+    return bytes.fromhex(text[2:]) if spelled else text.encode()
 
 
 def read_number(text: str) -> Decimal:

@@ -19,9 +19,18 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from binlake.decode.types.exact_values import UnfitValueError, as_float, exactly, read_date, read_moment, read_number
+from binlake.decode.types.exact_values import (
+    UnfitValueError,
+    as_float,
+    exactly,
+    is_bytes,
+    read_date,
+    read_moment,
+    read_number,
+    readable,
+)
 from binlake.load.backfill.inputs import Input
-from hudilake.errors import BadInputError
+from hudilake.errors import BadInputError, UnsupportedError
 from hudilake.storage import FileInfo
 from hudilake.storage.ranged import StoredFile
 
@@ -32,6 +41,10 @@ _UNREADABLE: Final = (csv.Error, OSError, EOFError, zlib.error)
 #: A text may be longer than the module's 128 KiB; Arrow's reader has a bound of its own.
 csv.field_size_limit(1 << 30)
 _CORRECT: Final = "correct the value in the file, or give the rows by a query that converts them (--from)"
+_BYTES_OF_HEX: Final = (
+    r"write bytes as \x and two hexadecimal digits each, or say by a query what the digits are (--from): "
+    "from_hex(raw), or encode(raw) for those of the text itself"
+)
 
 
 @dataclass(frozen=True)
@@ -62,8 +75,14 @@ class CsvRows:
         return pa.schema([pa.field(name, kinds[name]) for name in dict.fromkeys(names)])
 
     def batches(self, schema: pa.Schema, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The named columns in their types. Raises BadInputError for a value that does not fit, with its line."""
+        """The named columns in their types. Raises BadInputError for a value that does not fit, with its line,
+        UnsupportedError for a type whose values are not read from CSV."""
         fields = [schema.field(name) for name in names]
+        if unread := [field for field in fields if not readable(pa.string(), field.type)]:
+            raise UnsupportedError(
+                f"column {unread[0].name!r} is of type {unread[0].type} in the lake, which is not read from CSV",
+                do_next="give the rows in Parquet, or by a query (--from)",
+            )
         for file in self.given.files:
             row = 0
             for texts in self._texts(file, names):
@@ -81,7 +100,7 @@ class CsvRows:
             held = f"the lake's type {kind}" if known is kind else "a text in UTF-8"
             raise BadInputError(
                 f"column {name!r} has the value {error.shown}, which {held} cannot hold exactly",
-                do_next=_CORRECT,
+                do_next=_BYTES_OF_HEX if known is kind and is_bytes(kind) else _CORRECT,
                 path=self._path(file),
                 line=self._line(file, first + error.row),
             ) from error

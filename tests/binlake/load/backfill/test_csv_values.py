@@ -7,6 +7,7 @@ import csv
 import io
 import math
 import random
+import string
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal, InvalidOperation
@@ -17,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from binlake.cli.commands.reads.query import print_csv
 from binlake.decode.types.exact_values import UnfitValueError, exactly
 from binlake.load.backfill.csv_rows import CsvRows
 from binlake.load.backfill.inputs import Input, InputForm
 from binlake.load.backfill.pieces import Place
-from hudilake.errors import BadInputError
+from hudilake.errors import BadInputError, UnsupportedError
 from hudilake.storage import open_storage
 from tests.binlake.load.backfill.lake_with_rows import backfilled, fed, rows_of, written
 from tests.binlake.stream.topic_log import event
@@ -92,6 +94,43 @@ def test_portions_before_a_value_that_does_not_fit(tmp_path: Path) -> None:
                 backfilled(lake, path, ("balance",), order=1 << 61)
         assert rows_of(lake, "balance")[2] == (Decimal("2.50"),)
     assert rows_of(lake, "balance")[4] == (Decimal("2.67"),)
+
+
+def test_bytes_that_a_query_prints_come_back(tmp_path: Path) -> None:
+    """A BINARY column of hexadecimal digits is their bytes, and no text of them; a query's CSV says which it is."""
+    held = [None, b"", b"a", b"\xff\x00", b"\\x41", b"0a", b'","\n']
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        print_csv(pa.table({"k": range(len(held)), "v": pa.array(held, pa.binary())}).to_reader())
+    (tmp_path / "in.csv").write_text(printed.getvalue())
+    assert rows_in(tmp_path, {"v": pa.binary()}, "v")["v"].to_pylist() == held
+    (tmp_path / "in.csv").write_text("k,v\n1,\\x616263\n2,xyz\n3,\n")
+    assert rows_in(tmp_path, {"v": pa.binary(3)}, "v")["v"].to_pylist() == [b"abc", b"xyz", None]
+
+
+@pytest.mark.parametrize("text", ["616263", "0A", "\\x1", "\\xno", "\\x 61", "\\x6162 "])
+def test_bytes_that_are_not_certain(tmp_path: Path, text: str) -> None:
+    """``616263`` may be three bytes or six."""
+    (tmp_path / "in.csv").write_text(f"k,v\n1,plain text\n2,{text}\n")
+    with pytest.raises(BadInputError, match=r"write bytes as \\x and two hexadecimal digits each") as refused:
+        rows_in(tmp_path, {"v": pa.binary()}, "v")
+    assert refused.value.where["line"] == 3
+    with pytest.raises(UnfitValueError):
+        exactly(pa.chunked_array([[text]]), pa.binary())
+
+
+def test_bytes_of_another_length(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("k,v\n1,\\x6162\n")
+    with pytest.raises(BadInputError, match="fixed_size_binary"):
+        rows_in(tmp_path, {"v": pa.binary(3)}, "v")
+
+
+def test_types_that_csv_has_no_words_for(tmp_path: Path) -> None:
+    """Columns that are not asked for may be of such a type."""
+    (tmp_path / "in.csv").write_text('k,v,w\n1,x,"[1, 2]"\n')
+    known = {"v": pa.string(), "w": pa.list_(pa.int64())}
+    assert rows_in(tmp_path, known, "v")["v"].to_pylist() == ["x"]
+    with pytest.raises(UnsupportedError, match=r"'w' is of type list.*not read from CSV"):
+        rows_in(tmp_path, known, "w")
 
 
 def test_empty_fields(tmp_path: Path) -> None:
@@ -256,6 +295,12 @@ def day(text: str) -> object:
     return date.fromisoformat(text)
 
 
+def some_bytes(text: str) -> object:
+    if text.startswith("\\x") or (text and len(text) % 2 == 0 and set(text) <= set(string.hexdigits)):
+        raise ValueError
+    return text.encode()
+
+
 def moment(text: str) -> object:
     if text[4:5] != "-" or len(text.partition(".")[2].rstrip("Z")) > 6:
         raise ValueError
@@ -271,7 +316,7 @@ ORACLES: dict[pa.DataType, Callable[[str], object]] = {
     pa.decimal128(8, 2): decimal_of(8, 2),
     pa.decimal128(38, 10): decimal_of(38, 10),
     pa.string(): str,
-    pa.binary(): str.encode,
+    pa.binary(): some_bytes,
     pa.date32(): day,
     pa.timestamp("us", tz="UTC"): moment,
     pa.bool_(): lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()],

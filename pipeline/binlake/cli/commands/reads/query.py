@@ -286,7 +286,7 @@ def query(
         if form is PrintFormat.TABLE:
             _print_table(result, terminal(), rows)
         elif form is PrintFormat.CSV:
-            _print_csv(result)
+            print_csv(result)
         else:
             _print_json(result)
     if counts:
@@ -347,7 +347,8 @@ def _print_table(result: pa.RecordBatchReader, console: Console, most: int) -> N
 _QUOTED = re.compile(r'[",\r\n]')
 
 
-def _print_csv(result: pa.RecordBatchReader) -> None:
+def print_csv(result: pa.RecordBatchReader) -> None:
+    """Rows as lines of CSV, on standard output."""
     csv.writer(sys.stdout, lineterminator="\n").writerow(result.schema.names)
     for row in _rows(result):
         line = ",".join(map(_csv_field, row))
@@ -355,9 +356,12 @@ def _print_csv(result: pa.RecordBatchReader) -> None:
 
 
 def _csv_field(value: object) -> str:
-    """A null is nothing, an empty text is quoted: ``binlake backfill`` reads them so, and so does PostgreSQL."""
+    """A null is nothing, an empty text is quoted, bytes begin with ``\\x``: ``binlake backfill`` reads them so, and so
+    does PostgreSQL."""
     if value is None:
         return ""
+    if isinstance(value, bytes):
+        return f"\\x{value.hex()}"
     words = text(value)
     return words if words and not _QUOTED.search(words) else '"' + words.replace('"', '""') + '"'
 
