@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import random
 from collections import Counter
@@ -150,14 +151,15 @@ def play(place: Path, form: Form, events: list[Rows | Statement], names: Sequenc
     """Write the events as a dump of a format, and replay it in this process."""
     records = form.records(events, dice)
     store = open_storage(str(place / "dumps"), {"fsync": "false"})
-    by_topic: dict[str, list[Record]] = {}
+    places: dict[tuple[str, int], list[Record]] = {}
     for record in records:
-        by_topic.setdefault(record[0], []).append(record)
-    for topic, some in by_topic.items():
-        cut = sorted(dice.sample(range(len(some) + 1), 2))
-        for hour, part in enumerate((some[: cut[0]], some[cut[0] : cut[1]], some[cut[1] :])):
-            if part:
-                store.write(f"{topic}/{_DAY}/{8 + hour:02}/a.jsonl", FORMS["a.jsonl"](part))
+        places.setdefault(record[:2], []).append(record)
+    for (topic, partition), some in places.items():
+        count = dice.randrange(1, min(9, len(some) + 2))
+        cuts = [0, *sorted(dice.sample(range(len(some) + 1), count)), len(some)]
+        for hour, (start, end) in enumerate(itertools.pairwise(cuts)):
+            if end > start:
+                store.write(f"{topic}/{_DAY}/{8 + hour:02}/{partition}.jsonl", FORMS["a.jsonl"](some[start:end]))
     if form.name == "debezium":
         store.write("_ddl/s.jsonl", FORMS["a.jsonl"](debezium_ddl(events)))
     replay(settings(place, form, names, dice.choice([1, 1 << 30])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,8 @@ _OPS = {"c": "insert", "u": "update", "d": "delete"}
 
 @dataclass(frozen=True)
 class Form:
-    """A format as a connector is set up. ``topic``: where its records go; {table} stands for the table."""
+    """A format as a connector is set up. ``topic``: where its records go; {table} stands for the table.
+    ``partitions``: of each topic; a record's key decides, and one without a key goes anywhere."""
 
     name: str
     topic: str
@@ -30,18 +32,24 @@ class Form:
     xoffset: bool = True
     position: bool = True
     flat: bool = False
+    partitions: int = 1
 
     def records(self, events: list[Rows | Statement], dice: random.Random) -> list[Record]:
         """The records, in the order in which the connector writes them."""
         writer = {"debezium": _debezium, "canal": _canal, "maxwell": _maxwell}[self.name]
         found: list[Record] = []
-        offsets: dict[str, int] = {}
+        offsets: dict[tuple[str, int], int] = {}
         for event in events:
             for key, value in writer(self, event, dice):
-                topic = self.topic.format(table=event.definition.table)
-                offsets[topic] = offsets.get(topic, -1) + 1
-                found.append((topic, 0, offsets[topic], _time(event), key, value))
+                place = self.topic.format(table=event.definition.table), self._partition(key, dice)
+                offsets[place] = offsets.get(place, -1) + 1
+                found.append((*place, offsets[place], _time(event), key, value))
         return found
+
+    def _partition(self, key: bytes | None, dice: random.Random) -> int:
+        if self.partitions == 1:
+            return 0
+        return dice.randrange(self.partitions) if key is None else zlib.crc32(key) % self.partitions
 
 
 def _time(event: Rows | Statement) -> int:

@@ -20,6 +20,7 @@ _BY_OFFSET = {"format": "maxwell", "maxwell": {"order": "offset"}}
 FORMS: dict[str, Form] = {
     "canal": CANAL,
     "debezium": DEBEZIUM,
+    "debezium in three partitions": replace(DEBEZIUM, partitions=3),
     "maxwell": MAXWELL,
     "maxwell that says its nulls": replace(MAXWELL, source={"format": "maxwell", "maxwell": {"output_nulls": True}}),
     "maxwell without key columns": replace(MAXWELL, keys=False),
@@ -28,6 +29,7 @@ FORMS: dict[str, Form] = {
 #: Forms that do not say all: what differs in the lake is of records in the quarantine.
 LACKING: dict[str, Form] = {
     "flat": FLAT,
+    "flat in three partitions": replace(FLAT, partitions=3),
     "maxwell without nulls": replace(MAXWELL, nulls=False),
     "maxwell that says it has no nulls": replace(
         MAXWELL, nulls=False, source={"format": "maxwell", "maxwell": {"output_nulls": False}}

@@ -38,7 +38,7 @@ class Lessons:
 
     def take_in(self, outcome: Outcome, *, last: bool) -> bool:
         """Take in the facts of a batch; True if the batch must run again. ``last``: do not wait for DDL any more."""
-        again = self._take_in_forms(outcome.report)
+        again = False
         for source, report in outcome.report.tables.items():
             again |= self._take_in_table(source, report)
         for source, columns in outcome.report.inferred.items():
@@ -57,7 +57,8 @@ class Lessons:
                 again = True
         if self._registry.waits_for(outcome.report) and not last:
             again |= self._registry.wait_for_news()
-        return again
+        # rows that were read by older definitions seem to lack columns
+        return again or self._take_in_forms(outcome.report)
 
     def _take_in_forms(self, report: TaskReport) -> bool:
         """Note which messages say deletes, and nulls; whether some that do not were taken for ones that do."""

@@ -55,7 +55,7 @@ from hudilake.errors import BadInputError, CommitUnknownError, ConfigError, Lake
 from hudilake.storage import is_near
 from hudilake.storage.base import StorageError
 
-_PASSES = 4
+_PASSES = 5
 #: From this size on, tasks write the rows of append tables themselves: they need no shuffle for it.
 _APPEND_IN_TASKS_BYTES = 4 << 20
 #: Threads that commit tables, and that write files of a table: a disk answers so soon that more wait for each other.
