@@ -37,11 +37,18 @@ LACKING: dict[str, Form] = {
     "maxwell without row numbers": replace(MAXWELL, xoffset=False),
 }
 SOURCES = ["keyed", "parted", "copied", "global", "keyless", "keyless_parted", "rekeyed", "pairs", "rekeying"]
+#: Several partitions have no order among changes at one position, and another key than the connector's needs it.
+IN_ORDER = ["rekeyed"]
 #: Maxwell writes no TRUNCATE.
 EMPTIED = ["emptied", "emptied_keyless"]
 OTHERS = ["summed", "partial", "first", "added", "versioned"]
 #: Seeds of which ``make test`` takes the first.
 SEEDS = range(scaled(24))
+
+
+def sources(form: Form) -> list[str]:
+    """The tables that a form gives whole."""
+    return [name for name in SOURCES if form.partitions == 1 or name not in IN_ORDER]
 
 
 def check(place: Path, seed: int, form: Form, names: Sequence[str], transactions: int) -> Played:
@@ -75,7 +82,7 @@ def _ids(played: Played, events: Sequence[Rows | Statement]) -> set[int]:
 @pytest.mark.parametrize("seed", first(1, SEEDS))
 @pytest.mark.parametrize("name", FORMS)
 def test_tables_of_the_source(tmp_path: Path, name: str, seed: int) -> None:
-    assert check(tmp_path, seed, FORMS[name], SOURCES, 8).quarantined == []
+    assert check(tmp_path, seed, FORMS[name], sources(FORMS[name]), 8).quarantined == []
 
 
 @pytest.mark.parametrize("seed", first(1, SEEDS))
@@ -93,7 +100,7 @@ def test_tables_that_are_emptied(tmp_path: Path, name: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", first(1, SEEDS))
 @pytest.mark.parametrize("name", LACKING)
 def test_what_a_form_does_not_say_is_quarantined(tmp_path: Path, name: str, seed: int) -> None:
-    played = check(tmp_path, seed, LACKING[name], SOURCES, 8)
+    played = check(tmp_path, seed, LACKING[name], sources(LACKING[name]), 8)
     assert {reason for _, reason, _ in played.quarantined} <= {"missing_image", "no_position"}
 
 

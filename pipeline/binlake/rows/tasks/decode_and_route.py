@@ -17,6 +17,7 @@ from binlake.decode.changes import (
     QuarantinedRecord,
     RawRecords,
     SourceTable,
+    TableSchema,
     note_said,
 )
 from binlake.decode.formats.reader import decode
@@ -34,6 +35,7 @@ from binlake.source.fetch import fetch
 from binlake.source.offsets import NO_RANGES, OffsetRange, Ranges
 from hudilake.clock import monotonic_s
 from hudilake.errors import LakeError, TransientError
+from hudilake.format.definition.column_names import lake_name
 
 _NEW = TableState()
 #: A row of a table that was dropped after it, counted as filtered.
@@ -183,7 +185,8 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
             newest_ms=accepted.newest_ms,
             snapshots=accepted.snapshots,
             before_images=needs_before_images(accepted.schema, accepted.target, plan.tables.rules(source)),
-            doubt=accepted.doubt or _spread(accepted, records.partition),
+            doubt=accepted.doubt,
+            unordered={(batch.topic, records.partition)} if _is_unordered(batch.schema, accepted) else set(),
             brought=_brought(batch, accepted).without(delivered) if plan.notes_records else NO_RANGES,
         ),
     )
@@ -218,16 +221,14 @@ def _runs(topic: str, partition: int, offsets: npt.NDArray[np.int64], *, whole: 
         yield OffsetRange(topic, partition, int(first), int(last) + 1)
 
 
-def _spread(accepted: AcceptedRows, partition: int) -> str | None:
-    """Why the order of a source's changes is in doubt: events of one row of the stitched table are in several
-    partitions, and the log gives changes of one transaction, or of one changed key, the same position."""
-    if not accepted.target.merging.groups or accepted.schema.key or not partition:
-        return None
-    return (
-        f"the key {', '.join(accepted.target.key)} is not the source's own, and its topic has several partitions: of "
-        "changes at one position the wrong one may win. Set message.key.columns at the connector to the key's columns, "
-        "or give the topic one partition"
-    )
+def _is_unordered(source: TableSchema, accepted: AcceptedRows) -> bool:
+    """Whether partitions of a topic give changes of one row of the lake: its key does not name the row of the source by
+    which the connector chooses a partition."""
+    target = accepted.target
+    if target.merging.groups:
+        return not accepted.schema.key
+    own = target.source_key if key_columns(target.config) and not target.merging.functions else None
+    return own is not None and not {*map(lake_name, source.key)} <= {*own}
 
 
 def _ranked(state: TableState) -> SnapshotRank | None:

@@ -122,7 +122,7 @@ class TaskTableReport:
     column distinguishes their rows or each feeds columns of its own. ``clash``: why they cannot be merged. ``doubt``:
     where the source sent another value for a computed column than binlake computes. ``brought``: the offsets of its
     records, if the plan ``notes_records``: each, if its rows have no key of the source. ``twice``: whether two tasks
-    have read some of these.
+    have read some of these. ``unordered``: the topic partitions of its rows, if several may have changes of one row.
     """
 
     schema: TableSchema
@@ -140,6 +140,7 @@ class TaskTableReport:
     doubt: str | None = None
     brought: Ranges = NO_RANGES
     twice: bool = False
+    unordered: set[tuple[str, int]] = field(default_factory=set)
 
     def add(self, other: TaskTableReport) -> None:
         """Add the report of another chunk or task of the same table."""
@@ -156,6 +157,7 @@ class TaskTableReport:
             self.clash = f"its keys or partitions differ: {_differing(self)}, {_differing(other)}"
         self.clash = self.clash or other.clash
         self.doubt = self.doubt or other.doubt
+        self.unordered |= other.unordered
         if other.oldest_ms:
             self.oldest_ms = min(self.oldest_ms or other.oldest_ms, other.oldest_ms)
         self.newest_ms = max(self.newest_ms, other.newest_ms)
@@ -168,6 +170,18 @@ class TaskTableReport:
                 self.clash = f"a column comes with types that have nothing in common: {error}"
         if len(other.schema.columns) > len(self.schema.columns):
             self.schema = other.schema
+
+    def doubts(self) -> list[str]:
+        """Why the table's rows are in doubt: ``doubt``, and changes of one position in several partitions."""
+        spread = len(self.unordered) > len({topic for topic, _ in self.unordered})
+        return [*filter(None, [self.doubt]), *([_SPREAD.format(", ".join(self.target.key))] if spread else [])]
+
+
+#: The log gives changes of one transaction, or of one changed key, the same position.
+_SPREAD = (
+    "the key {} is not the source's own, and its topic has several partitions: of changes at one position the wrong "
+    "one may win. Set message.key.columns at the connector to the key's columns, or give the topic one partition"
+)
 
 
 def _differing(report: TaskTableReport) -> str:

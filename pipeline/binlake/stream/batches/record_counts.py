@@ -65,7 +65,7 @@ def table_progress(
         error=str(error) if error is not None else None,
         compaction_instant=outcome.services.compacted,
         clustering_instant=outcome.services.clustered,
-        warning="; ".join(filter(None, (outcome.finding, report.doubt, outcome.services.warning))) or None,
+        warning="; ".join(filter(None, (outcome.finding, *report.doubts(), outcome.services.warning))) or None,
         offsets=ranges.to_json(),
     )
 
