@@ -1,4 +1,5 @@
-"""Statistics of columns: kept and given back as they were sent. Those of several partitions are not put together.
+"""Statistics of columns: kept and given back as they were sent, the column's name in lower case. Those of several
+partitions are not put together.
 
 Neither are those of new rows with those of the rows before (``needMerge``): then nothing is known of the column.
 """
@@ -165,7 +166,7 @@ def _one(context: Context, args: Struct, partition: str) -> Struct | None:
     kept = context.catalog.statistics.get(entry, [column], partition).get(column)
     if kept is None:
         return None
-    statistics = decode(kept, ttypes.ColumnStatistics)
+    statistics = _given(kept)
     described = statistics.statsDesc
     described.isTblLevel, described.dbName, described.tableName = not partition, entry.table.database, entry.table.name
     described.partName, described.catName = partition or None, CATALOG
@@ -175,7 +176,15 @@ def _one(context: Context, args: Struct, partition: str) -> Struct | None:
 def _objects(context: Context, entry: TableEntry, columns: Sequence[str] | None, partition: str) -> list[Struct]:
     wanted = [column.lower() for column in columns or ()]
     kept = context.catalog.statistics.get(entry, wanted, partition)
-    return [decode(data, ttypes.ColumnStatistics).statsObj[0] for data in kept.values()]
+    return [_given(data).statsObj[0] for data in kept.values()]
+
+
+def _given(kept: bytes) -> Struct:
+    """Kept statistics under the name by which a client looks for them."""
+    statistics = decode(kept, ttypes.ColumnStatistics)
+    for column in statistics.statsObj:
+        column.colName = column.colName.lower()
+    return statistics
 
 
 CALLS: dict[str, Handler] = {
