@@ -19,7 +19,7 @@ from tests.binlake.load.replay.dumped import FORMS, Record, replay
 from tests.judges.agreement import read_ourselves
 from tests.whole.formats.history import Definition, History, Row, Rows, Statement
 from tests.whole.formats.render import Form, debezium_ddl
-from tests.whole.formats.values import KINDS, WIDE
+from tests.whole.formats.values import KINDS, WIDE, ZERO
 
 _DAY = "2025-10-09"
 VERSIONS = "versions"
@@ -205,7 +205,7 @@ def _partial(history: History) -> list[Row]:
             held.pop(before["id"], None)
         if after is not None:
             old = held.get(after["id"], after)
-            held[after["id"]] = {n: old[n] if v is None else v for n, v in after.items()}
+            held[after["id"]] = {n: old[n] if v in (None, ZERO) else v for n, v in after.items()}
     return [*held.values()]
 
 
