@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from binlake.decode.changes import SourceTable
 from binlake.decode.order import file_number
@@ -38,6 +38,20 @@ def recovered(stream: str, tables: Iterable[tuple[str, RecordReader]], transacti
             positions = Offsets({**positions, transaction_topic: note.offsets})
         positions = positions.earliest(newest_start(record, stream))
     return Ledger(stream, positions=positions, tables=paths, transactions=passed)
+
+
+def of_replays(stream: str, tables: Mapping[str, RecordReader], quarantine: str) -> Ledger | None:
+    """A ledger of a lake that replays of dumps alone have fed; None if a table has positions of the stream.
+
+    Args:
+        stream: the stream's name.
+        tables: the newest values of the commit records, by the path of the table.
+        quarantine: the path of the quarantine table, which no source feeds.
+    """
+    if any(record.positions_of(stream) for record in tables.values()):
+        return None
+    sources = {path: record.source for path, record in tables.items() if path != quarantine}
+    return Ledger(stream, tables={source: path for path, source in sources.items() if source is not None})
 
 
 def newest_start(record: RecordReader, stream: str) -> Offsets:

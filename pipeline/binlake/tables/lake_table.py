@@ -18,7 +18,7 @@ from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
 from binlake.rows.merging.plain_deletes import keep_plain_deletes
 from binlake.rows.tasks.plan import TaskTableReport
 from binlake.rows.upsert.keyless import KeylessState
-from binlake.rows.upsert.target import Target, differing_keys, is_keyless, key_columns
+from binlake.rows.upsert.target import Target, differing_keys, is_keyless, tells_records
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED, Truncates
 from binlake.schema.rules.entries import DdlEntry
 from binlake.schema.rules.evolution import evolved, retyped
@@ -147,7 +147,7 @@ class LakeTable:
         self.positions, self.source, self.origin = positions, source, origin
         self.truncates, self.ddl, self.snapshots = truncates, ddl, snapshots
         self.heights, self.load, self.keyless = heights, load, keyless
-        self.brought = NO_RANGES if key_columns(table.config) else recorded.brought
+        self.brought = NO_RANGES if tells_records(table.config, self.merging) else recorded.brought
         self._seen = table.generation
 
     @property

@@ -7,6 +7,7 @@ from tests.programs.mutants.mutant import Mutant
 _TOMBSTONES = "tests/binlake/stream/test_tombstones.py"
 _NULLS = "tests/binlake/stream/test_nulls_left_out.py"
 _IMAGES = "tests/binlake/stream/test_missing_images.py"
+_COUNTED = "tests/binlake/load/replay/test_counted_once.py"
 _FILES = "tests/binlake/load/replay/test_files.py"
 
 FORMATS = (
@@ -63,6 +64,21 @@ FORMATS = (
         "self._registry.options(frozenset())), doubts_tombstones=True)",
         "self._registry.options(frozenset())), doubts_tombstones=False)",
         (f"{_TOMBSTONES}::test_a_doubted_tombstone_stays_until_the_settings_say_what_it_is",),
+    ),
+    Mutant(
+        "out-of-turn", "facts of an hour that is replayed after a later one wait in the quarantine",
+        "they count as delivered",
+        "pipeline/binlake/load/replay/dump_policy.py",
+        "            refuse_out_of_turn(table, brought, table_input.left_out)\n",
+        "            assert table\n",
+        (f"{_COUNTED}::test_an_hour_after_a_later_one_waits_in_the_quarantine",),
+    ),
+    Mutant(
+        "refused-known", "records that a refused table has already do not wait in the quarantine", "all of them do",
+        "pipeline/binlake/rows/upsert/prepare.py",
+        "        out.reject(batch.rows, fresh, TABLE_REFUSED,",
+        "        out.reject(batch.rows, _all(batch), TABLE_REFUSED,",
+        (f"{_COUNTED}::test_hours_below_those_of_a_stream",),
     ),
     Mutant(
         "dump-closed", "a dump of a form that is not read is refused as a whole", "its bytes are read as lines",

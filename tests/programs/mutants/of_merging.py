@@ -53,8 +53,8 @@ MERGING = (
     Mutant(
         "tombstone-instant", "a tombstone counts if its instant is completed", "it always counts",
         "pipeline/binlake/rows/merging/tombstones.py",
-        "        kept = np.flatnonzero(counts[codes])\n",
-        "        kept = np.arange(len(codes))\n",
+        "        kept = np.flatnonzero(counts[places])\n",
+        "        kept = np.arange(len(places))\n",
         ("tests/binlake/rows/merging/test_tombstones.py",),
     ),
     Mutant(

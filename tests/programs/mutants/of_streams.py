@@ -23,7 +23,7 @@ STREAMS = (
     Mutant(
         "newest-wins", "of changes to one key the newest stays", "the last to arrive stays",
         "pipeline/binlake/rows/upsert/collapse.py",
-        "    if _in_order(columns):\n",
+        "    if in_order(columns):\n",
         "    if columns:\n",
         ("tests/binlake/rows/upsert/test_collapse.py",),
     ),

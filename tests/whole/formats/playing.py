@@ -13,15 +13,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from binlake.load.replay import quarantine, quarantine_records
 from binlake.settings import Settings
+from binlake.source.dump_layout import Window
 from hudilake.storage import open_storage
-from tests.binlake.load.replay.dumped import FORMS, Record, replay
+from tests.binlake.load.replay.dumped import FORMS, HOUR, Record, replay
 from tests.judges.agreement import read_ourselves
 from tests.whole.formats.history import Definition, History, Row, Rows, Statement
 from tests.whole.formats.render import Form, debezium_ddl
 from tests.whole.formats.values import KINDS, WIDE, ZERO
 
-_DAY = "2025-10-09"
+_DAY, _HOURS = "2025-10-09", 9
 VERSIONS = "versions"
 #: The rules of each table, by its name.
 RULES: dict[str, dict[str, Any]] = {
@@ -124,9 +126,10 @@ def settings(place: Path, form: Form, names: Sequence[str], commit_bytes: int) -
 @dataclass
 class Played:
     """A lake after a replay. ``quarantined``: (value, reason, detail) of each record there; ``unmatched``: deletes of
-    tables without a key that found no row of their content."""
+    tables without a key that found no row of their content. ``stopped``: tables that a replay stopped, and why."""
 
     lake: Path
+    stopped: dict[str, str] = field(default_factory=dict)
     quarantined: list[tuple[bytes | None, str, str]] = field(default_factory=list)
     unmatched: int = 0
 
@@ -147,26 +150,46 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any value
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def play(place: Path, form: Form, events: list[Rows | Statement], names: Sequence[str], dice: random.Random) -> Played:
-    """Write the events as a dump of a format, and replay it in this process."""
+def play(
+    place: Path,
+    form: Form,
+    events: list[Rows | Statement],
+    names: Sequence[str],
+    dice: random.Random,
+    *,
+    any_order: bool = False,
+) -> Played:
+    """Write the events as a dump of a format, and replay it in this process. ``any_order``: each of its hours by
+    itself, in any order and some twice; changes of one position are in one hour then."""
     records = form.records(events, dice)
     store = open_storage(str(place / "dumps"), {"fsync": "false"})
     places: dict[tuple[str, int], list[Record]] = {}
     for record in records:
         places.setdefault(record[:2], []).append(record)
     for (topic, partition), some in places.items():
-        count = dice.randrange(1, min(9, len(some) + 2))
+        count = dice.randrange(1, min(_HOURS, len(some) + 2))
         cuts = [0, *sorted(dice.sample(range(len(some) + 1), count)), len(some)]
+        if any_order:
+            cuts = [cut for cut in cuts if cut in (0, len(some)) or some[cut][3] != some[cut - 1][3]]
         for hour, (start, end) in enumerate(itertools.pairwise(cuts)):
             if end > start:
                 store.write(f"{topic}/{_DAY}/{8 + hour:02}/{partition}.jsonl", FORMS["a.jsonl"](some[start:end]))
     if form.name == "debezium":
         store.write("_ddl/s.jsonl", FORMS["a.jsonl"](debezium_ddl(events)))
-    replay(settings(place, form, names, dice.choice([1, 1 << 30])))
-    played = Played(place / "lake")
+    config = settings(place, form, names, dice.choice([1, 1 << 30]))
+    reports, hours = [], [HOUR + number for number in range(_HOURS)]
+    for hour in dice.sample([*hours, *dice.choices(hours, k=3)], _HOURS + 3) if any_order else []:
+        reports.append(replay(config, Window(hour, hour + 1)))
+    reports.append(replay(config))
+    if any_order:
+        quarantine.replay(config, quarantine_records.QuarantineSelection())
+    told = [table for report in reports for event in report.events for table in event.tables]
+    stopped = {table.table.removeprefix("shop."): table.error for table in told if table.error is not None}
+    played = Played(place / "lake", stopped)
     path = place / "lake" / "_quarantine" / "shop"
     if path.exists():
-        played.quarantined = [(r["value"], r["reason"], r["detail"]) for r in read_ourselves(path).to_pylist()]
+        waiting = [row for row in read_ourselves(path).to_pylist() if row["replayed_at"] is None]
+        played.quarantined = [(r["value"], r["reason"], r["detail"]) for r in waiting]
     return played
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 
 from binlake.decode.changes import ControlKind, SourceTable
 from binlake.load.replay.coverage import DumpPortion, with_hours
-from binlake.load.replay.quarantine_table import delivered, with_brought
+from binlake.load.replay.quarantine_table import delivered, refuse_out_of_turn, with_brought
 from binlake.position.commit_record import CommitNotes
 from binlake.position.ledger import Ledger
 from binlake.rows.tasks.plan import BatchPlan, TableState
 from binlake.rows.upsert.fanout import destination, truncates_of
-from binlake.rows.upsert.target import key_columns
+from binlake.rows.upsert.target import tells_records
 from binlake.rows.upsert.truncates import NOTHING_TRUNCATED
 from binlake.settings import Settings
 from binlake.source.dump_layout import DumpFile
@@ -98,14 +98,16 @@ class DumpPolicy:
         files = {file.path for file in self._portion.files}  # the topics of bare events
         report = table_input.report
         brought = Ranges(r for r in report.brought if r.topic not in files).without(table_input.left_out)
+        if table is not None:
+            refuse_out_of_turn(table, brought, table_input.left_out)
         known = table.brought if table is not None else NO_RANGES
-        keyless = not key_columns(report.target.config)
+        notes_all = not tells_records(report.target.config, report.target.merging)
         notes = dataclasses.replace(
             table_input.notes,
             portion=self._portion.recorded(self._uri, self._touched),
             portion_table=source,
             hours=with_hours(before or {}, self._uri, self._portion.span(self._step)),
-            brought=with_brought(known, brought, report.target.path) if brought and keyless else NO_RANGES,
+            brought=with_brought(known, brought, report.target) if brought and notes_all else NO_RANGES,
             dumped=dumped.furthest(brought.ends()),
         )
         truncates = self._truncates.joined(source, table_input.truncates)

@@ -43,15 +43,20 @@ from binlake.load.replay.quarantine_table import (
     replaying_rules,
 )
 from binlake.load.replay.quarantine_write import RecordWriter, refused_record
+from binlake.load.replay.replay_dumps import dump_schemas
 from binlake.position.lease import StreamLease
 from binlake.position.ledger import Ledger
+from binlake.position.record_reader import RecordReader
+from binlake.position.recovery import of_replays
 from binlake.rows.upsert.fanout import fan_out
 from binlake.rows.upsert.target import key_columns
 from binlake.schema.apply.keeper import DdlKeeper
 from binlake.schema.rules.plan import named
 from binlake.settings import Settings, TableRules
 from binlake.source.offsets import NO_OFFSETS
+from binlake.stream.definitions.learned import Definitions
 from binlake.stream.definitions.schemas import SchemaRegistry
+from binlake.tables.catalog import table_paths
 from binlake.tables.ddl_topics import with_heard_topics
 from binlake.tables.lake import Lake, locking
 from binlake.tables.lake_table import LakeTable
@@ -100,6 +105,13 @@ def replay(settings: Settings, selection: QuarantineSelection, *, even_too_old: 
         return _QuarantineReplay(settings, state, even_too_old).run(selection)
 
 
+def _newest_records(settings: Settings, root: Storage) -> dict[str, RecordReader]:
+    """What the newest commits of the lake's tables record, that of the quarantine among them, by path."""
+    paths = [*table_paths(root, settings.tables.path.count("/") + 1), settings.quarantine_path]
+    there = [path for path in paths if HudiTable.exists(root.sub(path))]
+    return {path: RecordReader.newest_of(HudiTable.open(root.sub(path))) for path in there}
+
+
 def replay_stream(name: str) -> str:
     """The stream name in the commits of a replay. No stream of the settings can have this name."""
     return f"{name}.quarantine"
@@ -110,15 +122,16 @@ class _QuarantineReplay:
         self._settings = settings
         self._stream = replay_stream(settings.name)
         self._even_too_old = even_too_old
-        ledger = Ledger.load(state, settings.name)
+        self._root = open_storage(settings.lake.uri, settings.lake.storage_options())
+        saved = Ledger.load(state, settings.name)
+        ledger = saved or of_replays(settings.name, _newest_records(settings, self._root), settings.quarantine_path)
         if ledger is None:
             raise ConfigError(
                 "the stream has no ledger, so the records that it will deliver again are not known",
                 do_next="run the stream first, then replay",
                 path=state.uri,
             )
-        self._ledger = ledger
-        self._root = open_storage(settings.lake.uri, settings.lake.storage_options())
+        self._ledger, self._runs = ledger, saved is not None
         self._held = self._root.sub(settings.quarantine_path)
         self._lake = Lake(self._root, locking(settings.locking, f"replay {settings.name}"))
         for known in known_tables(settings, ledger):
@@ -126,7 +139,7 @@ class _QuarantineReplay:
         self._services = TableServices(one_by_one)
         self._quarantine = QuarantineTable(settings, self._lake, self._services)
         self._seal = Seal(settings.quarantine.secret())
-        self._registry = SchemaRegistry(with_heard_topics(settings, self._root))
+        self._registry = self._schemas()
         self._ddl = DdlKeeper(settings, self._lake, self._registry)
         self._writer = RecordWriter(
             settings, self._stream, self._lake, self._registry, self._ddl, ledger, self._services
@@ -147,6 +160,14 @@ class _QuarantineReplay:
             self._derive([held for held in waiting if is_cell(held.topic)], pool)
         self._services.close()
         return self._done
+
+    def _schemas(self) -> SchemaRegistry:
+        """The known schemas; of a lake that replays alone have fed, those of the dumped topics."""
+        settings, uri = self._settings, self._settings.dump.uri
+        if self._runs or uri is None:
+            return SchemaRegistry(with_heard_topics(settings, self._root))
+        dumps = open_storage(uri, settings.dump.storage_options(uri, settings.lake))
+        return dump_schemas(settings, Definitions(settings), dumps)
 
     def _derive(self, cells: Sequence[QuarantineEntry], pool: ThreadPoolExecutor) -> None:
         """Derive the rows of quarantined cells, and the wide tables of those tables of cells that took records."""
@@ -241,7 +262,7 @@ class _QuarantineReplay:
 
     def _is_left_to_stream(self, source: SourceTable, held: QuarantineEntry) -> bool:
         """Whether the stream will deliver a record itself: its position is not past it, or the table is behind."""
-        if "/" in held.topic:  # a file's path: it came from a dump without Kafka offsets
+        if "/" in held.topic or not self._runs:  # a file's path: it came from a dump without Kafka offsets
             return False
         topic, partition = held.topic, held.partition
         behind = self._ledger.behind.get(source, NO_OFFSETS)

@@ -19,12 +19,12 @@ from binlake.position.record_reader import RecordReader
 from binlake.rows.upsert.merge import Place
 from binlake.rows.upsert.parcel import Parcel, unpack
 from binlake.rows.upsert.route import KEY
-from binlake.rows.upsert.target import ORDER_FIELD, key_columns
+from binlake.rows.upsert.target import ORDER_FIELD, Target, key_columns, tells_records
 from binlake.settings import CompactionSettings, TableRules
 from binlake.source.offsets import NO_RANGES, OffsetRange, Ranges
 from binlake.tables.lake_table import LakeTable
 from hudilake.clock import parse_instant
-from hudilake.errors import BadInputError
+from hudilake.errors import BadInputError, UnsupportedError
 from hudilake.format.timeline.commit_metadata import CommitMetadata
 from hudilake.format.timeline.instant import COMMIT
 from hudilake.read.slice import read_file_slice
@@ -140,11 +140,11 @@ def replaying_rules(rules: TableRules) -> TableRules:
 
 
 def delivered(table: LakeTable) -> Ranges:
-    """The records that streams and replays have brought into a table without keys; none for any other table.
+    """The records that streams and replays have brought into a table whose rows do not tell; none for any other table.
 
     Reads every commit, archived ones too. Raises CorruptDataError, StorageError, and as ``RecordReader``.
     """
-    if key_columns(table.hudi.config):
+    if tells_records(table.hudi.config, table.merging):
         return NO_RANGES
     covered: list[OffsetRange] = []
     skipped: list[OffsetRange] = []
@@ -155,14 +155,41 @@ def delivered(table: LakeTable) -> Ranges:
     return Ranges((*Ranges(covered).without(Ranges(skipped)), *table.brought)).united()
 
 
-def with_brought(known: Ranges, more: Ranges, path: str) -> Ranges:
-    """The records that replays have brought, with those of a portion. Raises BadInputError for too many ranges."""
+def refuse_out_of_turn(table: LakeTable, records: Ranges, known: Ranges) -> None:
+    """Raise UnsupportedError for records of a table that counts facts which lie below others that it has: its heights
+    (``binlake.rows.merging.engines.heights``) would take them for counted.
+
+    Args:
+        table: any table.
+        records: those of a portion of a dump, without others between them.
+        known: those that it has.
+    """
+    if not table.merging.counts_once:
+        return
+    ends = known.ends()
+    late = [one for one in records.without(known) if one.end < ends.at(one.topic, one.partition)]
+    if late:
+        raise UnsupportedError(
+            "records come after newer ones of their partition, and the table, which takes each fact once, would take "
+            "them for known",
+            do_next="binlake quarantine replay brings them in; replay further hours in their order",
+            table=table.rules.path,
+            records=", ".join(f"{one.topic}/{one.partition}:{one.start}-{one.end - 1}" for one in late[:3]),
+        )
+
+
+def with_brought(known: Ranges, more: Ranges, target: Target) -> Ranges:
+    """The records that replays have brought, with those of a portion. Raises BadInputError for too many ranges of a
+    table without a key; those of other tables become one of each partition, and their heights tell the rest."""
     united = Ranges((*known, *more)).united()
+    if len(united) > MOST_RANGES and key_columns(target.config):
+        starts = united.starts()
+        return Ranges(OffsetRange(t, p, starts.at(t, p), end) for t, p, end in united.ends().places())
     if len(united) > MOST_RANGES:
         raise BadInputError(
             f"the records that dumps have brought lie in {len(united)} ranges of offsets, and a commit of a table "
             f"without a key names {MOST_RANGES} at most",
             do_next="bring these hours by the stream, or load the table anew under a lake of its own",
-            table=path,
+            table=target.path,
         )
     return united

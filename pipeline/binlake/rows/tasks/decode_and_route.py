@@ -28,7 +28,7 @@ from binlake.rows.tasks.plan import BatchPlan, Item, TableState, TaskFailure, Ta
 from binlake.rows.upsert.fanout import fan_out, part_of
 from binlake.rows.upsert.parcel import Parcel
 from binlake.rows.upsert.prepare import UNCOUNTED_REASONS, AcceptedRows, SnapshotRank, TableFacts, prepare
-from binlake.rows.upsert.target import key_columns, needs_before_images
+from binlake.rows.upsert.target import key_columns, needs_before_images, tells_records
 from binlake.schema.rules.plan import named
 from binlake.schema.rules.restatement import DDL_REFUSED, NO_DDL
 from binlake.source.fetch import fetch
@@ -40,6 +40,8 @@ from hudilake.format.definition.column_names import lake_name
 _NEW = TableState()
 #: A row of a table that was dropped after it, counted as filtered.
 DROPPED_TABLE = "dropped_table"
+#: Counts records of a refused table that it has already.
+KNOWN = "already_applied"
 
 
 def fetch_and_decode(plan: BatchPlan, ranges: Sequence[OffsetRange]) -> Iterator[Item]:
@@ -165,6 +167,8 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
             _quarantine(plan, report, quarantined)
     if out.dropped:
         report.filtered[(source, DROPPED_TABLE)] = report.filtered.get((source, DROPPED_TABLE), 0) + out.dropped
+    if out.known:
+        report.filtered[(source, KNOWN)] = report.filtered.get((source, KNOWN), 0) + out.known
     if out.held is not None:
         first = int(pc.min(out.held.column("__offset")).as_py())
         report.hold(source, {(batch.topic, records.partition): first})
@@ -195,14 +199,14 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
 
 def _delivered(state: TableState, before: TaskTableReport | None) -> Ranges:
     """The records that a table has, with those of the task's chunks before: a dump may name a record twice."""
-    if before is None or not before.brought or key_columns(before.target.config):
+    if before is None or not before.brought or tells_records(before.target.config, before.target.merging):
         return state.delivered
     return Ranges((*state.delivered, *before.brought)).united()
 
 
 def _brought(batch: ChangeBatch, accepted: AcceptedRows) -> Ranges:
-    """The offsets of a batch's rows; of a table whose rows have a key of the source, one range of each partition."""
-    keyed = bool(key_columns(accepted.target.config))
+    """The offsets of a batch's rows; of a table whose rows tell their records, one range of each partition."""
+    keyed = tells_records(accepted.target.config, accepted.target.merging)
     partitions, offsets = batch.rows.column("__partition").to_numpy(), batch.rows.column("__offset").to_numpy()
     return Ranges(
         one

@@ -146,12 +146,13 @@ class LeftOut:
     """The rows of a change batch that do not go on.
 
     ``gone``: META_FIELDS of the rows that were removed with a dropped table; ``held``: of those that wait until all
-    rows before a statement are applied; None if there are none.
+    rows before a statement are applied; None if there are none. ``known``: how many rows a refused table has already.
     """
 
     rejected: list[RejectedRows] = field(default_factory=list)
     gone: pa.Table | None = None
     held: pa.Table | None = None
+    known: int = 0
 
     @property
     def dropped(self) -> int:
@@ -200,7 +201,9 @@ def lake_rows(
     """
     out = LeftOut()
     if facts.refused is not None:
-        out.reject(batch.rows, _all(batch), TABLE_REFUSED, str(UnsupportedError(facts.refused)))
+        fresh = facts.applied.fresh(batch.rows)
+        out.reject(batch.rows, fresh, TABLE_REFUSED, str(UnsupportedError(facts.refused)))
+        out.known = int((~fresh).sum())
         return None, None, out
     fates = facts.ddl.fates(batch.rows, facts.applied.fresh(batch.rows))
     moments, left = fates.moments, fates.left

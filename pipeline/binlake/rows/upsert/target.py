@@ -138,6 +138,12 @@ def is_keyless(config: TableConfig) -> bool:
     return config.record_key_fields == (ROW_FIELD,)
 
 
+def tells_records(config: TableConfig, merging: Merging) -> bool:
+    """Whether a table's rows tell which records they are of: one that comes again changes nothing. The rows of a table
+    without a key do not, and neither do those of one that counts facts."""
+    return bool(key_columns(config)) and not merging.counts_once
+
+
 def key_columns(config: TableConfig) -> tuple[str, ...]:
     """The key columns of a lake table that come from its source; none for an append table and a keyless one."""
     return () if is_keyless(config) else config.record_key_fields

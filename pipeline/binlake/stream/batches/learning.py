@@ -17,6 +17,7 @@ from binlake.stream.batches.policy import BatchPolicy
 from binlake.stream.batches.table_inputs import Outcome
 from binlake.stream.definitions.schemas import SchemaRegistry
 from binlake.tables.lake import Lake
+from hudilake.errors import LakeError, UnsupportedError
 
 
 class Lessons:
@@ -59,6 +60,11 @@ class Lessons:
             again |= self._registry.wait_for_news()
         # rows that were read by older definitions seem to lack columns
         return again or self._take_in_forms(outcome.report)
+
+    def refuse(self, source: SourceTable, failure: LakeError) -> None:
+        """Let the records of a table that cannot take them go to the quarantine from now on."""
+        if isinstance(failure, UnsupportedError):
+            self.refused[source] = str(failure)
 
     def _take_in_forms(self, report: TaskReport) -> bool:
         """Note which messages say deletes, and nulls; whether some that do not were taken for ones that do."""

@@ -317,6 +317,7 @@ class BatchSequence:
         try:
             whole = self._policy.commit_input(table_input)
         except LakeError as error:
+            self._lessons.refuse(target.source, error)
             return TableOutcome(None, counts), error
         if whole is None:
             counts.settle()
@@ -329,8 +330,7 @@ class BatchSequence:
         except LakeError as error:
             self._lake.forget(target.path)
             failure = self._lake.judged(self._settings.table_rules(target.source), error)
-            if isinstance(failure, UnsupportedError):
-                self._lessons.refused[target.source] = str(failure)
+            self._lessons.refuse(target.source, failure)
             return TableOutcome(None, counts), failure
 
     def _write_table(self, table_input: TableInput) -> TableOutcome:

@@ -78,6 +78,11 @@ class Merging:
         return self.engine != "newest"
 
     @property
+    def counts_once(self) -> bool:
+        """Whether the writer keeps how far it has counted facts, and takes what is below for counted."""
+        return self.engine in ("aggregate", "first_row")
+
+    @property
     def keeps_versions(self) -> bool:
         """Whether a row is a version of a row of the source, what the lake knew of one, or a change of one."""
         return self.place_fields > 0
