@@ -114,6 +114,7 @@ class World:
                     "buckets": 1,
                     "compaction": {"mode": "off"},
                     "partition": {"column": "country", "transform": "identity"} if partitions else None,
+                    "immutable_partition": bool(partitions),  # a key's country never changes
                 },
             },
         }

@@ -63,6 +63,7 @@ def settings_for(spec: Spec, row_bytes: float = FILE_BYTES_OF_ROW) -> Settings:
                 "kind": "append" if spec.writer == "binlake-append" else "upsert",
                 "buckets": work.buckets,
                 "partition": partition,
+                "immutable_partition": partition is not None,  # a key's country never changes
                 "compaction": compaction,
                 "type": work.table_type,
                 "index": {"type": work.index},

@@ -173,9 +173,8 @@ class DecodeOptions:
         epoch_of_server, epoch_of_gtid_domain: pairs (server id, epoch) and (GTID domain, epoch) that overrule
             ``epoch`` for streamed records. The domain is the part before the first ``-`` of a MariaDB GTID, or
             before the ``:`` of a MySQL one. The GTID domain takes precedence.
-        before_of: the tables whose updates need their before image, or ``"all"``. A flat one, which cannot have it, is
-            quarantined.
-        facts_of: those of them whose rows are facts: an update without its before image is quarantined.
+        before_of: the tables whose updates need their before image, or ``"all"``. One without it is quarantined, unless
+            it is asked for of all tables.
         inserts_of: the tables of which only inserts and snapshot rows are taken: other events are quarantined.
         transactions_of: the tables of whose changes the transaction is asked for (``ChangeBatch.transactions``).
         ignored_tables: tables whose records are counted as ``ignored`` and not decoded.
@@ -211,7 +210,6 @@ class DecodeOptions:
     epoch_of_server: tuple[tuple[int, int], ...] = ()
     epoch_of_gtid_domain: tuple[tuple[str, int], ...] = ()
     before_of: frozenset[SourceTable] | Literal["all"] = frozenset()
-    facts_of: frozenset[SourceTable] = frozenset()
     inserts_of: Container[SourceTable] = frozenset()
     transactions_of: Container[SourceTable] = frozenset()
     ignored_tables: frozenset[SourceTable] = frozenset()
@@ -250,9 +248,9 @@ class DecodeOptions:
             return True
         return False if self.maxwell_nulls is None and source in self.nulls_unsaid_in else self.maxwell_nulls
 
-    def refuses_without_before(self, source: SourceTable, *, flat: bool) -> bool:
-        """Whether an update of this table is quarantined if it has no before image. ``flat``: its form has none."""
-        return source in self.facts_of or (flat and self.before_of != "all" and source in self.before_of)
+    def refuses_without_before(self, source: SourceTable) -> bool:
+        """Whether an update of this table is quarantined if it has no before image."""
+        return self.before_of != "all" and source in self.before_of
 
     def plain_topics(self, topic: str) -> PlainTopics | None:
         """What a topic feeds whose records are no change events; None if nothing is known of it."""

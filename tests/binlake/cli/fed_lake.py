@@ -38,6 +38,7 @@ class FedLake:
 
     def configure(self, tables: dict[str, Any]) -> None:
         """Write the settings; ``tables``: rules that differ from the usual ones here."""
+        self.needs_before = bool({"partition", "key"} & tables.keys())  # a row may leave its place
         schemas = {f"shop.{t}": {"columns": COLUMNS, "key": ["id"]} for t in self.names}
         defaults = {"buckets": 2, "compaction": BY_PROCESS, "retention": {"commits": 2}, **tables}
         document = {
@@ -81,7 +82,8 @@ class FedLake:
         for table in tables:
             for key in range(n + 1):
                 row = {"id": key, "owner": f"o{n}", "balance": "AfQ=", "region": "eu"}
-                self.log.add(f"s.shop.{table}", event(table, "u", 100 * n + key, row), {"id": key})
+                before = row | {"owner": f"o{n - 1}"} if self.needs_before else None
+                self.log.add(f"s.shop.{table}", event(table, "u", 100 * n + key, row, before), {"id": key})
             gone = {"id": n - 3, "owner": "", "balance": "AfQ=", "region": "eu"}
             self.log.add(f"s.shop.{table}", event(table, "d", 100 * n + max(90, n + 1), gone), {"id": n - 3})
         self.batches += 1

@@ -67,8 +67,9 @@ def moved(form: str) -> TopicLog:
     return log
 
 
-def test_a_row_that_may_have_left_its_partition(tmp_path: Path) -> None:
-    rows, bad = applied(tmp_path, moved("flat"), BY_REGION)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_row_that_may_have_left_its_partition(tmp_path: Path, form: str) -> None:
+    rows, bad = applied(tmp_path, moved(form), BY_REGION)
     assert rows == [small(1, "a", "eu")], "not in two partitions"
     assert bad == [(1, "missing_image")]
 
@@ -84,12 +85,13 @@ def test_a_row_that_is_found_all_the_same(tmp_path: Path, form: str, rules: str)
         assert rows == [small(1, "b", "us")]
 
 
-def test_a_promise_that_rows_stay(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_a_promise_that_rows_stay(tmp_path: Path, form: str) -> None:
     log = TopicLog()
     for n, (op, values) in enumerate(
         [("c", small(1, "a", "eu")), ("u", small(1, "b", "eu")), ("c", small(2, "", "us"))]
     ):
-        log.add("s.shop.orders", flat(op, 10 + n, values), {"id": 1})
+        log.add("s.shop.orders", FORMS[form](op, 10 + n, values), {"id": 1})
     log.add("s.shop.orders", event("orders", "d", 20, small(2, "", "us")) | {"before": None}, {"id": 2})
     rows, bad = applied(tmp_path, log, BY_REGION | {"immutable_partition": True})
     assert rows == [small(1, "b", "eu"), small(2, "", "us")]

@@ -126,7 +126,8 @@ class ClusteredLake:
         """An event; the row is noted."""
         self.position += 1
         row = {"id": key, "owner": owner, "balance": "AfQ=", "region": region}
-        self.log.add("s.shop.a", event("a", op, self.position, row), {"id": key})
+        before = row | dict(zip(("owner", "region"), self.rows[key], strict=True)) if op == "u" else None
+        self.log.add("s.shop.a", event("a", op, self.position, row, before), {"id": key})
         if op == "d":
             self.rows.pop(key)
         else:

@@ -15,8 +15,8 @@ FORMATS = (
         "before-unsaid", "an update that has no before image is quarantined where that decides",
         "its row counts as one that stays in its partition",
         "pipeline/binlake/decode/options.py",
-        "        return source in self.facts_of or (flat and self.before_of != \"all\" and source in self.before_of)\n",
-        "        return source in self.facts_of\n",
+        "        return self.before_of != \"all\" and source in self.before_of\n",
+        "        return False\n",
         (f"{_IMAGES}::test_a_row_that_may_have_left_its_partition",),
     ),
     Mutant(

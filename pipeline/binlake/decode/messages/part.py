@@ -176,7 +176,7 @@ class _Part:
             said = says_nulls(rows.table, lambda row: images[rows.at[row]])
             self.chunk.decoded.note_nulls(self.schema.source, said)
         faults = rows.faults | self._key_faults(rows)
-        if self.chunk.options.refuses_without_before(self.schema.source, flat=self.events.befores is None):
+        if self.chunk.options.refuses_without_before(self.schema.source):
             self._refuse_without_before(faults)
         if self.schema.source in self.chunk.options.inserts_of:
             self._refuse_changes(faults)

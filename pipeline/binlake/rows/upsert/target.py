@@ -320,8 +320,8 @@ def is_found_by_partition(target: Target) -> bool:
 def needs_before_images(schema: TableSchema, target: Target, rules: TableRules) -> bool:
     """Whether a change of a row may affect a place other than the row's own: the change may alter its key or partition,
     the whole row is its identity, or rows are facts that an update takes back. If so, before images are decoded, and
-    flat updates, which have none, are quarantined. A global index knows the partition that a row moves out of; a row
-    that leaves a partition which is part of the key has another key.
+    updates without one, as all of the flat form are, are quarantined. A global index knows the partition that a row
+    moves out of; a row that leaves a partition which is part of the key has another key.
 
     ``schema``: of the source table, with its own key.
     """

@@ -54,10 +54,7 @@ class DdlPlan:
         inserts_of, transactions_of = (
             UnderAllNames(given, tuple(tables.items())) for given in (options.inserts_of, options.transactions_of)
         )
-        facts_of = under_all_names(options.facts_of)
-        return replace(
-            options, before_of=before_of, facts_of=facts_of, inserts_of=inserts_of, transactions_of=transactions_of
-        )
+        return replace(options, before_of=before_of, inserts_of=inserts_of, transactions_of=transactions_of)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from binlake.decode.schemas.schemas import (
 )
 from binlake.hbase.settings.lake_tables import split_name
 from binlake.rows.tasks.plan import TaskReport
-from binlake.rows.upsert.fanout import AppendSources, SourcesWithTransactions, destination
+from binlake.rows.upsert.fanout import AppendSources, SourcesWithTransactions
 from binlake.schema.rules.ddl_effects import DdlEvent
 from binlake.schema.rules.ddl_log import DdlLog
 from binlake.schema.rules.definitions import OTHER_COLUMNS
@@ -107,12 +107,7 @@ class SchemaRegistry:
 
     def options(self, before_of: frozenset[SourceTable] | Literal["all"]) -> DecodeOptions:
         """The decoder's options for a batch."""
-        facts = frozenset(t for t in before_of if self._has_facts(t)) if before_of != "all" else frozenset()
-        return dataclasses.replace(self._options, before_of=before_of, facts_of=facts)
-
-    def _has_facts(self, source: SourceTable) -> bool:
-        """Whether the rows of a source table are facts that its lake table aggregates."""
-        return bool(self._tables.rules(destination(source, self._tables)).merge.functions)
+        return dataclasses.replace(self._options, before_of=before_of)
 
     def refresh(self) -> bool:
         """Read new DDL records; True if they changed the schemas."""

@@ -47,10 +47,10 @@ def config(path: Path, index: IndexType, table_type: TableType, **rules: Any) ->
     return settings(str(path), ["accounts"], tables={"defaults": defaults})
 
 
-def put(log: TopicLog, pos: int, key: int, region: str, op: str = "u") -> None:
-    """An event without a before image."""
+def put(log: TopicLog, pos: int, key: int, region: str, op: str = "u", *, stays: bool = False) -> None:
+    """An event; without a before image, unless the row ``stays`` in its partition."""
     row = {"id": key, "owner": f"at {pos}", "balance": "AfQ=", "region": region}
-    log.add(TOPIC, event("accounts", op, pos, row), {"id": key})
+    log.add(TOPIC, event("accounts", op, pos, row, row | {"owner": "before"} if stays else None), {"id": key})
 
 
 def feed(path: Path, given: Settings, log: TopicLog, batch: int) -> ProgressEvent:
@@ -142,11 +142,11 @@ def test_new_rows_go_into_base_files(tmp_path: Path) -> None:
     given, log = config(tmp_path, "simple", "merge_on_read"), first_rows()
     feed(tmp_path, given, log, 0)
     (first,) = slices(tmp_path)["region=eu"]
-    put(log, 200, 0, "eu")
+    put(log, 200, 0, "eu", stays=True)
     feed(tmp_path, given, log, 1)
     (changed,) = slices(tmp_path)["region=eu"]
     assert (changed.base_file, len(changed.log_files)) == (first.base_file, 1)  # an update alone: a log file
-    put(log, 300, 3, "eu")
+    put(log, 300, 3, "eu", stays=True)
     put(log, 301, 12, "eu", "c")
     put(log, 302, 13, "us", "c")
     feed(tmp_path, given, log, 2)
@@ -179,17 +179,17 @@ def test_a_deleted_row_that_comes_back_while_its_file_group_is_compacted(tmp_pat
     given, log = config(tmp_path, index, "merge_on_read"), first_rows()
     feed(tmp_path, given, log, 0)
     put(log, 200, 0, "eu", "d")
-    put(log, 201, 3, "eu")
+    put(log, 201, 3, "eu", stays=True)
     feed(tmp_path, given, log, 1)
     storage = open_storage(str(tmp_path / "shop" / "accounts"), {"fsync": "false"})
     assert schedule(HudiTable.open(storage), CompactionConfig(after_commits=1)) is not None
     put(log, 300, 0, "eu", "c")
-    put(log, 301, 3, "eu")
+    put(log, 301, 3, "eu", stays=True)
     feed(tmp_path, given, log, 2)
     assert len(slices(tmp_path)["region=eu"]) == 2
     run(HudiTable.open(storage), CompactionConfig(after_commits=1), lambda f, some: [f(one) for one in some], now=True)
-    put(log, 400, 0, "eu")
-    put(log, 401, 3, "eu")
+    put(log, 400, 0, "eu", stays=True)
+    put(log, 401, 3, "eu", stays=True)
     feed(tmp_path, given, log, 3)
     eu = "eu", "region=eu"
     assert rows(tmp_path) == expected() | {0: ("at 400", *eu), 3: ("at 401", *eu)}
@@ -223,7 +223,7 @@ def test_a_compaction_that_is_scheduled_between_lookup_and_commit(
     assert plans != [None]
     assert "overtaken" in events(caplog)
     run(HudiTable.open(storage, locking=locking), policy, lambda f, some: [f(one) for one in some], now=True)
-    put(log, 400, 0, "eu")
+    put(log, 400, 0, "eu", stays=True)
     feed(tmp_path, given, log, 3)
     assert rows(tmp_path) == expected() | {0: ("at 400", "eu", "region=eu")}
 
