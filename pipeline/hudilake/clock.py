@@ -26,15 +26,23 @@ def new_uuid() -> str:
 
 def format_instant(epoch_ms: int) -> str:
     """Milliseconds since the epoch -> a Hudi instant, 17 digits ``yyyyMMddHHmmssSSS`` in UTC."""
-    moment = datetime.fromtimestamp(epoch_ms // 1000, tz=UTC)
-    return f"{moment:%Y%m%d%H%M%S}{epoch_ms % 1000:03d}"
+    return f"{_digits_of_second(epoch_ms // 1000)}{epoch_ms % 1000:03d}"
+
+
+@lru_cache(maxsize=1024)  # the tables of a batch are committed in the same few seconds
+def _digits_of_second(epoch_s: int) -> str:
+    return f"{datetime.fromtimestamp(epoch_s, tz=UTC):%Y%m%d%H%M%S}"
 
 
 @lru_cache(maxsize=4096)  # a commit takes the same few times apart again and again
 def parse_instant(instant: str) -> int:
     """A Hudi instant of 14 or 17 digits -> milliseconds since the epoch. Raises ValueError for anything else."""
-    moment = datetime.strptime(instant[:14] + "+0000", "%Y%m%d%H%M%S%z")
-    return int(moment.timestamp()) * 1000 + int(instant[14:17] or 0)
+    return _second_of_digits(instant[:14]) * 1000 + int(instant[14:17] or 0)
+
+
+@lru_cache(maxsize=1024)
+def _second_of_digits(digits: str) -> int:
+    return int(datetime.strptime(digits + "+0000", "%Y%m%d%H%M%S%z").timestamp())
 
 
 class InstantClock:

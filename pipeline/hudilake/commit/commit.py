@@ -13,7 +13,8 @@ The order on storage makes it safe. After a crash these files remain, step by st
    inflight file exists and no completed file does. Before it nothing is visible, after it everything is. If the answer
    to this write is lost, the file is read back: if it has our bytes the commit is done; if it does not exist, it is
    not.
-5. The marker directory is deleted. After a crash before it: markers of a completed instant, which nobody asks for.
+5. The marker directory is deleted, after the table's lock is released (``drop_markers``). After a crash before it:
+   markers of a completed instant, which nobody asks for.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from hudilake.format.files.names import PARTITION_METADATA, in_partition, marker
 from hudilake.format.timeline.commit_metadata import CommitMetadata
 from hudilake.format.timeline.instant import TIMELINE_PATH, Instant, State, parse_name
 from hudilake.locking.ownership import Ownership
+from hudilake.storage.abilities import list_names
 from hudilake.storage.at_once import at_once
 from hudilake.storage.base import (
     AlreadyExistsError,
@@ -138,7 +140,7 @@ def request(storage: Storage, requested: Instant, body: bytes, ownership: Owners
 
 
 def apply_commit(storage: Storage, plan: CommitPlan) -> Instant:
-    """Steps 3 to 5. Returns the completed instant.
+    """Steps 3 and 4. Returns the completed instant.
 
     Raises LostOwnershipError if another writer completed the instant or rolled it back, CommitUnknownError if the
     completing write failed and its outcome cannot be read, StorageError if it failed and is known not to have happened.
@@ -146,7 +148,6 @@ def apply_commit(storage: Storage, plan: CommitPlan) -> Instant:
     _create_partitions(storage, plan.inflight.requested_time, plan.new_partitions)
     check_still_inflight(storage, plan.inflight)
     publish(storage, plan.completed, plan.metadata.to_bytes())
-    drop_markers(storage, plan.inflight.requested_time)
     return plan.completed
 
 
@@ -171,7 +172,7 @@ def check_not_completed(storage: Storage, requested_time: str) -> set[str]:
     Completed names hold the completion time, so two writers completing one instant would create two files: exclusive
     create alone does not notice.
     """
-    listed = (info.path.rpartition("/")[2] for info in storage.list(TIMELINE_PATH, requested_time))
+    listed = list_names(storage, TIMELINE_PATH, requested_time)
     names = {name for name in listed if name.startswith(requested_time)}
     completed = [n for n in names if (i := parse_name(n)) is not None and i.completed]
     if completed:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pyarrow as pa
 
 from hudilake.errors import UnsupportedError
 from hudilake.format.files.file_group_write import KeyChanges, WriteResult
-from hudilake.metadata.first_base import write_first_base
+from hudilake.metadata.first_base import empty_file, write_first_base
 from hudilake.metadata.records.delta import AddedFile
 from hudilake.metadata.table import MetadataTable
-
-_PARALLEL_WRITES = 8
+from hudilake.storage.at_once import at_once
 
 
 def added_files(
@@ -28,13 +27,14 @@ def added_files(
         results: its log and base files.
         columns: the table's columns as of this commit.
     """
-    indexed = index.columns_under(columns)
     based = {(r.partition_path, r.file_id) for r in results if r.is_base}
     new = sorted(index.new_groups((r.partition_path, r.file_name) for r in results) - based)
-    storage = index.data_storage
-    with ThreadPoolExecutor(_PARALLEL_WRITES) as pool:
-        first = pool.map(lambda g: write_first_base(storage, g, instant, columns, table_name, indexed), new)
-        return (*first, *map(_added, results))
+    added = tuple(map(_added, results))
+    if not new:
+        return added
+    empty = empty_file(columns, table_name, tuple(index.columns_under(columns)))
+    first = at_once([partial(write_first_base, index.data_storage, group, instant, empty) for group in new])
+    return (*first, *added)
 
 
 def listed_change_logs(results: Sequence[WriteResult]) -> tuple[AddedFile, ...]:

@@ -9,37 +9,55 @@ because it completes later.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 
 from hudilake.format.definition.schema import META_FIELDS, avro_schema
 from hudilake.format.files.base_file import encode_base_file
-from hudilake.format.files.column_stats import column_ranges
+from hudilake.format.files.column_stats import ColumnRange, column_ranges
 from hudilake.format.files.names import BaseFileName, in_partition, marker_path, parse_base_name, parse_log_name
 from hudilake.metadata.records.delta import AddedFile, FileKey, Group
 from hudilake.storage.base import Storage
 
 
-def write_first_base(
-    storage: Storage, group: Group, instant: str, schema: pa.Schema, table_name: str, columns: Iterable[str]
-) -> AddedFile:
+@dataclass(frozen=True, slots=True)
+class EmptyFile:
+    """The bytes of an empty base file, the same for each file group, and the statistics of its columns."""
+
+    data: bytes
+    ranges: tuple[ColumnRange, ...]
+
+
+@lru_cache(maxsize=64)  # commits write them under the table's lock
+def empty_file(schema: pa.Schema, table_name: str, columns: tuple[str, ...]) -> EmptyFile:
+    """The empty base file of a table's file groups.
+
+    Args:
+        schema: the table's columns, without the meta fields.
+        table_name: names the Avro record.
+        columns: the indexed columns.
+    """
+    rows = pa.schema([*(pa.field(field, pa.string()) for field in META_FIELDS), *schema]).empty_table()
+    data = encode_base_file(rows, avro_schema(schema, table_name, with_meta=True))
+    return EmptyFile(data, column_ranges(rows, columns))
+
+
+def write_first_base(storage: Storage, group: Group, instant: str, empty: EmptyFile) -> AddedFile:
     """Write a file group's empty base file and its marker; the bytes depend on the arguments only.
 
     Args:
         storage: rooted at the data table.
         group: partition path and file id.
         instant: the commit that creates the group.
-        schema: the table's columns, without the meta fields.
-        table_name: names the Avro record.
-        columns: the indexed columns.
+        empty: the file.
     """
     path, file_id = group
     name = str(BaseFileName(file_id, instant))
-    rows = pa.schema([*(pa.field(field, pa.string()) for field in META_FIELDS), *schema]).empty_table()
-    data = encode_base_file(rows, avro_schema(schema, table_name, with_meta=True))
     storage.write(marker_path(instant, path, name), b"")
-    storage.write(in_partition(path, name), data)
-    return AddedFile(path, name, len(data), column_ranges(rows, columns))
+    storage.write(in_partition(path, name), empty.data)
+    return AddedFile(path, name, len(empty.data), empty.ranges)
 
 
 def groups_without_base(files: Iterable[FileKey]) -> dict[Group, str]:

@@ -37,7 +37,7 @@ from hudilake.format.timeline.instant import WRITE_ACTIONS
 from hudilake.format.timeline.timeline import Timeline
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.describe import describe_file
-from hudilake.metadata.first_base import groups_without_base, write_first_base
+from hudilake.metadata.first_base import empty_file, groups_without_base, write_first_base
 from hudilake.metadata.first_groups import first_key_groups, make_partition, publish_partition
 from hudilake.metadata.indexed_columns import ColumnTypes, column_types, indexed_columns, read_definitions
 from hudilake.metadata.opened_filters import outgrown_of_table
@@ -238,8 +238,9 @@ def _records_of(
 def _write_first_bases(storage: Storage, timeline: Timeline, schema: pa.Schema, table_name: str) -> None:
     """Write an empty base file for every file group without a base file, below its oldest log file."""
     files = [(path, file.path.rpartition("/")[2]) for path, file in _files(storage, timeline)]
+    empty = empty_file(schema, table_name, ())
     for group, instant in groups_without_base(files).items():
-        write_first_base(storage, group, instant, schema, table_name, ())
+        write_first_base(storage, group, instant, empty)
         drop_markers(storage, instant)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from functools import lru_cache
+from typing import Protocol, cast, runtime_checkable
 
 from hudilake.storage.base import Names, Storage, StorageError
 
@@ -63,10 +64,15 @@ class NameLists(Protocol):
         ...
 
 
+@lru_cache(maxsize=256)  # a commit asks for names several times, and to look at a protocol takes longer than a listing
+def _lists_names(kind: type) -> bool:
+    return issubclass(kind, NameLists)
+
+
 def list_names(storage: Storage, prefix: str, start_after: str | None = None) -> Names:
     """The bare names of the files directly in a directory, sorted; only those greater than ``start_after`` if given."""
-    if isinstance(storage, NameLists):
-        return storage.list_names(prefix, start_after)
+    if _lists_names(type(storage)):
+        return cast(NameLists, storage).list_names(prefix, start_after)
     return [info.path.rpartition("/")[2] for info in storage.list(prefix, start_after)]
 
 

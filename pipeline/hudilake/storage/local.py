@@ -237,13 +237,15 @@ class LocalStorage:
             ) from error
 
     def _put_once(self, target: str, data: bytes, publish: Callable[[str, str], object]) -> None:
-        temporary = f"{_parent(target)}/{temporary_name()}"
+        temporary, moved = f"{_parent(target)}/{temporary_name()}", False
         try:
             write_new(temporary, data, sync=self.fsync)
             publish(temporary, target)
+            moved = publish is os.replace
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)  # noqa: PTH108 - text, as _absolute says
+            if not moved:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(temporary)  # noqa: PTH108 - text, as _absolute says
 
     def _make_directory(self, directory: str) -> None:
         """Make a directory with its parents; each entry on the way down from the root is synced, whoever made it."""

@@ -31,7 +31,8 @@ def remove_tree(directory: Path) -> None:
     """Remove a directory while others may delete in it, and some still write into it."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            shutil.rmtree(directory)
+            if not _removed_flat(directory):
+                shutil.rmtree(directory)
             return
         except OSError as error:
             passes = error.errno in (errno.ENOENT, errno.ENOTEMPTY)
@@ -39,6 +40,22 @@ def remove_tree(directory: Path) -> None:
                 return
             if not passes or attempt == _ATTEMPTS:
                 raise
+
+
+def _removed_flat(directory: Path) -> bool:
+    """Remove a directory that has files alone, as that of a commit's markers; False, with nothing removed, for any
+    other. Errors as ``os.rmdir``."""
+    if directory.is_symlink():
+        return False
+    with os.scandir(directory) as entries:
+        files = list(entries)
+    if any(entry.is_dir(follow_symlinks=False) for entry in files):
+        return False
+    for entry in files:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(entry.path)  # noqa: PTH108 - text, as the entry has it
+    os.rmdir(directory)  # noqa: PTH106 - as above
+    return True
 
 
 def read_whole(file: str) -> bytes:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hudilake.clock import InstantClock
 from hudilake.commit.announced import announcement, intent_extra
-from hudilake.commit.commit import begin_instant, withdraw
+from hudilake.commit.commit import begin_instant, drop_markers, withdraw
 from hudilake.commit.intent import WHOLE_TABLE, GroupIntent, Intent
 from hudilake.commit.preconditions import ForeignActionError, check_clock
 from hudilake.commit.rollback import roll_back_pending
@@ -369,6 +369,7 @@ class HudiTable:
             withdraw(self.storage, instant, [path for file in files for path in file.paths])
             raise
         self.state.begun.forget(instant)
+        drop_markers(self.storage, instant)
         self.ownership.end(instant)
         return completed
 

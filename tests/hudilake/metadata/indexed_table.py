@@ -27,7 +27,7 @@ from hudilake.format.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata,
 from hudilake.format.timeline.instant import CLEAN, COMPACTION, DELTA_COMMIT, Instant, State
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.describe import describe_file
-from hudilake.metadata.first_base import write_first_base
+from hudilake.metadata.first_base import empty_file, write_first_base
 from hudilake.metadata.initialise import initialise
 from hudilake.metadata.records.delta import AddedFile, MetadataDelta
 from hudilake.metadata.services.rollback import roll_back
@@ -124,17 +124,9 @@ class IndexedTable:
         context = self.table.write_context(instant, schema)
         groups = self._groups(rows, deletes, context.arrow_schema)
         new = self.metadata.new_groups((g.partition_path, f".{g.file_id}_{instant}.log.1_0-0-0") for g in groups)
-        first = [
-            write_first_base(
-                self.storage,
-                group,
-                instant,
-                context.arrow_schema,
-                "t",
-                self.metadata.columns_under(context.arrow_schema),
-            )
-            for group in sorted(new)
-        ]
+        columns = tuple(self.metadata.columns_under(context.arrow_schema))
+        empty = empty_file(context.arrow_schema, "t", columns)
+        first = [write_first_base(self.storage, group, instant, empty) for group in sorted(new)]
         results = [write_file_group(self.storage, context, g) for g in groups]
         return instant, results, MetadataDelta((*first, *(self._added(r, context.arrow_schema) for r in results)))
 

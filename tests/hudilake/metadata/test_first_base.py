@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from hudilake.format.files.base_file import encode_base_file
+from hudilake.metadata import first_base
 from hudilake.metadata.config import MetadataConfig
 from hudilake.metadata.first_base import groups_without_base
 from hudilake.metadata.initialise import initialise
@@ -68,3 +71,18 @@ def test_which_groups_lack_one() -> None:
         ("q", ".hoodie_partition_metadata"),
     ]
     assert groups_without_base(files) == {("p", "00000000-a-0"): "20260101000000001"}
+
+
+def test_a_commit_encodes_it_once_for_all_new_file_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = list[pa.Table]()
+
+    def encode(rows: pa.Table, schema: str) -> bytes:
+        encoded.append(rows)
+        return encode_base_file(rows, schema)
+
+    monkeypatch.setattr(first_base, "encode_base_file", encode)
+    table = new_table(tmp_path / "t", MetadataConfig())
+    commit(table, upserts(range(40), 1) + upserts(range(40, 80), 1, day="d2"))
+    assert len(list((tmp_path / "t").rglob("*.parquet"))) > 2
+    assert len(encoded) <= 1
+    assert len(rs(tmp_path / "t")) == 80

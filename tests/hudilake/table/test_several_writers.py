@@ -22,6 +22,7 @@ from hudilake.metadata.records.layout import METADATA_PATH
 from hudilake.services.compaction import CompactionConfig, abandoned, due, resume, run, schedule
 from hudilake.services.fsck import fsck
 from hudilake.storage import StorageError
+from hudilake.storage.local import LocalStorage
 from hudilake.table.table import HudiTable
 from tests.hudilake import lake
 from tests.hudilake.services.compaction.steps import serially
@@ -50,6 +51,22 @@ def healthy(path: Path, model: lake.Model) -> None:
     assert [f for f in fsck(lake.storage_at(path)).findings if f.severity != "info"] == []
     assert beating(path) == set()
     assert not (path / ".hoodie/lock").exists()
+
+
+def test_other_writers_do_not_wait_until_markers_are_deleted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks for those of a completed instant."""
+    a, held = writer(path, "a"), list[bool]()
+    delete_tree = LocalStorage.delete_tree
+
+    def deleted(storage: LocalStorage, prefix: str) -> None:
+        if prefix.startswith(".hoodie/.temp"):
+            held.append((path / ".hoodie/lock").exists())
+        delete_tree(storage, prefix)
+
+    monkeypatch.setattr(LocalStorage, "delete_tree", deleted)
+    lake.commit(a, lake.upserts(range(8), 1))
+    assert held == [False]
+    assert not [file for file in (path / ".hoodie/.temp").rglob("*") if file.is_file()]
 
 
 def test_the_look_of_a_refresh_serves_one_begin(tmp_path: Path) -> None:

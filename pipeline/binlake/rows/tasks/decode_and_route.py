@@ -157,7 +157,8 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
         state.bucketing,
         delivered.of_topics({batch.topic}),
     )
-    prepared = prepare(batch, plan.tables.rules(source), part, facts)
+    rules = plan.tables.rules(source)
+    prepared = prepare(batch, rules, part, facts)
     out = prepared.left_out
     for one in out.rejected:
         quarantined = _records_of(one.rows, batch, records, state, one.reason, one.detail)
@@ -188,7 +189,7 @@ def _parcels(plan: BatchPlan, records: RawRecords, batch: ChangeBatch, report: T
             oldest_ms=accepted.oldest_ms,
             newest_ms=accepted.newest_ms,
             snapshots=accepted.snapshots,
-            before_images=needs_before_images(accepted.schema, accepted.target, plan.tables.rules(source)),
+            before_images=needs_before_images(accepted.schema, accepted.target, rules),
             doubt=accepted.doubt,
             unordered={(batch.topic, records.partition)} if _is_unordered(batch.schema, accepted) else set(),
             brought=_brought(batch, accepted).without(delivered) if plan.notes_records else NO_RANGES,

@@ -23,8 +23,10 @@ def merge(place: Place, file_id: str, rows: pa.Table) -> tuple[FileGroupWrite, i
         file_id: of the file group.
         rows: n rows as parcels hold them (record key, value columns, ORDER_COLUMNS), n > 0.
     """
-    keep = newest(rows, *codes_of(rows.column(KEY).combine_chunks()))
-    kept = rows.take(pa.array(keep)) if len(keep) < len(rows) else rows
+    codes, size = codes_of(rows.column(KEY).combine_chunks())
+    if size == len(rows):  # as one task has left them
+        return group_write(place[0], file_id, rows), 0
+    kept = rows.take(pa.array(newest(rows, codes, size)))
     return group_write(place[0], file_id, kept), records(rows) - records(kept)
 
 

@@ -248,13 +248,15 @@ def widen(older: ColumnRange, newer: ColumnRange) -> ColumnRange | None:
         return None
     lows = [r.min for r in (one, other) if r.min is not None]
     highs = [r.max for r in (one, other) if r.max is not None]
-    return replace(
-        other,
-        min=min(lows, key=_rank, default=None),
-        max=max(highs, key=_rank, default=None),
-        null_count=one.null_count + other.null_count,
-        value_count=one.value_count + other.value_count,
-        sizes=(one.sizes[0] + other.sizes[0], one.sizes[1] + other.sizes[1]),
+    return ColumnRange(
+        other.column,
+        other.value_type,
+        min(lows, key=_rank, default=None),
+        max(highs, key=_rank, default=None),
+        one.null_count + other.null_count,
+        one.value_count + other.value_count,
+        other.info,
+        (one.sizes[0] + other.sizes[0], one.sizes[1] + other.sizes[1]),
     )
 
 

@@ -333,11 +333,15 @@ class Timeline:
             instant = known_instant(name, self.layout)
             if instant is None:
                 continue
-            previous = furthest.get(instant.identity)
-            if previous is not None and previous.completed and instant.completed:
+            identity = instant.identity
+            previous = furthest.get(identity)
+            if previous is None or (instant.completed and not previous.completed):
+                furthest[identity] = instant
+                continue
+            if previous.completed and instant.completed:
                 self.outdated.append(min(previous, instant, key=_progress))
-            if previous is None or _progress(instant) > _progress(previous):
-                furthest[instant.identity] = instant
+            if _progress(instant) > _progress(previous):
+                furthest[identity] = instant
         return furthest
 
     def _take(self, listed: dict[tuple[str, str], Instant]) -> list[Instant]:

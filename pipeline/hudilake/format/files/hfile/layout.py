@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from enum import IntEnum
+from functools import lru_cache
 
 from hudilake.errors import CorruptDataError, UnsupportedError
 
@@ -58,7 +59,15 @@ def codec_of(number: int) -> Codec:
 
 def compress(codec: Codec, data: bytes, level: int = 4) -> bytes:
     """A block's bytes as they are on storage."""
-    return data if codec is Codec.NONE else zlib.compress(data, level, wbits=31)
+    if codec is Codec.NONE:
+        return data
+    return zlib.compress(data, level, wbits=31) if data else _nothing(level)
+
+
+@lru_cache(maxsize=16)
+def _nothing(level: int) -> bytes:
+    """An empty block, which most files have as the index of their meta blocks."""
+    return zlib.compress(b"", level, wbits=31)
 
 
 def decompress(codec: Codec, data: bytes, size: int) -> bytes:
