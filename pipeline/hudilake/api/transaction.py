@@ -77,8 +77,8 @@ class Transaction:
         """Add n rows to a table without a key.
 
         Args:
-            rows: columns of the table by name, in types that fit; nullable ones may be missing. A value is held as it
-                is or refused: only a FLOAT or DOUBLE takes the nearest number.
+            rows: columns of the table by name, in types that fit; nullable ones may be missing. A value that its
+                column cannot hold is refused; FLOAT and DOUBLE take the nearest number.
 
         Raises ConfigError for rows that do not fit and for a table with a key.
         """
