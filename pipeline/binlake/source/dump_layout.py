@@ -141,6 +141,11 @@ class DumpLayout:
             listed = pool.map(lambda place: list(self._files(storage, *place)), places)
             return sorted({file for files in listed for file in files})
 
+    def has(self, storage: Storage, window: Window, hidden: Iterable[str] = ()) -> bool:
+        """Whether there is a file in a window. Arguments and errors as for ``find``."""
+        walk = _Walk(storage, self._parts, window, frozenset(hidden))
+        return any(True for place in walk.below("", 0, {}) for _ in self._files(storage, *place))
+
     def _files(self, storage: Storage, directory: str, names: Mapping[str, str]) -> Iterator[DumpFile]:
         hour = _hour(names)
         for info in storage.list(directory):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlake.position.commit_record import NO_NOTES, CommitNotes, CommitRecord
-from binlake.rows.merging.engines.heights import NOTHING_COUNTED, FactHeights
+from binlake.rows.merging.engines.heights import OUT_OF_TURN, FactHeights
 from binlake.rows.tasks.plan import TaskTableReport, WrittenFile
 from binlake.rows.upsert.keyless import DIGEST_FIELD, KeylessState, LiveRow, LiveRows, resolve
 from binlake.rows.upsert.merge import Place, records
@@ -191,7 +191,7 @@ def _write_and_commit(
         started = monotonic_s()
         rows = _rows(table, table_input)
         replayed = table_input.notes.replayed is not None  # each once, whatever is counted
-        wrote = table.rows.write(rows.groups, context, pool, NOTHING_COUNTED if replayed else table.heights)
+        wrote = table.rows.write(rows.groups, context, pool, OUT_OF_TURN if replayed else table.heights)
         done = [*wrote.done, *table_input.written]
         results = [one.result for one in done if one.result is not None]
         counts.superseded += rows.superseded + sum(one.superseded for one in done)

@@ -164,6 +164,7 @@ def play(
     records = form.records(events, dice)
     store = open_storage(str(place / "dumps"), {"fsync": "false"})
     places: dict[tuple[str, int], list[Record]] = {}
+    written = set[int]()
     for record in records:
         places.setdefault(record[:2], []).append(record)
     for (topic, partition), some in places.items():
@@ -173,12 +174,13 @@ def play(
             cuts = [cut for cut in cuts if cut in (0, len(some)) or some[cut][3] != some[cut - 1][3]]
         for hour, (start, end) in enumerate(itertools.pairwise(cuts)):
             if end > start:
+                written.add(hour)
                 store.write(f"{topic}/{_DAY}/{8 + hour:02}/{partition}.jsonl", FORMS["a.jsonl"](some[start:end]))
     if form.name == "debezium":
         store.write("_ddl/s.jsonl", FORMS["a.jsonl"](debezium_ddl(events)))
     config = settings(place, form, names, dice.choice([1, 1 << 30]))
-    reports, hours = [], [HOUR + number for number in range(_HOURS)]
-    for hour in dice.sample([*hours, *dice.choices(hours, k=3)], _HOURS + 3) if any_order else []:
+    reports, hours = [], [HOUR + number for number in sorted(written)]
+    for hour in dice.sample([*hours, *dice.choices(hours, k=3)], len(hours) + 3) if any_order else []:
         reports.append(replay(config, Window(hour, hour + 1)))
     reports.append(replay(config))
     if any_order:

@@ -108,11 +108,14 @@ def test_what_a_form_does_not_say_is_quarantined(tmp_path: Path, name: str, seed
 
 
 @pytest.mark.parametrize("seed", first(1, SEEDS))
-@pytest.mark.parametrize("name", ["canal", "debezium", "maxwell"])
+@pytest.mark.parametrize("name", ["debezium", "debezium in three partitions"])
 @pytest.mark.parametrize("tables", [SOURCES, OTHERS], ids=["of the source", "made of changes"])
 def test_hours_in_any_order(tmp_path: Path, tables: list[str], name: str, seed: int) -> None:
-    """What tables that count facts cannot take out of turn comes back from the quarantine, though no stream has run."""
-    assert check(tmp_path, seed, FORMS[name], tables, 8, any_order=True).quarantined == []
+    """What tables that count facts cannot take out of turn comes back from the quarantine, though no stream has run.
+    The statements are apart from the rows, and read before."""
+    form = FORMS[name]
+    names = [table for table in tables if table in sources(form) or tables is OTHERS]
+    assert check(tmp_path, seed, form, names, 8, any_order=True).quarantined == []
 
 
 def test_control_every_table_is_of_a_test() -> None:

@@ -32,7 +32,7 @@ from binlake.stream.engine import Engine
 from binlake.stream.monitoring.progress import ProgressEvent
 from binlake.tables.ddl_topics import with_heard_topics
 from binlake.tables.services.table_services import TableServices
-from hudilake.errors import BadInputError, ConfigError
+from hudilake.errors import BadInputError, ConfigError, TransientError
 from hudilake.services.planned import MapTasks
 from hudilake.storage import Storage, open_storage
 
@@ -181,6 +181,8 @@ class _DumpReplay:
         coverage = DumpCoverage.load(settings, self._root, self._covers, settings.name, self._window)
         coverage = coverage.with_erased(self._storage, report.found)
         begun = self._begun(coverage)
+        if not (report.found or begun) and self._place.scan is None:
+            self._refuse_absent()
         known = coverage.with_files(file for portion in begun for file in self._present(portion.files))
         report.rewritten = known.changed(report.found)
         if report.rewritten and self._rewritten == "refuse":
@@ -203,6 +205,27 @@ class _DumpReplay:
         if self._place.scan is not None:
             return self._place.scan.find(self._storage)
         return self._layout.find(self._storage, self._window, (self._settings.dump.ddl_path,))
+
+    def _refuse_absent(self) -> None:
+        """Raise ConfigError or TransientError if the hours without a file do not lie between others of the dump: then
+        nothing tells that they were quiet."""
+        first, end, hidden = self._window.first, self._window.end, (self._settings.dump.ddl_path,)
+        older = first is not None and self._layout.has(self._storage, Window(None, first), hidden)
+        newer = end is not None and self._layout.has(self._storage, Window(end), hidden)
+        if older and not newer:
+            raise TransientError(
+                "the dump has no file of these hours, and none of later ones",
+                do_next="replay again when the dump has reached them",
+                path=self._storage.uri,
+            )
+        if newer and not older:
+            raise ConfigError("the dump begins after these hours", do_next="correct them", path=self._storage.uri)
+        if not older:
+            raise ConfigError(
+                f"the dump has no file whose path is of the form {self._layout.template}",
+                do_next="correct dump.path, or --from",
+                path=self._storage.uri,
+            )
 
     def _begun(self, coverage: DumpCoverage) -> list[DumpPortion]:
         """The portions that were begun and whose files are unchanged."""

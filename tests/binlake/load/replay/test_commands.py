@@ -14,7 +14,7 @@ from binlake.cli.app import app
 from binlake.cli.commands.loads.replay import window_of
 from binlake.settings import Settings, SettingsError
 from binlake.source.dump_layout import Window
-from hudilake.errors import BadInputError, ConfigError
+from hudilake.errors import BadInputError, ConfigError, LakeError
 from tests.binlake.load.replay.dumped import HOUR, lines_of, write
 from tests.binlake.load.replay.test_replay import check, dumped
 from tests.binlake.stream.test_exactly_once import row, rows_of
@@ -55,6 +55,34 @@ def test_a_replay_and_its_verdict(conf: Path, tmp_path: Path) -> None:
     again = run(conf, "--from", str(tmp_path / "dumps"), "--day", "2025-10-09")
     assert "4 replayed before, 0 taken" in again.stdout
     assert "nothing to do" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "words"),
+    [
+        (["--hour", "2025-10-09T10"], 0, "no such files, though older and newer ones"),
+        (["--hour", "2025-10-09T12"], 75, "and none of later ones"),
+        (["--since", "2025-10-10"], 75, "and none of later ones"),
+        (["--day", "2015-10-09"], 2, "begins after these hours"),
+    ],
+)
+def test_hours_without_a_file(conf: Path, tmp_path: Path, asked: list[str], code: int, words: str) -> None:
+    """Only between other hours is it known that nothing happened in one; it was taken for that everywhere."""
+    dumped(tmp_path / "dumps")
+    write(tmp_path / "dumps", "orders", HOUR + 3, "a.jsonl", lines_of([event("orders", "c", 9000, row(77))]))
+    told = run(conf, "--from", str(tmp_path / "dumps"), *asked)
+    error = told.exception if isinstance(told.exception, LakeError) else None
+    assert (error.exit_code if error is not None else told.exit_code) == code
+    assert words in (str(error) if error is not None else told.stdout)
+
+
+def test_files_of_another_form_are_not_passed_over(conf: Path, tmp_path: Path) -> None:
+    dumped(tmp_path / "dumps")
+    document = json.loads(conf.read_text())
+    conf.write_text(json.dumps(document | {"dump": {"path": "{topic}/dt={date}/hour={hour}/*.parquet"}}))
+    told = run(conf, "--from", str(tmp_path / "dumps"), "--hour", "2025-10-09T08")
+    assert isinstance(told.exception, ConfigError)
+    assert "of the form {topic}/dt={date}/hour={hour}/*.parquet" in str(told.exception)
 
 
 def test_json_for_programs(conf: Path, tmp_path: Path) -> None:

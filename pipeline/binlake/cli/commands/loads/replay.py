@@ -227,7 +227,11 @@ def print_report(report: ReplayReport, *, as_json: bool = False) -> None:
     if report.rewritten:
         say(f"  {counted(len(report.rewritten), 'file', 'was', 'were')} written again since: {_names(report)}")
     if not report.events:
-        say("nothing to do: the tables hold all of these files" if report.found else "nothing to do: no such files")
+        say(
+            "nothing to do: the tables hold all of these files"
+            if report.found
+            else "nothing to do: no such files, though older and newer ones"
+        )
     for table in sorted(totals.tables.values(), key=lambda t: t.table):
         say(_table_line(table))
     if report.events:

@@ -79,13 +79,15 @@ class Aggregate:
         after = before.copy()
         signs = np.where(events.upserts, 1, -1)
         after[:, 0] += np.add.reduceat(signs, events.starts)
+        steps = _running(signs, events) if self.heights.in_turn else np.zeros(len(signs), dtype=np.int64)
+        least = np.minimum(before[:, 0] + np.minimum.reduceat(steps, events.starts), after[:, 0])
         newest = _newer(events, events.last(events.upserts), before[:, 1])
         after[:, 1] = np.maximum(before[:, 1], events.orders_at(newest, _NONE))
         columns: dict[str, pa.Array | pa.ChunkedArray] = {KEY: events.keys}
         for number, field in enumerate(fields, start=2):
             column, state = self._column(events, stored, field, functions.get(field.name), newest, before[:, number])
             columns[field.name], after[:, number] = column, state
-        _check_counted(events, after, [i for i, f in enumerate(fields, 2) if functions.get(f.name) == "sum"])
+        _check_counted(events, least, after, [i for i, f in enumerate(fields, 2) if functions.get(f.name) == "sum"])
         columns[ORDER_FIELD] = pa.array(np.full(len(events.keys), WRITER_ORDER, dtype=np.int64))
         columns[STATE_FIELD] = pack(entries, after)
         lives = pa.array(after[:, 0] > 0)
@@ -169,9 +171,17 @@ def _collected(events: Sequence, incoming: pa.ChunkedArray, known: pa.ChunkedArr
     return pc.if_else(pa.array(np.diff(bounds) > 0), added, old)
 
 
-def _check_counted(events: Sequence, after: Int64s, sums: list[int]) -> None:
-    """Raise UnsupportedError where more was taken back than was ever counted."""
-    less = (after[:, [0, *sums]] < 0).any(axis=1)
+def _running(signs: Int64s, events: Sequence) -> Int64s:
+    """The sum of the signs of a key's events up to each event."""
+    sums = np.cumsum(signs)
+    before = (sums - signs)[events.starts]
+    return np.asarray(sums - before[events.codes], dtype=np.int64)
+
+
+def _check_counted(events: Sequence, least: Int64s, after: Int64s, sums: list[int]) -> None:
+    """Raise UnsupportedError where more was taken back than was counted until then: ``least``, int64 of m, is the least
+    number of facts that a key had between events."""
+    less = (least < 0) | (after[:, sums] < 0).any(axis=1)
     if less.any():
         raise UnsupportedError(
             "facts are taken back that the table never counted",

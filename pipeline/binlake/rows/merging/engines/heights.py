@@ -63,10 +63,13 @@ class FactHeights:
     Args:
         feeds: by topic partition (``binlake.rows.upsert.engines.facts.FEED``).
         snapshot: the order of the snapshot whose rows are counted; None before anything is counted, -1 for none.
+        in_turn: whether events come after those of their partition that are counted, so that none takes back a fact
+            before it is counted.
     """
 
     feeds: Mapping[int, FeedHeight] = field(default_factory=dict)
     snapshot: int | None = None
+    in_turn: bool = True
 
     @property
     def newest(self) -> int:
@@ -135,6 +138,8 @@ class FactHeights:
 
 
 NOTHING_COUNTED: Final = FactHeights()
+#: For records of the quarantine, which are taken once, whatever is counted.
+OUT_OF_TURN: Final = FactHeights(in_turn=False)
 #: So many of the lowest orders are looked at for snapshots: streamed orders are above them.
 _SNAPSHOTS: Final = 2
 

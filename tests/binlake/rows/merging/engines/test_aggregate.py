@@ -133,6 +133,13 @@ def test_facts_that_were_never_counted_cannot_be_taken_back() -> None:
         table.commit({0: [(0, Event(1 << 32, fact(2).after, None))]})
 
 
+def test_an_update_of_a_fact_that_was_never_counted_is_no_new_one() -> None:
+    """Its halves are as many as none, so its key had no row, and the value was lost without a word."""
+    table = Counting(REVOCABLE)
+    with pytest.raises(UnsupportedError, match="never counted"):
+        table.commit({0: [(0, Event(1 << 32, fact(2).after, fact(2, "3.00").after))]})
+
+
 def test_a_second_snapshot_is_refused() -> None:
     table = Counting(REVOCABLE)
     second = 1_760_000_000
