@@ -59,7 +59,8 @@ class ShopLake(FedLake):
             for key, owner, region in rows:
                 position = sum(map(len, self.log.records.values())) + 1
                 row = {"id": key, "owner": owner, "balance": "AfQ=", "region": region}
-                self.log.add(f"s.shop.{table}", event(table, op, position, row), {"id": key})
+                before = row if op == "u" else None  # its partition counts
+                self.log.add(f"s.shop.{table}", event(table, op, position, row, before), {"id": key})
         done = self.runner.run(self.batches, self.log.end(), 0, self.engine)
         assert [t.error for t in done.tables if t.error] == []
         self.batches += 1

@@ -29,6 +29,7 @@ from binlake.hbase.settings.declared import CellType, WideColumn
 
 _INTEGER: Final = r"^[+-]?[0-9]+$"
 _NUMBER: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_ZERO: Final = r"^[+-]?[0.]+(?:[eE][+-]?[0-9]+)?$"
 _NO_NUMBER: Final = r"^(NaN|[+-]?Infinity)$"
 _PLUS: Final = r"^\+"
 _BOOLEAN: Final = r"^(?i:true|false)$"
@@ -47,7 +48,7 @@ def converter_of_text(type_: CellType, kind: pa.DataType) -> Callable[[pa.Array]
     if type_ in ("double", "float"):
         return lambda texts: _floats(texts, kind)
     if type_ == "decimal":
-        return lambda texts: _matching(texts, _NUMBER).cast(kind)
+        return lambda texts: _decimals(texts, kind)
     return lambda texts: _integers(texts, kind, short=type_ == "short")
 
 
@@ -67,6 +68,12 @@ def _integers(texts: pa.Array, kind: pa.DataType, *, short: bool) -> pa.Array:
         return numbers
     low, high = pa.scalar(_SHORTS.min, kind), pa.scalar(_SHORTS.max, kind)
     return _where(pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high)), numbers)
+
+
+def _decimals(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Arrow refuses a zero whose exponent is beyond the type's digits."""
+    numbers = _matching(texts, _NUMBER)
+    return pc.if_else(pc.match_substring_regex(numbers, _ZERO), pa.scalar("0", numbers.type), numbers).cast(kind)
 
 
 def _floats(texts: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -106,6 +106,12 @@ def test_what_is_written_is_read(type_: str, data: st.DataObject) -> None:
     found.values.validate(full=True)
 
 
+@pytest.mark.parametrize("text", [b"0E40", b"-0.00e-99", b".0E+7", b"0"])
+def test_a_zero_has_any_exponent(text: bytes) -> None:
+    found = decode_values(pa.array([text, b"1.5"], pa.binary()), wide_column("c", "d:c#s decimal(38,6)"))
+    assert (found.bad.tolist(), found.values.to_pylist()) == ([False, False], [0, decimal.Decimal("1.5")])
+
+
 def plain(value: Any) -> Any:  # noqa: ANN401 - a value of any type
     """NaN as a text, and the sign of a zero."""
     return repr(value) if isinstance(value, float) else value
