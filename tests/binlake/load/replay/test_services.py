@@ -25,6 +25,7 @@ from binlake.source.dump_layout import Window
 from binlake.stream.spark.java import java_environment
 from binlake.stream.spark.tasks import map_in_tasks
 from embedded.jars import spark_packages
+from hudilake.errors import ConfigError
 from hudilake.storage import open_storage
 from hudilake.table.table import HudiTable
 from tests.binlake.stream.played import Play, play
@@ -101,8 +102,8 @@ def test_by_day_newest_first_beside_the_stream(
     played = Play(spark, kafka_broker, recording, tmp_path / "lake", sections)
     dump(played.settings())
     open_storage(uri).delete_tree("_ddl")
-    found = replay_dumps(played.settings(), None, Window(0, 0), on_spark(spark)).found
-    assert found == []
+    with pytest.raises(ConfigError, match="begins after these hours"):
+        replay_dumps(played.settings(), None, Window(0, 0), on_spark(spark))
     hidden = open_storage(uri)
     data = sorted(i.path for i in hidden.walk("") if i.path.startswith("bank."))
     late = data[: len(data) // 2]
