@@ -240,6 +240,28 @@ class Control:
 
 
 @dataclass
+class NullsRead:
+    """What messages tell of columns that are null: some forms leave them out.
+
+    ``said``: whether a table's messages have these columns. ``trusted``: tables of whose updates values were taken for
+    unchanged since nothing tells that they were null.
+    """
+
+    said: dict[SourceTable, bool] = field(default_factory=dict)
+    trusted: set[SourceTable] = field(default_factory=set)
+
+    def note(self, source: SourceTable, said: bool | None) -> None:
+        """Take in what further messages of a table tell; None if they do not."""
+        note_said(self.said, source, said)
+
+    def add(self, other: NullsRead) -> None:
+        """Take in what other messages tell."""
+        for source, said in other.said.items():
+            self.note(source, said)
+        self.trusted |= other.trusted
+
+
+@dataclass
 class DecodedRecords:
     """The result of decoding a chunk of raw records.
 
@@ -250,9 +272,7 @@ class DecodedRecords:
     schema and decode the chunk again. Until then those rows are in ``quarantined`` (reason ``unknown_column``).
     ``by_template`` counts the records that were read by templates, which is the fast way. ``says_deletes``: whether
     the messages say themselves which rows they delete; None if there is no message that tells. ``lone_tombstones``:
-    whether tombstones were counted because of that. ``says_nulls``: source tables, and whether their messages have the
-    columns that are null. ``trusted_nulls``: those of whose updates values were taken for unchanged since nothing tells
-    that they were null.
+    whether tombstones were counted because of that. ``nulls``: what the messages tell of columns that are null.
     """
 
     changes: list[ChangeBatch] = field(default_factory=list)
@@ -264,8 +284,7 @@ class DecodedRecords:
     by_template: int = 0
     says_deletes: bool | None = None
     lone_tombstones: bool = False
-    says_nulls: dict[SourceTable, bool] = field(default_factory=dict)
-    trusted_nulls: set[SourceTable] = field(default_factory=set)
+    nulls: NullsRead = field(default_factory=NullsRead)
 
     def count_filtered(self, source: SourceTable | None, kind: str, n: int = 1) -> None:
         """Add ``n`` records that are valid and change nothing."""
@@ -276,10 +295,6 @@ class DecodedRecords:
         if said is not None:
             self.says_deletes = said and self.says_deletes is not False
 
-    def note_nulls(self, source: SourceTable, said: bool | None) -> None:
-        """Take in whether messages of a table have the columns that are null; None if they do not tell."""
-        note_said(self.says_nulls, source, said)
-
     def extend(self, others: Iterable[DecodedRecords]) -> None:
         """Add the results of other chunks to this one."""
         for other in others:
@@ -289,9 +304,7 @@ class DecodedRecords:
             self.by_template += other.by_template
             self.note_deletes(other.says_deletes)
             self.lone_tombstones |= other.lone_tombstones
-            for source_table, said in other.says_nulls.items():
-                self.note_nulls(source_table, said)
-            self.trusted_nulls |= other.trusted_nulls
+            self.nulls.add(other.nulls)
             for (source, kind), n in other.filtered.items():
                 self.count_filtered(source, kind, n)
             for table, names in other.unknown_columns.items():

@@ -238,9 +238,8 @@ def _records_of(
 def _write_first_bases(storage: Storage, timeline: Timeline, schema: pa.Schema, table_name: str) -> None:
     """Write an empty base file for every file group without a base file, below its oldest log file."""
     files = [(path, file.path.rpartition("/")[2]) for path, file in _files(storage, timeline)]
-    empty = empty_file(schema, table_name, ())
     for group, instant in groups_without_base(files).items():
-        write_first_base(storage, group, instant, empty)
+        write_first_base(storage, group, instant, empty_file(schema, table_name, ()))
         drop_markers(storage, instant)
 
 

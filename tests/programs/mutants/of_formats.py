@@ -45,7 +45,7 @@ FORMATS = (
         "nulls-again", "a batch that took values for unchanged runs again once its messages leave nulls out",
         "what was taken stays taken",
         "pipeline/binlake/stream/batches/learning.py",
-        "        return lone or not ledger.nulls_unsaid_in.isdisjoint(report.trusted_nulls)\n",
+        "        return lone or not ledger.nulls_unsaid_in.isdisjoint(report.nulls.trusted)\n",
         "        return lone\n",
         (f"{_NULLS}::test_a_message_of_the_same_batch_shows_it",),
     ),

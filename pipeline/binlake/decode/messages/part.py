@@ -174,7 +174,7 @@ class _Part:
         if self.may_hide_nulls and self.chunk.options.maxwell_nulls is None:
             images = self._own_images
             said = says_nulls(rows.table, lambda row: images[rows.at[row]])
-            self.chunk.decoded.note_nulls(self.schema.source, said)
+            self.chunk.decoded.nulls.note(self.schema.source, said)
         faults = rows.faults | self._key_faults(rows)
         if self.chunk.options.refuses_without_before(self.schema.source):
             self._refuse_without_before(faults)
@@ -276,8 +276,7 @@ class _Part:
         of = [n for n, i in enumerate(self.chosen.tolist()) if events.ops[i] == "u" and n not in faults and not null[i]]
         if not of and not self.whole_befores:
             return None, np.empty(0, dtype=np.int64)
-        options = self.chunk.options
-        if self.may_hide_nulls and options.before_of != "all" and options.wants_before(self.schema.source):
+        if self.may_hide_nulls and self.chunk.options.wants_before(self.schema.source):
             of = self._known(of, befores, faults)
         rows = reader.read([befores[self.chosen[n]] for n in of])
         owners = np.array(of, dtype=np.int64)
@@ -297,7 +296,7 @@ class _Part:
             else:
                 faults.setdefault(n, Fault(Reason.MISSING_IMAGE, _HIDDEN))
         if known and not certain:
-            self.chunk.decoded.trusted_nulls.add(self.schema.source)
+            self.chunk.decoded.nulls.trusted.add(self.schema.source)
         return known
 
     def _refuse_changes(self, faults: dict[int, Fault]) -> None:

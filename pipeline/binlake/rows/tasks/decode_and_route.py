@@ -80,7 +80,7 @@ def _decode_chunk(plan: BatchPlan, records: RawRecords, report: TaskReport) -> l
     report.raw_bytes += sum(records.sizes)
     report.by_template += read.by_template
     note_said(report.says_deletes, records.topic, read.says_deletes)
-    report.take_in_nulls(read)
+    report.nulls.add(read.nulls)
     if read.lone_tombstones:
         report.lone_tombstones.add(records.topic)
     _report_refused(plan, records, known.refused, report)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from binlake.decode.changes import Control, DecodedRecords, QuarantinedRecord, SourceTable, TableSchema, note_said
+from binlake.decode.changes import Control, NullsRead, QuarantinedRecord, SourceTable, TableSchema, note_said
 from binlake.decode.inferred import InferredType, add_inferred
 from binlake.decode.options import DecodeOptions
 from binlake.decode.schemas.schemas import SchemaSource
@@ -199,8 +199,8 @@ class TaskReport:
     table whose rows wait for a statement, the first offset of such a row by (topic, partition). ``by_template``: the
     records that templates have read. ``stage_ms``: time by
     stage, in milliseconds. ``says_deletes``: topics, and whether their messages say deletes themselves.
-    ``lone_tombstones``: topics with tombstones that were counted since nothing tells that. ``says_nulls`` and
-    ``trusted_nulls``: as in DecodedRecords.
+    ``lone_tombstones``: topics with tombstones that were counted since nothing tells that. ``nulls``: as in
+    DecodedRecords.
     """
 
     tables: dict[SourceTable, TaskTableReport] = field(default_factory=dict)
@@ -220,8 +220,7 @@ class TaskReport:
     stretches: list[Stretch] = field(default_factory=list)
     says_deletes: dict[str, bool] = field(default_factory=dict)
     lone_tombstones: set[str] = field(default_factory=set)
-    says_nulls: dict[SourceTable, bool] = field(default_factory=dict)
-    trusted_nulls: set[SourceTable] = field(default_factory=set)
+    nulls: NullsRead = field(default_factory=NullsRead)
 
     def add(self, other: TaskReport) -> None:
         """Add the report of another task."""
@@ -246,17 +245,11 @@ class TaskReport:
         for topic, said in other.says_deletes.items():
             note_said(self.says_deletes, topic, said)
         self.lone_tombstones |= other.lone_tombstones
-        self.take_in_nulls(other)
+        self.nulls.add(other.nulls)
         self.records += other.records
         self.raw_bytes += other.raw_bytes
         self.by_template += other.by_template
         self.took(other.stage_ms)
-
-    def take_in_nulls(self, read: DecodedRecords | TaskReport) -> None:
-        """Note what records tell of columns that are null."""
-        for source, said in read.says_nulls.items():
-            note_said(self.says_nulls, source, said)
-        self.trusted_nulls |= read.trusted_nulls
 
     def hold(self, source: SourceTable, places: Mapping[tuple[str, int], int]) -> None:
         """Note rows of a table that wait: (topic, partition) -> offset of the first one."""

@@ -70,9 +70,9 @@ class Lessons:
         """Note which messages say deletes, and nulls; whether some that do not were taken for ones that do."""
         ledger = self._policy.ledger
         ledger.note_deletes(report.says_deletes)
-        ledger.note_nulls(report.says_nulls)
+        ledger.note_nulls(report.nulls.said)
         lone = not ledger.deletes_unsaid_in.isdisjoint(report.lone_tombstones)
-        return lone or not ledger.nulls_unsaid_in.isdisjoint(report.trusted_nulls)
+        return lone or not ledger.nulls_unsaid_in.isdisjoint(report.nulls.trusted)
 
     def _take_in_table(self, source: SourceTable, report: TaskTableReport) -> bool:
         rules, again = self._settings.table_rules(source), self._take_in_names(source, report)

@@ -79,8 +79,9 @@ class Aggregate:
         after = before.copy()
         signs = np.where(events.upserts, 1, -1)
         after[:, 0] += np.add.reduceat(signs, events.starts)
-        steps = _running(signs, events) if self.heights.in_turn else np.zeros(len(signs), dtype=np.int64)
-        least = np.minimum(before[:, 0] + np.minimum.reduceat(steps, events.starts), after[:, 0])
+        least = after[:, 0]
+        if self.heights.in_turn:
+            least = before[:, 0] + np.minimum.reduceat(_running(signs, events), events.starts)
         newest = _newer(events, events.last(events.upserts), before[:, 1])
         after[:, 1] = np.maximum(before[:, 1], events.orders_at(newest, _NONE))
         columns: dict[str, pa.Array | pa.ChunkedArray] = {KEY: events.keys}
